@@ -42,11 +42,12 @@ def test_a_frame_is_generated_or_has_a_reason_not_to_be() -> None:
         if (key in WRITTEN) + (key in BY_HAND or derived) != 1:
             open_.append(f"{row.name}: {form.cpp}")
     assert not open_, "\n".join(open_)
-    assert len({name for name, _ in WRITTEN}) >= 38
+    assert len({name for name, _ in WRITTEN}) >= 41
 
 
 def test_what_is_written_by_hand_is_what_the_table_says() -> None:
-    headers = [p.name for p in intrinsics.TARGET.parent.glob("*.hpp") if p.name not in GENERATED]
+    others = (*GENERATED, "comm.hpp")  # whose calls are in a namespace of their own
+    headers = [p.name for p in intrinsics.TARGET.parent.glob("*.hpp") if p.name not in others]
     written, generated = names_in(*headers), names_in("meanings.hpp", "regular.hpp", "calls.hpp")
     reasons: dict[str, set[str]] = defaultdict(set)
     for _, form in forms():

@@ -1,7 +1,9 @@
 """The same violation has the same id in a program and in C++.
 
 Programs one change away from a legal one (`pto.witness.mutate`) that break a rule which C++ types decide: the
-verifier says its id, and so does the compiler, of the check that the intrinsic calls.
+verifier says its id, and so does the compiler, of the check that the intrinsic calls. Where the change is one
+of a valid region or a number, the same program with that left open is legal, and a run says the id: the
+reference engine, and C++ that is compiled with PTO_CHECKED.
 """
 
 from __future__ import annotations
@@ -9,21 +11,26 @@ from __future__ import annotations
 import re
 import subprocess
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from pathlib import Path
+from typing import Any, NamedTuple, cast
 
 import pytest
 
-from pto import isa
-from pto.codegen.checks import Check, asserted, assertions, checks_of
+from pto import isa, kernel, parse
+from pto.codegen.checks import Check, asked_of, asserted, checks_of
 from pto.codegen.cpp.spelling import Types, Unspellable
 from pto.codegen.cpp.template import template
+from pto.engine.cpp.compiler import VERIFIED
+from pto.engine.memory import Tile
+from pto.engine.reference.instr import IllegalInstruction
+from pto.engine.reference.open_rules import asked
 from pto.ir.context import Context
-from pto.ir.types import ConvTileType, TileBufType, Type, ViewType
+from pto.ir.types import ConvTileType, ScalarType, TileBufType, Type, ViewType
 from pto.isa.profiles import PROFILES
 from pto.isa.row import Row
 from pto.isa.rule_trees import names_in
-from pto.isa.rules import broken
+from pto.isa.rules import Rule, broken
 from pto.verify.rows import RowChecker
 from pto.witness.mutate import variants
 from pto.witness.plan import Plan, dtype_choices, environment, forms, plan, with_element
@@ -68,21 +75,24 @@ def _type(made: Plan, name: str) -> Type | None:
     return next(iter({**made.operands, **made.results}.get(name, ())), None)
 
 
-def spelled(made: Plan, check: Check) -> str:
-    """The call of the check."""
+def spelled(made: Plan, check: Check, values: Sequence[str] | None = None) -> str:
+    """The call of the check; without values, one that compiles and nothing more."""
     types = Types(PROFILES[made.isa], "int32_t")
-    arguments: list[str] = []
-    for name in check.classes:
-        type = _type(made, name)
-        assert type is not None
-        text = types(type)
-        if isinstance(type, ViewType):
-            text = text.replace("Layout::ND", f"Layout::{made.layouts.get(name, 'nd').upper()}")
-        arguments.append(text)
+    classes = {name: _spelled_type(types, made, name) for name in check.classes}
+    attrs: list[str] = []
     for name, attr in check.attrs.items():
         value = made.attrs[name].value if name in made.attrs else made.row.attr_index[name].default
-        arguments.append(attr.spelled(value))
-    return f"detail::{check.name}<{', '.join(arguments)}>()"
+        attrs.append(attr.spelled(value))
+    if values is None:
+        values = [f"some<{classes[name]}>()" if name in classes else "0" for name in check.values]
+    return f"detail::{check.name}<{', '.join([*classes.values(), *attrs])}>({', '.join(values)})"
+
+
+def _spelled_type(types: Types, made: Plan, name: str) -> str:
+    type = _type(made, name)
+    assert type is not None
+    layout = f"Layout::{made.layouts.get(name, 'nd').upper()}"
+    return types(type).replace("Layout::ND", layout) if isinstance(type, ViewType) else types(type)
 
 
 #: Rules that C++ decides, by the name of the check, with the operands that have to be tiles for it.
@@ -128,7 +138,9 @@ def illegal(row: Row, column: str) -> Iterator[tuple[str, set[str], str]]:
 
 
 def _plans(row: Row, column: str, form: str) -> Iterator[Plan]:
-    return (plan(row, column, choice, form) for choice in dtype_choices(row, column))
+    # i8 comes last: a program has no sign to it, C++ has
+    choices = sorted(dtype_choices(row, column), key=lambda choice: "i8" in choice.values())
+    return (plan(row, column, choice, form) for choice in choices)
 
 
 def _neighbours(made: Plan, check: Check, seen: Set[str]) -> Iterator[tuple[str, Plan]]:
@@ -156,9 +168,9 @@ def _other_elements(made: Plan) -> Iterator[tuple[str, Plan]]:
                 yield f"elements {dtype} of {name}", bad
 
 
-def _said(column: str, calls: list[str]) -> list[set[str]]:
+def _said(column: str, calls: list[str], *flags: str) -> list[set[str]]:
     """The ids that the compiler says of each call."""
-    head = ["#include <pto/pto-inst.hpp>", "using namespace pto;"]
+    head = ["#include <pto/pto-inst.hpp>", "using namespace pto;", "template <class T> T& some();"]
     lines = [f"void f{k}() {{ {call}; }}" for k, call in enumerate(calls)]
     command = [
         str(COMPILER),
@@ -171,7 +183,7 @@ def _said(column: str, calls: list[str]) -> list[set[str]]:
         f"-I{INCLUDE}",
     ]
     done = subprocess.run(
-        [*command, *DEFINES[column]],
+        [*command, *DEFINES[column], *flags],
         input="\n".join([*head, *lines]),
         capture_output=True,
         text=True,
@@ -207,6 +219,191 @@ def test_the_compiler_says_what_the_verifier_says(column: str) -> None:
     assert not wrong, f"{len(wrong)} of {len(probes)}\n" + "\n".join(wrong[:20])
 
 
+# ---- at run time ----
+
+
+class Case(NamedTuple):
+    """A legal program with values that break a rule."""
+
+    what: str
+    check: Check
+    opened: Plan  # as it is compiled: valid regions and numbers are not known
+    bad: Plan  # as it runs
+
+    @property
+    def run_by_the_engine(self) -> str:
+        """The id that the reference engine says."""
+        module = build(self.opened)
+        row = self.bad.row
+        op = next(op for op in module.walk() if op.row is row)
+        asks = asked(op, row, PROFILES[self.bad.isa])
+        assert asks is not None, self.what
+        args = {name: _met(self.bad, name) for name in self.opened.operands}
+        try:
+            asks({name: value for name, value in args.items() if value is not None})
+        except IllegalInstruction as problem:
+            return problem.code
+        return ""
+
+    @property
+    def cpp(self) -> str:
+        """A block that declares the operands and calls the check."""
+        types = Types(PROFILES[self.bad.isa], "int32_t")
+        lines: list[str] = []
+        for name in self.check.values:
+            type = _type(self.bad, name)
+            if isinstance(type, ScalarType):
+                lines.append(f"const long long {name} = {self.bad.constants[name, 0]};")
+                continue
+            valid = f"({type.v_row}, {type.v_col})" if isinstance(type, TileBufType) else "{}"
+            lines.append(f"static {_spelled_type(types, self.opened, name)} {name}{valid};")
+        return " ".join([*lines, f"{spelled(self.opened, self.check, self.check.values)};"])
+
+
+def _met(made: Plan, name: str) -> Any:
+    """The value of an operand, as an instruction of the engine has it."""
+    type = _type(made, name)
+    if isinstance(type, TileBufType):
+        assert type.v_row is not None and type.v_col is not None
+        return Tile(type, cast(Any, None), 0, (type.v_row, type.v_col), name)
+    return made.constants.get((name, 0))
+
+
+def _opened(made: Plan) -> Plan:
+    """A plan whose valid regions and numbers only a run knows."""
+    given = {
+        name: tuple(t.replace(v_row=None, v_col=None) if isinstance(t, TileBufType) else t for t in types)
+        for name, types in made.operands.items()
+    }
+    return made.replace(operands=given, constants={})
+
+
+def cases(row: Row, column: str, seen: set[tuple[str, Rule]]) -> Iterator[Case]:
+    """For every rule that a run is asked, values that break it and nothing that types decide."""
+    for form in forms(row):
+        made = next((p for p in _plans(row, column, form) if not reported(p)[0]), None)
+        check = reported(made)[1] if made is not None else None
+        if made is None or check is None or reported(_opened(made))[0]:
+            continue
+        for rule in check.row.rules:
+            key = row.name, rule.replace(on=())
+            if key in seen or (rule.on and column not in rule.on) or asked_of(check, rule) is None:
+                continue
+            found = next(_broken_at_run_time(made, check, rule), None)
+            if found is not None:
+                seen.add(key)
+                yield found
+
+
+def _broken_at_run_time(made: Plan, check: Check, rule: Rule) -> Iterator[Case]:
+    names = names_in(rule.expr) | names_in(rule.when or "0")
+    for what, bad in variants(made, names):
+        changed = " valid " in what and " of " not in what and "None" not in what
+        if not changed and not re.search(r"^\w+ = -?\d+$", what):
+            continue
+        inside = all(
+            t.v_row is not None and t.v_col is not None and t.v_row <= t.rows and t.v_col <= t.cols
+            for types in bad.operands.values() for t in types if isinstance(t, TileBufType)
+        )  # fmt: skip
+        if (
+            inside
+            and rule.code in reported(bad)[0]
+            and broken(rule, environment(bad))
+            and not reported(_opened(bad))[0]
+        ):
+            yield Case(f"{made.row.name}: {what}", check, _opened(bad), bad)
+
+
+_MAIN = """
+int main() {{
+  void (*const cases[])() = {{{names}}};
+  for (auto* run : cases) {{
+    if (fork() == 0) {{
+      run();
+      _exit(0);
+    }}
+    wait(nullptr);
+    std::fprintf(stderr, "\\n;\\n");
+  }}
+}}
+"""
+
+
+def _run(column: str, found: list[Case], tmp_path: Path) -> list[str]:
+    """The ids that C++ says of each case."""
+    head = ["pto/pto-inst.hpp", "cstdio", "sys/wait.h", "unistd.h"]
+    lines = [*(f"#include <{h}>" for h in head), "using namespace pto;"]
+    lines += [f"void f{k}() {{ {case.cpp} }}" for k, case in enumerate(found)]
+    lines.append(_MAIN.format(names=", ".join(f"f{k}" for k in range(len(found)))))
+    source, program = tmp_path / f"{column}.cpp", tmp_path / column
+    source.write_text("\n".join(lines))
+    command = [str(COMPILER), "-std=c++20", "-DPTO_CHECKED", f"-I{INCLUDE}", *DEFINES[column]]
+    done = subprocess.run(
+        [*command, str(source), "-o", str(program)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[:4000]
+    said = subprocess.run([program], capture_output=True, text=True, check=True).stderr.split("\n;\n")
+    return [found[1] if (found := re.search(r"\[PTO\]\[([\w-]+)\]", text)) else "" for text in said[:-1]]
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+def test_a_run_says_what_the_verifier_says(tmp_path: Path) -> None:
+    seen: set[tuple[str, Rule]] = set()
+    wrong: list[str] = []
+    count = 0
+    for column in ("a2a3", "a5", "cpu"):
+        found = [case for row in ROWS if column in row.isas for case in cases(row, column, seen)]
+        count += len(found)
+        for case, id in zip(found, _run(column, found, tmp_path), strict=True):
+            ids, engine = reported(case.bad)[0], case.run_by_the_engine
+            if not engine == id or id not in ids:
+                wrong.append(
+                    f"{column} {case.what}: verifier {sorted(ids)}, engine {engine}, C++ {id}: {case.cpp}"
+                )
+    assert count > 350
+    assert not wrong, f"{len(wrong)} of {count}\n" + "\n".join(wrong[:20])
+
+
+_OPEN = """
+func.func @k(%n: index, %m: index) {
+  %a = pto.alloc_tile valid_row = %n valid_col = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+  %b = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+  pto.tabs ins(%a : !pto.tile_buf<vec, 16x64xf32, valid=?x?>) outs(%b : !pto.tile_buf<vec, 16x64xf32>)
+  return
+}
+"""
+
+
+def test_a_launch_asks_what_the_program_leaves_open() -> None:
+    module = parse(_OPEN)
+    kernels = [
+        kernel(module),
+        *([kernel(module, engine="cpp", checked=True)] if COMPILER is not None else []),
+    ]
+    for k in kernels:
+        assert k.run(16, 64).ok
+        (found,) = k.run(3, 5).diagnostics
+        assert (
+            found.code == "PTO-E0401"
+            and "tabs: expects src and dst to have the same valid_shape" in str(found).lower()
+        )
+    assert kernel(module, check=False).run(3, 5).ok
+    assert kernel(module).run(3, 5, sanitize="race").ok, "who watches says what comes of it"
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
+def test_emitted_code_is_not_asked_again() -> None:
+    tile = "Tile<TileType::Vec, float, 16, 64>"
+    calls = [
+        f"some<{tile}>(), TADD(some<{tile}>(), some<{tile}>(), some<Tile<TileType::Vec, half, 16, 64>>())"
+    ]
+    assert _said("a2a3", calls) == [{"PTO-E0301"}]
+    assert _said("a2a3", calls, VERIFIED) == [set()]
+    assert _said("a2a3", calls, VERIFIED, "-DPTO_CHECKED") == [{"PTO-E0301"}], (
+        "values are, and types with them"
+    )
+
+
 def test_every_check_is_called() -> None:
     ops = Path(INCLUDE) / "pto/ops"
     text = "".join(p.read_text() for p in ops.glob("*.hpp") if p.name != "legality.hpp")
@@ -215,4 +412,4 @@ def test_every_check_is_called() -> None:
         for check in CHECKS[row.name]:
             stem = check.name.replace(row.name, "*")
             called = f"{check.name}<" in text or f"{stem}<" in text or stem.replace("*", "*##") in text
-            assert called or not any(assertions(check)) or check.name in NOT_CALLED, check.name
+            assert called or check.is_empty or check.name in NOT_CALLED, check.name

@@ -298,7 +298,7 @@ def test_every_complaint_is_expected(complaints: str) -> None:
 
 
 CHECKED = {
-    0: "SA-0353", 1: "SA-0354", 2: "SA-0065", 3: "R003", 4: "M001", 5: "PTO-E2104", 6: "PTO-E0804", 7: "PA-0019",
+    0: "SA-0353", 1: "SA-0354", 2: "SA-0065", 3: "R003", 4: "M001", 5: "PTO-E2104", 6: "PTO-E0804", 7: "PTO-E0401",
     8: "1 21 -1",
 }  # fmt: skip
 

@@ -462,7 +462,7 @@ def test_bad_use_does_not_compile(code: str, tmp_path: Path) -> None:
 
 
 WRONG = {
-    "PA-0002": f"{VEC.format('float')} a; {TENSOR.replace('16, 64>', '15, 64>')} g(p); TASSIGN(a, 0); TLOAD(a, g);",
+    "PTO-E2102": f"{VEC.format('float')} a; {TENSOR.replace('16, 64>', '15, 64>')} g(p); TASSIGN(a, 0); TLOAD(a, g);",
     "CA-0006": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 4, 8> b; TASSIGN(a, 0);"
     " TASSIGN(b, 4096); TEXTRACT(b, a, 13, 0);",
     "CA-0001": f"{VEC.format('float')} a; Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, -1, -1> b(4, 8); TASSIGN(a, 0);"

@@ -21,8 +21,8 @@ from ..ir.attrs import (
 from ..ir.core import Operation
 from ..ir.types import I1, I64, FunctionType
 from ..isa.row import Row
-from .attributes import settle
 from .cursor import Cursor, Fail
+from .statement import settle
 from .writer import Writer
 
 _SEGMENTS = "operandSegmentSizes"

@@ -11,12 +11,11 @@ from ..ir.kinds import kind_matches
 from ..ir.types import ERROR, Type
 from ..isa.format import AttrDict, Group, Item, Lit, TypeOf, Var
 from ..isa.row import KINDS, Attr, Operand, Row
-from .attributes import settle
 from .blocks import Blocks
 from .cursor import Fail, literal_help
 from .inference import INFERENCE
 from .lexer import EOF
-from .statement import Names, Statement
+from .statement import Names, Statement, settle
 
 LIT, VALUE, VALUES, TYPE, TYPES, ATTR, REGION, DICT, GROUP = range(9)
 _INTEGERS = {"index", "i8", "i16", "i32", "i64"}

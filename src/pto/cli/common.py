@@ -29,6 +29,10 @@ class _Checker(argparse.HelpFormatter):
         super().__init__(prog, width=80)
 
 
+# Our texts are English, and so are those of argparse: to look for a translation takes a program's time.
+setattr(argparse, "_", str)  # noqa: B010
+
+
 class Parser(argparse.ArgumentParser):
     """Usage errors on stderr with exit status 2, examples kept as written."""
 

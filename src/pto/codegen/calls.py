@@ -2,7 +2,7 @@
 
     template <class Dst, class Src, class Offsets, class... Rest>
     PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
-      detail::check_tgatherb<Dst, Src, Offsets>();
+      PTO_LEGAL(check_tgatherb<Dst, Src, Offsets>(dst));
       detail::finish_call<0>(rest...);
       detail::gather_blocks(dst, src, offsets);
       return {};
@@ -25,13 +25,14 @@ from ..isa import rows as all_rows
 from ..isa.algorithms import kind_of
 from ..isa.record import Record
 from ..isa.row import Attr, Form, Operand, Row
-from .checks import Call, Check, assertions, call_of, checks_of
+from .checks import Call, Check, call_of, checks_of, spelling
+from .conditions import type_of
 from .cpp.template import attribute_class
 from .generated import filled, head
 
 #: Headers with what the frames call.
-_FAMILIES = ("compare", "convert", "elementwise", "expand", "fixpipe", "gather", "generate", "load_store",
-             "matmul", "moves", "part", "quantise", "rearrange", "reduce", "sort")  # fmt: skip
+_FAMILIES = ("compare", "convert", "elementwise", "expand", "fixpipe", "gather", "generate", "img2col",
+             "load_store", "matmul", "moves", "part", "quantise", "rearrange", "reduce", "sort")  # fmt: skip
 #: C++ types of scalar operands; that of others is the element type of the first tile that is read.
 _SCALARS = {"float": "float", "int": "int64_t", "index": "uint16_t", "i64": "uint64_t"}
 _PLAIN = {"bool": "bool", "int": "int"}
@@ -139,11 +140,9 @@ def _frame(made: Written) -> Iterator[str]:
         f"{', '.join([*params, 'Rest&... rest'])}) {{",
         " " * len(call.name) + " " * 22,
     )
-    if any(assertions(check)):
-        yield f"  detail::{check.name}<{', '.join([*map(type_of, check.classes), *_checked(made)])}>();"
+    if not check.is_empty:
+        yield check.called(_checked(made))
     yield f"  detail::finish_call<{made.scratch}>(rest...);"
-    if row.over.startswith("fold"):
-        yield f'  detail::check_reduction<{along(row)}>("{call.name}", dst, src);'
     arguments = ", ".join(_chosen(made))
     yield f"  detail::{_function(made)}{f'<{arguments}>' if arguments else ''}({', '.join(handed)});"
     yield "  return {};"
@@ -206,11 +205,19 @@ def _template(made: Written) -> list[str]:
         attr = _attribute(made.row, word)
         assert attr is not None, f"{made.row.name}: {word} has no frame"
         enum = word.partition("::")[0] if "::" in word else attribute_class(attr) or _PLAIN[attr.kind]
-        default = made.check.defaults.get(attr.name, "") if k else ""
+        default = _default(made, attr) if k or attr.assumed is not None else ""
         assert default or k < fewest, f"{made.row.name}: {word} has no default"
         params.append(f"{enum} {attr.name}{f' = {default}' if default else ''}")
     named = [n for text in made.args for n in re.findall(r"\$(\w+)", text)]
     return params + [f"class {type_of(n)}" for n in named if type_of(n) in known and type_of(n) not in said]
+
+
+def _default(made: Written, attr: Attr) -> str:
+    """The value of a template argument that a call leaves out; empty where it must not."""
+    value = attr.assumed if attr.default is None else attr.default
+    longest = max((call for _, call in made.forms), key=lambda call: len(_words(call.types)))
+    spelled = spelling(attr, longest)
+    return spelled(value) if spelled is not None and value is not None else ""
 
 
 def _given(made: Written) -> list[Attr]:
@@ -242,11 +249,6 @@ def _function(made: Written) -> str:
 def along(row: Row) -> str:
     """The axis of a fold."""
     return "detail::Along::row" if row.over == "fold columns" else "detail::Along::col"
-
-
-def type_of(name: str) -> str:
-    """The template parameter of an operand."""
-    return name[0].upper() + name[1:]
 
 
 # ---- the file ----

@@ -1,8 +1,9 @@
-"""What is legal for a C++ overload: the rules of its row that types decide, as static assertions.
+"""What is legal for a C++ overload: the rules of its row, as static assertions and as checks at run time.
 
-Of every form of a row comes a function over the types of its operands, `check_tgatherb<dst, src, offsets>()`.
-Forms that have the same operands share one. Rules that speak of absent operands, of scratch, or of what is
-only known at run time are not among its assertions.
+Of every form of a row comes a function over its operands, `check_tgatherb<Dst, Src, Offsets>(dst)`. Forms
+with the same operands share one. What types decide is asserted; rules that speak of valid regions, extents of
+tensors and numbers are asked of the values where PTO_CHECKED is defined. Those that speak of absent operands
+or of scratch are neither.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property
+from itertools import groupby
 from typing import Any
 
 from ..isa.dtypes import DTYPES, NUMBERS
@@ -18,10 +21,10 @@ from ..isa.profiles import ARCH_NAMES, ISAS
 from ..isa.record import Record
 from ..isa.row import Attr, Combos, Form, Operand, Row
 from ..isa.rule_trees import explain
-from ..isa.rules import Rule, code_of, facts_in
-from .conditions import LOCATIONS, Attribute, Open, Scope, bare, mask_of
+from ..isa.rules import Rule, code_of, facts_in, stage_of
+from .conditions import LOCATIONS, Attribute, Open, Scope, bare, mask_of, type_of
 from .cpp.template import Alternative, attribute_class
-from .generated import assertion, filled
+from .generated import assertion, filled, run_time_check
 
 _FIX = {"loc": "move it there with TMOV", "dtype": "convert with TCVT", "blayout": "use BLayout::RowMajor"}
 _CLASSES = ("tile", "conv_tile", "view")
@@ -56,6 +59,23 @@ class Check(Record):
     classes: dict[str, tuple[str, ...]]  # operands whose types are known, in the order of the call, and kinds
     attrs: dict[str, Attribute]  # attributes that are template arguments
     defaults: dict[str, str]
+    scalars: tuple[str, ...]  # other operands, numbers most of them
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """Operands of which a run is asked something."""
+        words = {w for one in asked(self) for w in re.findall(r"\w+", one.condition)}
+        return tuple(n for n in (*self.classes, *self.scalars) if n in words)
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to check."""
+        return not any(assertions(self)) and not self.values
+
+    def called(self, attrs: Iterable[str]) -> str:
+        """The line of a frame that checks a call, whose operands have their own names."""
+        listed = ", ".join([*map(type_of, self.classes), *attrs])
+        return f"  PTO_LEGAL({self.name}<{listed}>({', '.join(self.values)}));"
 
 
 # ---- forms of a row ----
@@ -130,6 +150,7 @@ def _check(row: Row, name: str, group: list[tuple[Form, Call]]) -> Check:
         classes,
         attrs,
         {n: text for n, text in defaults.items() if n in attrs},
+        tuple(n for n in present if n not in classes and not declared[n].variadic),
     )
 
 
@@ -153,7 +174,7 @@ def _attributes(
             elif attr.name not in Alternative(row, form.cpp).attrs:
                 values.append(attr.default)
             else:
-                spelled = _spelled(attr, call)
+                spelled = spelling(attr, call)
                 if spelled is not None:
                     open_[attr.name] = Attribute(attr.name, spelled)
         if len(values) == len(group) and all(v == values[0] for v in values):
@@ -162,15 +183,16 @@ def _attributes(
             open_[attr.name] = Attribute(attr.name, _plain(attr))
     defaults: dict[str, str] = {}
     for attr in row.attrs:
-        if attr.name in open_ and attr.default is not None:
+        value = attr.assumed if attr.default is None else attr.default
+        if attr.name in open_ and value is not None:
             try:
-                defaults[attr.name] = open_[attr.name].spelled(attr.default)
+                defaults[attr.name] = open_[attr.name].spelled(value)
             except Open:
                 del open_[attr.name]
     return fixed, open_, defaults
 
 
-def _spelled(attr: Attr, call: Call) -> Callable[[object], str] | None:
+def spelling(attr: Attr, call: Call) -> Callable[[object], str] | None:
     """How a value of an attribute is written where it is a template argument."""
     found = re.search(rf"([\w:]*)\${attr.name}\b(?:\.([UCN]))?", call.types)
     if found is None and not re.search(
@@ -207,8 +229,8 @@ class _Known(ast.NodeTransformer):
         self.there, self.scratch, self.attrs = there, scratch, attrs
 
     def rules(self, rules: Iterable[Rule]) -> Iterator[Rule]:
-        """Those that may be broken, with the code that they have as they are written."""
-        for rule in rules:
+        """Those that may be broken, in the order of reports, with the code that they are written with."""
+        for rule in sorted(rules, key=stage_of):
             guard, expr = self._simplified(rule.when or "True"), self._simplified(rule.expr)
             if guard == "False" or expr == "True" or not _owners(expr) <= self.there:
                 continue
@@ -292,32 +314,38 @@ class Assertion(Record):
     message: str
     on: tuple[str, ...] = ISAS  # columns in which it has to hold
     tiles: tuple[str, ...] = ()  # operands of which it is asked only where they are tiles
+    shown: tuple[tuple[str, str], ...] | None = None  # of a run: values that are said with it, in words
 
 
 def functions(given: Iterable[Check]) -> Iterator[str]:
     """The functions of checks of one call; what several of them ask is asked by one that they call."""
     checks = {check.name: check for check in given}
-    asked = {name: list(dict.fromkeys(assertions(check))) for name, check in checks.items()}
+    asserted = {name: list(dict.fromkeys(assertions(check))) for name, check in checks.items()}
     calls: dict[str, list[str]] = {name: [] for name in checks}
-    for k, (users, found) in enumerate(_shared(asked).items(), 1):
+    for k, (users, found) in enumerate(_shared(asserted).items(), 1):
         check = checks[users[0]]
         name = f"check_{check.call.name.lower()}_{k}"
-        words = {w for a in found for w in (*re.findall(r"(?<![:\w])\w+", a.condition), *a.tiles)}
-        params = [n for n in (*check.classes, *check.attrs) if n in words]
-        yield from _function(check, name, params, {}, (), found)
+        words = {w for a in found for w in re.findall(r"(?<![:\w])\w+", a.condition)}
+        words |= {type_of(n) for a in found for n in a.tiles}
+        params = [type_of(n) for n in check.classes if type_of(n) in words]
+        attrs = [n for n in check.attrs if n in words]
+        listed = ", ".join([*(f"class {n}" for n in params), *(f"auto {n}" for n in attrs)])
+        yield from filled("template <", f"{listed}>", "          ")
+        yield f"constexpr void {name}() {{"
+        yield from _lines(check, found)
+        yield from ("}", "")
         for user in users:
-            calls[user].append(f"{name}<{', '.join(params)}>();")
-            asked[user] = [a for a in asked[user] if a not in found]
+            calls[user].append(f"{name}<{', '.join([*params, *attrs])}>();")
+            asserted[user] = [a for a in asserted[user] if a not in found]
     for name, check in checks.items():
-        if calls[name] or asked[name]:
-            params = [*check.classes, *check.attrs]
-            yield from _function(check, name, params, check.defaults, calls[name], asked[name])
+        if not check.is_empty:
+            yield from _function(check, calls[name], asserted[name])
 
 
-def _shared(asked: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Assertion]]:
+def _shared(asserted: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Assertion]]:
     """Assertions that several checks have, by their names; a few that two have are no function."""
     users: dict[Assertion, list[str]] = {}
-    for name, found in asked.items():
+    for name, found in asserted.items():
         for one in found:
             users.setdefault(one, []).append(name)
     groups: dict[tuple[str, ...], list[Assertion]] = {}
@@ -326,40 +354,50 @@ def _shared(asked: dict[str, list[Assertion]]) -> dict[tuple[str, ...], list[Ass
     return {names: found for names, found in groups.items() if (len(names) - 1) * len(found) > 2}
 
 
-def _function(
-    check: Check,
-    name: str,
-    params: list[str],
-    defaults: dict[str, str],
-    calls: Iterable[str],
-    found: list[Assertion],
-) -> Iterator[str]:
-    """A function over types, then attributes."""
-    listed = [
-        f"class {n}" if n in check.classes else f"auto {n}{f' = {defaults[n]}' if n in defaults else ''}"
-        for n in params
-    ]
+def _function(check: Check, calls: list[str], found: list[Assertion]) -> Iterator[str]:
+    """The function of a check, over types, then attributes; its arguments are what a run is asked of."""
+    listed = [f"class {type_of(n)}" for n in check.classes]
+    listed += [f"auto {n}{f' = {check.defaults[n]}' if n in check.defaults else ''}" for n in check.attrs]
+    listed += [f"class {type_of(n)}" for n in check.values if n in check.scalars]
     yield from filled("template <", ", ".join(listed) + ">", "          ")
-    yield f"constexpr void {name}() {{"
+    values = [f"const {type_of(n)}& {n}" for n in check.values]
+    yield from filled(f"constexpr void {check.name}(", ", ".join(values) + ") {", "    ")
     yield from (f"  {call}" for call in calls)
-    for on in sorted({a.on for a in found}, key=lambda on: (on != ISAS, on)):
+    yield from _lines(check, found)
+    at_run_time = list(dict.fromkeys(asked(check)))
+    if at_run_time:
+        yield "#ifdef PTO_CHECKED"
+        yield from _lines(check, at_run_time)
+        yield "#endif"
+    yield from ("}", "")
+
+
+def _lines(check: Check, found: list[Assertion]) -> Iterator[str]:
+    """Assertions by the columns in which they have to hold; what a run is asked stays in order, so that the
+    first rule that is broken is the same everywhere."""
+    static = [a for a in found if a.shown is None]
+    later = [a for a in found if a.shown is not None]
+    static.sort(key=lambda a: (a.on != ISAS, a.on, a.tiles))
+    for on, group in groupby([*static, *later], key=lambda a: a.on):
         if on != ISAS:
             yield "#if " + " || ".join(f"defined(PTO_ISA_{isa.upper()})" for isa in on)
-        yield from _asserted(check, [a for a in found if a.on == on])
+        yield from _asserted(check, group)
         if on != ISAS:
             yield "#endif"
-    yield "}"
-    yield ""
 
 
-def _asserted(check: Check, found: list[Assertion]) -> Iterator[str]:
+def _asserted(check: Check, found: Iterable[Assertion]) -> Iterator[str]:
     """Assertions of the same columns; those that speak of tiles only are apart."""
-    for tiles in sorted({a.tiles for a in found}):
+    for tiles, group in groupby(found, key=lambda a: a.tiles):
         if tiles:
-            yield f"  if constexpr ({' && '.join(f'is_tile_data_v<{n}>' for n in tiles)}) {{"
-        for one in (a for a in found if a.tiles == tiles):
-            message = f"[PTO][{one.code}] {check.call.name}: {one.message}"
-            yield from assertion(one.condition, message, "    " if tiles else "  ")
+            yield f"  if constexpr ({' && '.join(f'is_tile_data_v<{type_of(n)}>' for n in tiles)}) {{"
+        indent = "    " if tiles else "  "
+        for one in group:
+            message = f"{check.call.name}: {one.message}"
+            if one.shown is None:
+                yield from assertion(one.condition, f"[PTO][{one.code}] {message}", indent)
+            else:
+                yield from run_time_check(one.condition, one.code, message, one.shown, indent)
         if tiles:
             yield "  }"
 
@@ -370,7 +408,7 @@ def assertions(check: Check) -> Iterator[Assertion]:
     absent = [i for i in ISAS if i not in row.isas]
     if absent:
         where = " and ".join(ARCH_NAMES[i] for i in row.isas if i != "cpu") or "the CPU"
-        yield Assertion(f"never<{first}>", "PTO-E0601", f"only on {where}", tuple(absent))
+        yield Assertion(f"never<{type_of(first)}>", "PTO-E0601", f"only on {where}", tuple(absent))
     for name, attr in check.attrs.items():
         if _is_limited(row.attr_index[name]):
             listed = " || ".join(f"{name} == {attr.spelled(v)}" for v in row.attr_index[name].choices)
@@ -379,7 +417,7 @@ def assertions(check: Check) -> Iterator[Assertion]:
     for combos in row.combos:
         yield from _combinations(check, _without_scratch(combos))
         if {"src", "dstVal"} <= check.classes.keys() & set(combos.operands):
-            same = "same_kind<typename dstVal::DType, typename src::DType>"
+            same = "same_kind<typename DstVal::DType, typename Src::DType>"
             yield Assertion(same, combos.code, "dstVal must have the element type of src")
     yield from _rules(check)
 
@@ -398,10 +436,12 @@ def _element_types(check: Check) -> Iterator[Assertion]:
             others = _elsewhere(row.dtypes, on) - legal
             if row.dtype_code or not others:
                 code = row.dtype_code or "PTO-E0302"
-                yield Assertion(f"is_one_of<{name}>({mask_of(legal)})", code, message, on)
+                yield Assertion(f"is_one_of<{type_of(name)}>({mask_of(legal)})", code, message, on)
                 continue
-            yield Assertion(f"is_one_of<{name}>({mask_of(legal | others)})", "PTO-E0302", message, on)
-            condition = f"is_one_of<{name}>({mask_of(set(DTYPES) - others)})"
+            yield Assertion(
+                f"is_one_of<{type_of(name)}>({mask_of(legal | others)})", "PTO-E0302", message, on
+            )
+            condition = f"is_one_of<{type_of(name)}>({mask_of(set(DTYPES) - others)})"
             yield Assertion(condition, "PTO-E0602", f"the element type of {name} needs another target", on)
 
 
@@ -458,7 +498,8 @@ def _combined(names: list[str], legal: Collection[tuple[str, ...]]) -> str:
     for *head, last in sorted(legal, key=lambda combo: [NUMBERS[t] for t in combo]):
         table.setdefault(sum(NUMBERS[t] << 8 * i for i, t in enumerate(head)), set()).add(last)
     pairs = [f"{{{key:#x}, {mask_of(lasts)}}}" for key, lasts in table.items()]
-    return f"are_combined<{', '.join(names)}>({{{', '.join(pairs)}}})" if pairs else f"never<{names[0]}>"
+    types = [type_of(n) for n in names]
+    return f"are_combined<{', '.join(types)}>({{{', '.join(pairs)}}})" if pairs else f"never<{types[0]}>"
 
 
 def _and(names: list[str]) -> str:
@@ -488,11 +529,7 @@ def _rules(check: Check) -> Iterator[Assertion]:
     """The rules that types decide; like ones are taken together."""
     shared: dict[tuple[int, Rule, str], list[str]] = {}
     own: list[Assertion] = []
-    columns: dict[Rule, set[str]] = {}
-    for rule in check.row.rules:
-        columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
-    for anywhere, on in columns.items():
-        rule = anywhere.replace(on=tuple(isa for isa in ISAS if isa in on))
+    for rule in _by_columns(check.row.rules):
         for k, (form, *_) in enumerate(_SHARED):
             match = form.fullmatch(rule.expr)
             if match and not rule.msg and all(_is_plain(check, n, k) for n in match.groups()):
@@ -500,14 +537,28 @@ def _rules(check: Check) -> Iterator[Assertion]:
                 break
         else:
             fact = next((f for f in _FIX if f in facts_in(rule.expr)), "")
-            message = rule.msg or explain(rule.expr, {})[0]
-            own += _guarded(check, rule, "", rule.code, message + (f"; fix: {_FIX[fact]}" if fact else ""))
+            fix = f"; fix: {_FIX[fact]}" if fact else ""
+            own += _guarded(check, rule, "", rule.code, _message(rule) + fix)
     for (k, rule, other), names in shared.items():
         _, condition, message, fact = _SHARED[k]
-        text = condition.format(", ".join(names), LOCATIONS.get(other, other))
+        second = LOCATIONS.get(other) or type_of(other)
+        text = condition.format(", ".join(map(type_of, names)), second)
         shown = message.format(_and(names), other.lower() if fact == "loc" else other)
         yield from _guarded(check, rule, text, rule.code, f"{shown}; fix: {_FIX[fact]}")
     yield from dict.fromkeys(own)
+
+
+def _by_columns(rules: Iterable[Rule]) -> Iterator[Rule]:
+    """Rules, those that differ in their columns only as one."""
+    columns: dict[Rule, set[str]] = {}
+    for rule in rules:
+        columns.setdefault(rule.replace(on=()), set()).update(rule.on or ISAS)
+    for anywhere, on in columns.items():
+        yield anywhere.replace(on=tuple(isa for isa in ISAS if isa in on))
+
+
+def _message(rule: Rule) -> str:
+    return rule.msg or explain(rule.expr, {})[0]
 
 
 def _is_plain(check: Check, name: str, shared: int) -> bool:
@@ -523,7 +574,7 @@ def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) 
     first = next(iter(check.classes))
     try:
         if not condition:
-            condition = f"never<{first}>" if rule.expr == "False" else scope.condition(rule.expr)
+            condition = f"never<{type_of(first)}>" if rule.expr == "False" else scope.condition(rule.expr)
         if rule.when:
             condition = f"!({bare(scope.condition(rule.when))}) || {condition}"
     except Open:
@@ -532,3 +583,31 @@ def _guarded(check: Check, rule: Rule, condition: str, code: str, message: str) 
         known = " && ".join(f"{extent} != DYNAMIC" for extent in sorted(scope.static))
         condition = f"!({known}) || {condition}"
     yield Assertion(bare(condition), code, message, rule.on or ISAS, tuple(sorted(scope.tiles)))
+
+
+# -- what only a run decides
+
+
+def asked(check: Check) -> Iterator[Assertion]:
+    """What the values of the operands decide, and their types do not."""
+    for rule in _by_columns(check.row.rules):
+        found = asked_of(check, rule)
+        if found is not None:
+            yield found
+
+
+def asked_of(check: Check, rule: Rule) -> Assertion | None:
+    """How a run says that a rule of the check is broken; None if it needs no value, or more than values."""
+    if rule.written:
+        return None
+    scope = Scope(check.classes, check.attrs, check.scalars)
+    try:
+        condition = scope.condition(rule.expr)
+        if rule.when:
+            condition = f"!({bare(scope.condition(rule.when))}) || {condition}"
+    except Open:
+        return None
+    if not scope.met:
+        return None
+    tiles, shown = tuple(sorted(scope.tiles)), tuple(scope.met.items())
+    return Assertion(bare(condition), rule.code, _message(rule), rule.on or ISAS, tiles, shown)

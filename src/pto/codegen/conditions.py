@@ -1,21 +1,22 @@
-"""Rules of the instruction table as constant expressions of C++, over the types of operands.
+"""Rules of the instruction table as expressions of C++: over the types of operands, or over their values.
 
     scope = Scope(classes={"dst": ("tile",), "src": ("tile", "conv_tile")}, attrs={"grp_axis": ..})
-    scope.condition("src.cols * src.bytes % 32 == 0")
+    scope.condition("src.cols * src.bytes % 32 == 0")  # Src::Cols * bits_of<typename Src::DType> % 256 == 0
 
 A fact that a type does not say (a number that is given at run time) raises `Open`: the rule is not for the
-compiler. A valid region may be part of the type; where it is not, the rule passes, as in the verifier.
+compiler. A valid region may be part of the type; where it is not, the rule passes, as in the verifier. A
+scope with `numbers` speaks of values, too: `n.const <= dst.v_row` is `as_number(n) <= v_row(dst)`.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..isa.dtypes import DTYPES, NUMBERS
 from ..isa.machine import MEMORIES
 from ..isa.record import Record
-from ..isa.rules import CONSTANTS
+from ..isa.rules import CONSTANTS, FACTS
 
 LOCATIONS = {loc.upper(): memory.tile_type for loc, memory in MEMORIES.items()}
 _FORMS = ("ND", "DN", "NZ", "ZN", "ZZ", "NN")
@@ -32,6 +33,11 @@ _KINDS = {"tile": "is_tile_data_v", "conv_tile": "is_conv_tile_v", "view": "is_g
 def mask_of(names: Iterable[str]) -> str:
     """A set of element types, a bit for each."""
     return hex(sum(1 << NUMBERS[n] for n in set(names)))
+
+
+def type_of(name: str) -> str:
+    """The template parameter of an operand."""
+    return name[0].upper() + name[1:]
 
 
 class Open(Exception):
@@ -82,8 +88,15 @@ def _inner(text: str) -> str:
 class Scope:
     """What a condition may speak of."""
 
-    def __init__(self, classes: Mapping[str, tuple[str, ...]], attrs: Mapping[str, Attribute]) -> None:
+    def __init__(
+        self,
+        classes: Mapping[str, tuple[str, ...]],
+        attrs: Mapping[str, Attribute],
+        numbers: Collection[str] | None = None,
+    ) -> None:
         self.classes, self.attrs = classes, attrs
+        self.numbers = numbers  # scalar operands of a call that runs; None where types decide alone
+        self.met: dict[str, str] = {}  # what is asked of values, and what it is in words
         self.static: set[str] = set()  # valid extents that have to be part of types
         self.tiles: set[str] = set()  # operands of several kinds that have to be tiles
 
@@ -107,12 +120,17 @@ class Scope:
                 return made[0] if len(made) == 1 else f"({' && '.join(made)})"
             case ast.Call(ast.Name("valid_eq" | "valid_le" as name), [ast.Name(a), ast.Name(b)]):
                 self._tile(a), self._tile(b)
-                return f"{'same' if name == 'valid_eq' else 'fitting'}_valid<{a}, {b}>()"
+                called = "same_valid" if name == "valid_eq" else "fitting_valid"
+                if self.numbers is None:
+                    return f"{called}<{type_of(a)}, {type_of(b)}>()"
+                for owner in (a, b):
+                    self._extent(owner, "v_row"), self._extent(owner, "v_col")
+                return f"{called}({a}, {b})"
             case ast.Attribute(_, "boxed"):
                 return self._fact(node).text
             case ast.Attribute(ast.Name(owner), "dyn_row" | "dyn_col" as fact):
                 self._tile(owner)
-                return f"{owner}::{_VALID['v' + fact[3:]]} == DYNAMIC"
+                return f"{type_of(owner)}::{_VALID['v' + fact[3:]]} == DYNAMIC"
             case _:
                 raise Open
 
@@ -121,7 +139,7 @@ class Scope:
             case ast.In() | ast.NotIn(), ast.Attribute(ast.Name(owner), "dtype"), ast.Tuple(choices):
                 if owner not in self.classes:
                     raise Open
-                found = f"is_among<{owner}>({mask_of(str(self._constant(c)) for c in choices)})"
+                found = f"is_among<{type_of(owner)}>({mask_of(str(self._constant(c)) for c in choices)})"
                 return found if isinstance(op, ast.In) else f"!{found}"
             case ast.In() | ast.NotIn(), _, ast.Tuple(choices):
                 any_of = "(" + " || ".join(self._comparison(ast.Eq(), left, c) for c in choices) + ")"
@@ -133,7 +151,8 @@ class Scope:
                 ast.Name(b), "shape"
             ):
                 self._tile(a), self._tile(b)
-                same = f"({a}::Rows == {b}::Rows && {a}::Cols == {b}::Cols)"
+                mine, other = type_of(a), type_of(b)
+                same = f"({mine}::Rows == {other}::Rows && {mine}::Cols == {other}::Cols)"
                 return same if isinstance(op, ast.Eq) else f"!{same}"
             case ast.Eq() | ast.NotEq(), ast.Attribute(_, "layout"), _:
                 same = self._same_layout(left, right)
@@ -144,7 +163,7 @@ class Scope:
                 if owner not in self.classes:
                     raise Open
                 known = self.classes[owner]
-                same = f"{_KINDS[kind]}<{owner}>" if len(known) > 1 else str(kind in known).lower()
+                same = f"{_KINDS[kind]}<{type_of(owner)}>" if len(known) > 1 else str(kind in known).lower()
                 return same if isinstance(op, ast.Eq) else f"!{same}"
             case ast.Eq() | ast.NotEq(), ast.Name(name), ast.Constant() if name in self.attrs:
                 attr = self.attrs[name]
@@ -191,8 +210,8 @@ class Scope:
                 raise Open
         if "tile" in self.classes[owner]:
             self._tile(owner)
-            return f"{owner}::form", "Form"
-        return f"{owner}::layout", "Layout"
+            return f"{type_of(owner)}::form", "Form"
+        return f"{type_of(owner)}::layout", "Layout"
 
     # -- terms --------------------------------------------------------------------------------------------
 
@@ -220,6 +239,8 @@ class Scope:
             case ast.Call(ast.Name("min" | "max" as name), [left, right]):
                 a, b, scale = _scaled(self._term(left), self._term(right))
                 return Number(f"{'lesser_of' if name == 'min' else 'larger_of'}({a}, {b})", scale)
+            case ast.Call(ast.Name("selected"), [ast.Name(pattern), size]) if pattern in self.attrs:
+                return Number(f"selected({pattern}, {self._term(size).text})")
             case ast.IfExp(test, body, orelse):
                 a, b, scale = _scaled(self._term(body), self._term(orelse))
                 return Number(f"({self._condition(test)} ? {a} : {b})", scale)
@@ -249,30 +270,48 @@ class Scope:
         if len(kinds) > 1:
             self.tiles.add(owner)
 
+    def _is_met(self, owner: str, kind: str) -> bool:
+        return self.numbers is not None and kind in self.classes.get(owner, ())
+
+    def _extent(self, owner: str, fact: str) -> Number:
+        """A valid extent: of the type, which has to say it, or of the value."""
+        if self.numbers is None:
+            self.static.add(f"{type_of(owner)}::{_VALID[fact]}")
+            return Number(f"{type_of(owner)}::{_VALID[fact]}")
+        return self._value(f"{fact}({owner})", f"{owner} {FACTS[fact]}")
+
+    def _value(self, text: str, words: str) -> Number:
+        self.met[text] = words
+        return Number(text)
+
     def _fact(self, node: ast.Attribute) -> Number:
         match node:
+            case ast.Attribute(ast.Name(owner), "const") if owner in (self.numbers or ()):
+                return self._value(f"as_number({owner})", owner)
+            case ast.Attribute(ast.Name(owner), "elems") if self._is_met(owner, "view"):
+                return self._value(f"elems({owner})", f"{owner} {FACTS['elems']}")
             case ast.Attribute(ast.Name(owner), fact) if owner in self.classes:
                 pass
             case _:
                 raise Open
+        type = type_of(owner)
         if fact in _ELEMENTS:
-            element = f"typename {owner}::DType"
+            element = f"typename {type}::DType"
             if fact == "dtype":
                 return Number(f"dtype_of<{element}>")
             return Number(f"bits_of<{element}>", 8 if fact == "bytes" else 1)
         kinds = self.classes[owner]
         if fact == "loc" and "view" not in kinds:
-            return Number(f"{owner}::Loc")
+            return Number(f"{type}::Loc")
         self._tile(owner)
         if fact in _MEMBERS:
-            return Number(f"{owner}::{_MEMBERS[fact]}")
+            return Number(f"{type}::{_MEMBERS[fact]}")
         if fact in _VALID:
-            self.static.add(f"{owner}::{_VALID[fact]}")
-            return Number(f"{owner}::{_VALID[fact]}")
+            return self._extent(owner, fact)
         if fact == "row_bytes":
-            return Number(f"{owner}::Cols * bits_of<typename {owner}::DType>", 8)
+            return Number(f"{type}::Cols * bits_of<typename {type}::DType>", 8)
         if fact == "size":
-            return Number(f"static_cast<int>({owner}::GetSizeInBytes())")
+            return Number(f"static_cast<int>({type}::GetSizeInBytes())")
         if fact == "pad":
-            return Number(f"static_cast<uint64_t>({owner}::PadVal)")
+            return Number(f"static_cast<uint64_t>({type}::PadVal)")
         raise Open

@@ -63,10 +63,31 @@ def assertion(condition: str, message: str, indent: str = "  ") -> Iterator[str]
         return
     inside = indent + "    "
     yield from filled(f"{indent}static_assert(", f"{condition},", inside)
-    lines = _cut(message, _WIDTH - len(inside) - 4)
-    for line in lines[:-1]:
-        yield f'{inside}"{line} "'
-    yield f'{inside}"{lines[-1]}");'
+    yield from _literal(message, inside, ");")
+
+
+def run_time_check(
+    condition: str, code: str, message: str, values: Iterable[tuple[str, str]], indent: str = "  "
+) -> Iterator[str]:
+    """A check at run time, which says its message and the values that it asked for, each in words."""
+    inside = indent + "    "
+    if "<" in condition and "," in condition:  # the macro takes commas of template arguments for its own
+        condition = f"({condition})"
+    yield from filled(f"{indent}PTO_CHECK(", f'{condition}, "{code}",', inside)
+    got = ", ".join(f"{words} = %lld" for _, words in values)
+    text = message.replace("%", "%%") + (f"; got {got}" if got else "")
+    numbers = [value if value.startswith("as_number(") else f"as_number({value})" for value, _ in values]
+    yield from _literal(text, inside, "," if numbers else ");")
+    if numbers:
+        yield from filled(inside, f"{', '.join(numbers)});", inside)
+
+
+def _literal(text: str, indent: str, after: str) -> Iterator[str]:
+    """A string in as many lines as it takes."""
+    *lines, last = _cut(text, _WIDTH - len(indent) - 2 - len(after))
+    for line in lines:
+        yield f'{indent}"{line} "'
+    yield f'{indent}"{last}"{after}'
 
 
 def _cut(text: str, room: int) -> list[str]:

@@ -120,12 +120,13 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         f"{', '.join(params)}, Rest&... rest) {{",
         " " * len(call.name) + " " * 22,
     )
-    yield from _checked(check, "Precision" if algorithm else "")
+    if not check.is_empty:
+        precision = "Precision" if algorithm else ""
+        yield check.called(precision for _ in check.attrs)
     yield f"  detail::finish_call<{int('tmp' in kinds)}>(rest...);"
     sources = ", ".join(o.name for o in tiles)
     struct = f"detail::{_struct(check)}"
     if row.start:
-        yield f'  detail::check_reduction<{along(row)}>("{call.name}", dst, {sources});'
         yield f"  detail::{_fold(row)}(dst, {sources});"
     elif row.over:
         yield f"  detail::{_WALKS[row.over]}<{struct}>(dst, {sources});"
@@ -137,12 +138,6 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         yield f"  detail::compute<{struct}>(dst, {sources});"
     yield "  return {};"
     yield "}"
-
-
-def _checked(check: Check, precision: str) -> Iterator[str]:
-    """The call of what checks an overload."""
-    arguments = [*(type_of(n) for n in check.classes), *(precision for _ in check.attrs)]
-    yield f"  detail::{check.name}<{', '.join(arguments)}>();"
 
 
 #: Walks over what expressions range over, in ops/expand.hpp and ops/part.hpp.

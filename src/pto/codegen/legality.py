@@ -21,16 +21,33 @@ _HEAD = head(
     "pto.codegen.legality", "What is legal for the tile instructions, by the types of their operands."
 )
 
+#: Programs that were verified skip all of it.
+_BEGIN = """\
+#include "pto/ops/rules.hpp"
+
+#ifndef PTO_CPU_VERIFIED
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
+namespace pto::detail {
+"""
+_END = """\
+}  // namespace pto::detail
+
+#pragma GCC diagnostic pop
+#endif
+"""
+
 
 def generate() -> str:
     """The text of the header."""
-    out = [_HEAD, '#include "pto/ops/rules.hpp"\n', "namespace pto::detail {\n"]
+    out = [_HEAD, _BEGIN]
     calls: dict[str, list[Check]] = {}
     for check in (check for row in isa.rows() for check in checks_of(row)):
         calls.setdefault(check.call.name, []).append(check)
     for checks in calls.values():
         out += functions(checks)
-    return "\n".join([*out, "}  // namespace pto::detail"]) + "\n"
+    return "\n".join([*out, _END])
 
 
 def main(args: list[str]) -> int:

@@ -1,5 +1,7 @@
 """A program as objects. Built by `asm` and `bytecode`, read by everything above."""
 
+from typing import TYPE_CHECKING, Any
+
 from .attrs import (
     ArrayAttr,
     Attribute,
@@ -15,7 +17,6 @@ from .attrs import (
     TypeAttr,
     UnitAttr,
 )
-from .builder import Builder
 from .core import Block, Module, Operation, Region, Successor, Value, constant_of, replace_uses, uses
 from .types import (
     EventIdArrayType,
@@ -33,6 +34,9 @@ from .types import (
     VRegType,
 )
 
+if TYPE_CHECKING:
+    from .builder import Builder
+
 __all__ = [
     "ArrayAttr", "Attribute", "Block", "BoolAttr", "Builder", "DenseArrayAttr", "DictAttr", "EnumAttr",
     "EventIdArrayType", "FloatAttr", "FunctionType", "IntAttr", "MaskType", "MemRefType", "Module",
@@ -40,3 +44,12 @@ __all__ = [
     "Successor", "SymbolAttr", "TileBufType", "TokenType", "Type", "TypeAttr", "UnitAttr", "VRegType",
     "Value", "ViewType", "constant_of", "replace_uses", "uses",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """The builder, for who writes programs in Python: the assembler does without."""
+    if name != "Builder":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .builder import Builder
+
+    return Builder

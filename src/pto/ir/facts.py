@@ -151,6 +151,11 @@ def fifo_use(op: Operation) -> str:
     return op.row.fifo if op.row is not None else ""
 
 
+def concerns_fifos(op: Operation) -> bool:
+    """Whether an operation serves a FIFO, or is about the buffer that one lies in."""
+    return bool(fifo_use(op)) or op.name in ("pto.reserve_buffer", "pto.import_reserved_buffer")
+
+
 def fifo_end(op: Operation) -> str:
     """The kind of core of a frontend FIFO instruction, which names its FIFO by a number; empty for others,
     which have a handle."""

@@ -203,3 +203,9 @@ SYNC_OP_PIPE = {
     "TMOV_M2B": "PIPE_MTE1", "TMOV_M2S": "PIPE_FIX", "TMOV_M2V": "PIPE_V", "TMOV_V2M": "PIPE_FIX",
     "TMATMUL": "PIPE_M", "TVEC": "PIPE_V", "TVECWAIT_EVENT": "PIPE_V",
 }  # fmt: skip
+
+#: What a mask pattern selects: every so many positions, and the first of them.
+MASK_PATTERNS: dict[str, tuple[int, int]] = {
+    "P0101": (2, 0), "P1010": (2, 1),
+    "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0),
+}  # fmt: skip

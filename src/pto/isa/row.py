@@ -180,6 +180,7 @@ class Attr(Record):
     inert: bool = False  # changes no result, and yet a spelling has to say it
     unencoded: tuple[Any, ...] = ()  # choices that no encoding has: legal, with a warning
     words: dict[str, str] = _NO_WORDS  # choices that C++ has another word for
+    assumed: Any = None  # what a C++ call without it means, where a program has to say it
     doc: str = ""
 
     def admits(self, value: Any) -> bool:

@@ -21,6 +21,7 @@ from types import CodeType
 from typing import Any
 
 from .dtypes import DTYPES
+from .enums import MASK_PATTERNS
 from .profiles import LOCATIONS
 from .record import Record
 from .tile import LAYOUT_PARTS
@@ -36,11 +37,14 @@ class Rule(Record):
     code: str = ""  # diagnostic code; empty = by class
     msg: str = ""  # message; empty = derived from the expression
     when: str = ""  # guard: the rule applies only where this holds
+    written: bool = False  # of what the program says only: a run that meets it does nothing, and goes on
 
 
 @cache
-def R(expr: str, on: str = "", code: str = "", msg: str = "", when: str = "") -> Rule:  # noqa: N802
-    return Rule(expr, tuple(on.split()), code, msg, when)
+def R(  # noqa: N802
+    expr: str, on: str = "", code: str = "", msg: str = "", when: str = "", written: bool = False
+) -> Rule:
+    return Rule(expr, tuple(on.split()), code, msg, when, written)
 
 
 CONSTANTS: dict[str, Any] = {
@@ -129,11 +133,18 @@ def _ceil(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def _selected(pattern: str | None, size: int) -> int:
+    """How many of `size` positions a mask pattern takes; all of them where there is none."""
+    period, first = MASK_PATTERNS[pattern or "P1111"]
+    return len(range(first, size, period))
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "has": _has,
     "valid_eq": _valid_eq,
     "valid_le": _valid_le,
     "ceil": _ceil,
+    "selected": _selected,
     "min": min,
     "max": max,
     "abs": abs,
@@ -237,6 +248,11 @@ def class_of(rule: Rule) -> int:
     """The class of facts a rule speaks of, as a number in the order of reports."""
     facts = facts_in(rule.expr)
     return next((i for i, (_, group) in enumerate(_CLASSES) if facts & group), 0)
+
+
+def stage_of(rule: Rule) -> int:
+    """When a rule is reported: the first stage that fails is. Attributes and types are one."""
+    return max(class_of(rule), 1)
 
 
 def code_of(rule: Rule) -> str:

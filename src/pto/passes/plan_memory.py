@@ -14,12 +14,14 @@ in manual form; `ctx.plan` says what was decided, for `--explain-memory`.
 
 from __future__ import annotations
 
+from importlib import import_module
+from types import ModuleType
+
 from ..diag import has_errors
 from ..ir.attrs import IntAttr
 from ..ir.core import Module, Operation, Value
 from ..ir.types import I64
 from ..isa.profiles import LOCATIONS
-from . import memory_overflow
 from .accumulate import Accumulators
 from .aliases import Aliases, Storage
 from .edit import constant, function_name, make
@@ -38,7 +40,7 @@ def run(ctx: PassContext) -> None:
     for functions, callees in components(ctx.module):
         aliases = Aliases(functions, callees, ctx.profile)
         for op in aliases.unsized:
-            memory_overflow.report_unsized(ctx, op)
+            _reports().report_unsized(ctx, op)
         if not aliases.storages:
             continue
         spaces = _solve(ctx, aliases, least=False)
@@ -49,11 +51,17 @@ def run(ctx: PassContext) -> None:
                 placed.update(space.addresses)
                 plan.add(space)
             else:
-                memory_overflow.report(ctx, space)
+                _reports().report(ctx, space)
     ctx.plan = plan
     if not has_errors(ctx.diagnostics):
         _write(placed)
-        memory_overflow.warn_of_sharing(ctx, plan)
+        if any(space.sharing != "none" for f in plan.functions.values() for space in f.spaces.values()):
+            _reports().warn_of_sharing(ctx, plan)
+
+
+def _reports() -> ModuleType:
+    """What says that memory is short or shared, which few programs come to hear."""
+    return import_module(f"{__package__}.memory_overflow")
 
 
 def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, bool]:
@@ -63,7 +71,7 @@ def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, boo
     accumulators = Accumulators(live)
     if not least:
         for op in accumulators.wrong:
-            memory_overflow.warn_of_accumulator(ctx, op)
+            _reports().warn_of_accumulator(ctx, op)
     spaces: dict[Planner, bool] = {}
     for loc in LOCATIONS:
         here = [s for s in order if s.loc == loc]

@@ -47,7 +47,7 @@ def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
 
     def made(lines: bool) -> Built:
         body = Unit(_BODY, compiled_cpp(lowered, lines))
-        flags = [*every, *compiler.header_flags(body.text), _runtime_headers()]
+        flags = [*every, *compiler.header_flags(body.text), compiler.VERIFIED, _runtime_headers()]
         return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], flags)
 
     built = made(lines=False)

@@ -14,10 +14,9 @@ from types import ModuleType
 from ..diag import Diagnostic, did_you_mean, has_errors
 from ..ir.context import Context
 from ..ir.core import Module, Operation
-from ..ir.facts import module_profile
+from ..ir.facts import concerns_fifos, module_profile
 from ..ir.multi_tiles import single_tiles
 from ..isa.profiles import ALIASES, Profile
-from .fifo import check_fifos
 from .pipes import check_pipes
 from .rows import RowChecker
 from .scopes import check_scopes
@@ -52,14 +51,19 @@ def verify(
     checker = RowChecker(context)
     if sound:
         context.module = module = single_tiles(module)
-    ordered = False  # whether anything orders pipes
+    ordered = piped = False  # whether anything orders pipes, or belongs to a FIFO
     for op in module.walk():
         checker.check(op)
-        ordered = ordered or (op.row is not None and bool(op.row.order))
+        if op.row is not None:
+            ordered = ordered or bool(op.row.order)
+            piped = piped or concerns_fifos(op)
     check_tiles(context)
     check_scopes(context)
     check_pipes(context)
-    check_fifos(context)
+    if piped:
+        from .fifo import check_fifos
+
+        check_fifos(context)
     if flags != "off" and sound and ordered:
         _check_flags(context, flags)
     if overlaps != "off" and sound:

@@ -21,7 +21,7 @@ from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS, same_enum
 from ..isa.profiles import ARCH_NAMES, PROFILES, Profile
 from ..isa.row import KINDS, Attr, Combos, Row
-from ..isa.rules import Rule, broken, class_of, code_of, facts_in, holds
+from ..isa.rules import Rule, broken, code_of, facts_in, holds, stage_of
 from ..isa.tile import LAYOUT_PARTS
 
 #: Signatures found legal, by the name of the profile; the value keeps the types alive, so that their ids stay
@@ -197,14 +197,14 @@ class RowChecker:
         found: list[tuple[int, Rule]] = []
         for rule in type_rules(row):
             if (not rule.on or self.isa in rule.on) and broken(rule, env):
-                found.append((class_of(rule), rule))
+                found.append((stage_of(rule), rule))
         dtypes_ok = self._dtypes(op, row, env)
         if dtypes_ok:
             dtypes_ok = all([self._combos(op, row, combos, env) for combos in row.combos])
-        if not dtypes_ok and not any(c <= 1 for c, _ in found):
+        if not dtypes_ok and not any(stage == 1 for stage, _ in found):
             return False  # a type error: shape and layout come after it
-        worst = min((max(c, 1) for c, _ in found), default=0)  # attributes and types are one stage
-        self._report(op, row, [rule for c, rule in found if max(c, 1) == worst], env)
+        worst = min((stage for stage, _ in found), default=0)
+        self._report(op, row, [rule for stage, rule in found if stage == worst], env)
         return dtypes_ok and not found
 
     def _report(self, op: Operation, row: Row, rules: list[Rule], env: dict[str, Any]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..diag import did_you_mean
 from ..ir.context import Context
 from ..ir.core import Block, Operation, Region, Value, entry_mark
-from ..ir.dominance import dominator_tree
 from ..ir.facts import entries
 from ..ir.types import ERROR, FunctionType, Type
 from ..isa.enums import ENUMS
@@ -282,6 +281,8 @@ class Dominance:
         """Down the dominator tree: a block sees what encloses it and what its dominators define."""
         children: dict[Block, list[Block]] = {}
         if len(region.blocks) > 1:
+            from ..ir.dominance import dominator_tree
+
             for block, parent in dominator_tree(region).items():
                 children.setdefault(parent, []).append(block)
         work: list[tuple[Block, list[Value] | None]] = [(block, None) for block in region.blocks[:1]]

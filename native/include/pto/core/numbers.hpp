@@ -299,15 +299,6 @@ struct FirstOf {
 template <class... Ts>
 using first_t = typename FirstOf<Ts...>::type;
 
-/// With PTO_CHECKED: the operands of an element-wise instruction have one valid region.
-template <class Dst, class Src>
-inline void check_valid([[maybe_unused]] const Dst& dst, [[maybe_unused]] const Src& src) {
-  PTO_CHECK(src.GetValidCol() == dst.GetValidCol(), "PA-0019", "a source has %u valid columns, dst has %u",
-            src.GetValidCol(), dst.GetValidCol());
-  PTO_CHECK(src.GetValidRow() == dst.GetValidRow(), "PA-0022", "a source has %u valid rows, dst has %u",
-            src.GetValidRow(), dst.GetValidRow());
-}
-
 // What is computed depends on element types only, so that tiles of all shapes share the loops.
 template <class M, class T, class D, class... S>
 struct Meaning {
@@ -325,14 +316,12 @@ struct ScalarMeaning {
 
 template <class M, class Dst, class... Src>
 inline void compute(Dst& dst, const Src&... src) {
-  (check_valid(dst, src), ...);
   using T = typename first_t<Src...>::DType;
   map(dst, Meaning<M, T, typename Dst::DType, typename Src::DType...>{}, src...);
 }
 
 template <class M, bool SkipZero = false, class S, class Dst, class... Src>
 inline void compute_scalar(Dst& dst, S scalar, const Src&... src) {
-  (check_valid(dst, src), ...);
   using T = typename first_t<Src...>::DType;
   const auto s = static_cast<wide_t<T>>(value_of<compute_t<T>>(static_cast<T>(scalar)));
   if (SkipZero && s == 0) return;

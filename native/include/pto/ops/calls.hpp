@@ -11,6 +11,7 @@
 #include "pto/ops/fixpipe.hpp"
 #include "pto/ops/gather.hpp"
 #include "pto/ops/generate.hpp"
+#include "pto/ops/img2col.hpp"
 #include "pto/ops/load_store.hpp"
 #include "pto/ops/matmul.hpp"
 #include "pto/ops/moves.hpp"
@@ -25,7 +26,7 @@ namespace pto {
 /// Element-wise comparison into a packed predicate tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCMP(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode, Rest&... rest) {
-  detail::check_tcmp<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcmp<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::tcmp(dst, src0, src1, cmpMode);
   return {};
@@ -34,7 +35,7 @@ PTO_INST RecordEvent TCMP(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode, Res
 /// Selects from two tiles by a packed predicate.
 template <class Dst, class Mask, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSEL(Dst& dst, Mask& mask, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tsel<Dst, Mask, Src0, Src1>();
+  PTO_LEGAL(check_tsel<Dst, Mask, Src0, Src1>());
   detail::finish_call<1>(rest...);
   detail::tsel(dst, mask, src0, src1);
   return {};
@@ -43,7 +44,7 @@ PTO_INST RecordEvent TSEL(Dst& dst, Mask& mask, Src0& src0, Src1& src1, Rest&...
 /// Integer sum, dequantised by a scale, with ReLU.
 template <class Dst, class Src0, class Src1, class Tmp, class... Rest>
 PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScale, Tmp&, Rest&... rest) {
-  detail::check_tadddeqrelu<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tadddeqrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::tadddeqrelu(dst, src0, src1, deqScale);
   return {};
@@ -52,7 +53,7 @@ PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScal
 /// Adds a scaled tile to dst.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_taxpy<Dst, Src>();
+  PTO_LEGAL(check_taxpy<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::taxpy(dst, src, scalar);
   return {};
@@ -62,7 +63,7 @@ PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 template <class Dst, class Src, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode, Rest&... rest) {
-  detail::check_tcmps<Dst, Src>();
+  PTO_LEGAL(check_tcmps<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::tcmps(dst, src, scalar, cmpMode);
   return {};
@@ -72,7 +73,7 @@ PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMo
 template <class Dst, class Src, class Scalar, class... Rest>
   requires(is_tile_data_v<Scalar> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, Rest&... rest) {
-  detail::check_tcmps_tile<Dst, Src, Scalar>();
+  PTO_LEGAL(check_tcmps_tile<Dst, Src, Scalar>(dst, src));
   detail::finish_call<0>(rest...);
   detail::tcmps(dst, src, scalar, cmpMode);
   return {};
@@ -82,7 +83,7 @@ PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, 
 template <class Dst, class Mask, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, Tmp&, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tsels<Dst, Mask, Src>();
+  PTO_LEGAL(check_tsels<Dst, Mask, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::tsels(dst, mask, src, scalar);
   return {};
@@ -92,7 +93,7 @@ PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, Tmp&, typename Src::D
 template <class Dst, class Mask, class Src, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tsels<Dst, Mask, Src>();
+  PTO_LEGAL(check_tsels<Dst, Mask, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::tsels(dst, mask, src, scalar);
   return {};
@@ -101,7 +102,7 @@ PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, typename Src::DType s
 /// Fills a tile with a scalar.
 template <class Dst, class... Rest>
 PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... rest) {
-  detail::check_texpands<Dst>();
+  PTO_LEGAL(check_texpands<Dst>());
   detail::finish_call<0>(rest...);
   detail::texpands(dst, scalar);
   return {};
@@ -111,9 +112,8 @@ PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... res
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TROWARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_trowargmax<Dst, Src>();
+  PTO_LEGAL(check_trowargmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWARGMAX", dst, src);
   detail::index_of_extreme<detail::Along::row, detail::Kind::largest>(dst, src);
   return {};
 }
@@ -122,9 +122,8 @@ PTO_INST RecordEvent TROWARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TROWARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_trowargmax_with_dstVal<DstVal, Dst, Src>();
+  PTO_LEGAL(check_trowargmax_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWARGMAX", dst, src);
   detail::index_of_extreme<detail::Along::row, detail::Kind::largest>(dstVal, dst, src);
   return {};
 }
@@ -133,9 +132,8 @@ PTO_INST RecordEvent TROWARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TROWARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_trowargmin<Dst, Src>();
+  PTO_LEGAL(check_trowargmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWARGMIN", dst, src);
   detail::index_of_extreme<detail::Along::row, detail::Kind::smallest>(dst, src);
   return {};
 }
@@ -144,9 +142,8 @@ PTO_INST RecordEvent TROWARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TROWARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_trowargmin_with_dstVal<DstVal, Dst, Src>();
+  PTO_LEGAL(check_trowargmin_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWARGMIN", dst, src);
   detail::index_of_extreme<detail::Along::row, detail::Kind::smallest>(dstVal, dst, src);
   return {};
 }
@@ -155,9 +152,8 @@ PTO_INST RecordEvent TROWARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCOLARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_tcolargmax<Dst, Src>();
+  PTO_LEGAL(check_tcolargmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLARGMAX", dst, src);
   detail::index_of_extreme<detail::Along::col, detail::Kind::largest>(dst, src);
   return {};
 }
@@ -166,9 +162,8 @@ PTO_INST RecordEvent TCOLARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCOLARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_tcolargmax_with_dstVal<DstVal, Dst, Src>();
+  PTO_LEGAL(check_tcolargmax_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLARGMAX", dst, src);
   detail::index_of_extreme<detail::Along::col, detail::Kind::largest>(dstVal, dst, src);
   return {};
 }
@@ -177,9 +172,8 @@ PTO_INST RecordEvent TCOLARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCOLARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_tcolargmin<Dst, Src>();
+  PTO_LEGAL(check_tcolargmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLARGMIN", dst, src);
   detail::index_of_extreme<detail::Along::col, detail::Kind::smallest>(dst, src);
   return {};
 }
@@ -188,9 +182,8 @@ PTO_INST RecordEvent TCOLARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCOLARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_tcolargmin_with_dstVal<DstVal, Dst, Src>();
+  PTO_LEGAL(check_tcolargmin_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLARGMIN", dst, src);
   detail::index_of_extreme<detail::Along::col, detail::Kind::smallest>(dstVal, dst, src);
   return {};
 }
@@ -198,7 +191,7 @@ PTO_INST RecordEvent TCOLARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 /// Copy column 0 of src into every column of dst.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trowexpand<Dst, Src>();
+  PTO_LEGAL(check_trowexpand<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::trowexpand(dst, src);
   return {};
@@ -207,7 +200,7 @@ PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Rest&... rest) {
 /// Copy row 0 of src into every row of dst.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tcolexpand<Dst, Src>();
+  PTO_LEGAL(check_tcolexpand<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::tcolexpand(dst, src);
   return {};
@@ -216,7 +209,7 @@ PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Rest&... rest) {
 /// Sum of each pair of neighbouring columns, packed to the left, the rest zero.
 template <class Dst, class Src0, class... Rest>
 PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src0& src0, Rest&... rest) {
-  detail::check_tpairreducesum<Dst, Src0>();
+  PTO_LEGAL(check_tpairreducesum<Dst, Src0>(dst, src0));
   detail::finish_call<0>(rest...);
   detail::pair_sums(dst, src0);
   return {};
@@ -225,7 +218,7 @@ PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src0& src0, Rest&... rest) {
 /// Load a window of global memory into a tile, converting the layout.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TLOAD(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tload<Dst, Src>();
+  PTO_LEGAL(check_tload<Dst, Src>(dst));
   detail::finish_call<0>(rest...);
   detail::load(dst, src);
   return {};
@@ -236,7 +229,7 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tstore<Dst, Src, atomicType, reluPreMode>();
+  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
   detail::store<atomicType, reluPreMode>(dst, src);
   return {};
@@ -247,7 +240,7 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tstore<Dst, Src, atomicType, reluPreMode>();
+  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
   detail::store<atomicType, reluPreMode>(dst, src);
   return {};
@@ -258,7 +251,7 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
-  detail::check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>();
+  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
   detail::store<atomicType, reluPreMode>(dst, src, preQuantScalar);
   return {};
@@ -269,7 +262,7 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
-  detail::check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>();
+  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
   detail::store<atomicType, reluPreMode>(dst, src, preQuantScalar);
   return {};
@@ -278,7 +271,7 @@ PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&..
 /// Bring a window of global memory on chip early, as a hint.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TPREFETCH(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tprefetch<Dst, Src>();
+  PTO_LEGAL(check_tprefetch<Dst, Src>());
   detail::finish_call<0>(rest...);
   detail::prefetch(dst, src);
   return {};
@@ -287,7 +280,7 @@ PTO_INST RecordEvent TPREFETCH(Dst& dst, Src& src, Rest&... rest) {
 /// Matrix product of a Left and a Right tile; overwrites the accumulator.
 template <class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  detail::check_tmatmul<Dst, Lhs, Rhs>();
+  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
@@ -296,7 +289,7 @@ PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
 /// Matrix product of a Left and a Right tile; overwrites the accumulator.
 template <AccPhase phase, class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  detail::check_tmatmul<Dst, Lhs, Rhs>();
+  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
@@ -305,7 +298,7 @@ PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
 /// Matrix product plus a bias row.
 template <class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
-  detail::check_tmatmul_bias<Dst, A, B, Bias>();
+  PTO_LEGAL(check_tmatmul_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
@@ -314,7 +307,7 @@ PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... res
 /// Matrix product plus a bias row.
 template <AccPhase phase, class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
-  detail::check_tmatmul_bias<Dst, A, B, Bias>();
+  PTO_LEGAL(check_tmatmul_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
@@ -323,7 +316,7 @@ PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... res
 /// Row vector times matrix; overwrites the accumulator.
 template <class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  detail::check_tgemv<Dst, Lhs, Rhs>();
+  PTO_LEGAL(check_tgemv<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
@@ -332,7 +325,7 @@ PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
 /// Row vector times matrix; overwrites the accumulator.
 template <AccPhase phase, class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  detail::check_tgemv<Dst, Lhs, Rhs>();
+  PTO_LEGAL(check_tgemv<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
@@ -341,7 +334,7 @@ PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
 /// Row vector times matrix, plus a bias row.
 template <class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
-  detail::check_tgemv_bias<Dst, A, B, Bias>();
+  PTO_LEGAL(check_tgemv_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
@@ -350,7 +343,7 @@ PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest)
 /// Row vector times matrix, plus a bias row.
 template <AccPhase phase, class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
-  detail::check_tgemv_bias<Dst, A, B, Bias>();
+  PTO_LEGAL(check_tgemv_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
@@ -359,7 +352,7 @@ PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest)
 /// Fill dst outside the valid region of src, where both normally are the same storage.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TFILLPAD_INPLACE(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tfillpad_inplace<Dst, Src>();
+  PTO_LEGAL(check_tfillpad_inplace<Dst, Src>());
   detail::finish_call<0>(rest...);
   detail::fill_padding(dst, src);
   return {};
@@ -368,7 +361,7 @@ PTO_INST RecordEvent TFILLPAD_INPLACE(Dst& dst, Src& src, Rest&... rest) {
 /// Copy the valid region of a tile into a larger one and fill the rest with its pad value.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tfillpad_expand<Dst, Src>();
+  PTO_LEGAL(check_tfillpad_expand<Dst, Src>());
   detail::finish_call<0>(rest...);
   detail::fill_padding(dst, src);
   return {};
@@ -377,7 +370,7 @@ PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Rest&... rest) {
 /// Transpose a tile, or convert a convolution tile between its layouts.
 template <class Dst, class Src, class Tmp, class... Rest>
 PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Rest&... rest) {
-  detail::check_ttrans<Dst, Src>();
+  PTO_LEGAL(check_ttrans<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::transposition(dst, src);
   return {};
@@ -387,7 +380,7 @@ PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 template <class Dst, class Src0, class Src1, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tconcat<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tconcat<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::concatenation(dst, src0, src1);
   return {};
@@ -398,7 +391,7 @@ template <class Dst, class Src0, class Src1, class Src0Idx, class Src1Idx, class
   requires(is_tile_data_v<Src0Idx> && is_tile_data_v<Src1Idx> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Src0Idx& src0Idx, Src1Idx& src1Idx,
                              Rest&... rest) {
-  detail::check_tconcat_with_src0Idx_src1Idx<Dst, Src0, Src1, Src0Idx, Src1Idx>();
+  PTO_LEGAL(check_tconcat_with_src0Idx_src1Idx<Dst, Src0, Src1, Src0Idx, Src1Idx>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::concatenation(dst, src0, src1, src0Idx, src1Idx);
   return {};
@@ -409,7 +402,7 @@ template <class Dst, class Src0, class Src1, class DstIdx, class Src0Idx, class 
   requires(is_tile_data_v<DstIdx> && is_tile_data_v<Src0Idx> && is_tile_data_v<Src1Idx> && all_events_v<Rest...>)
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, DstIdx& dstIdx, Src0Idx& src0Idx,
                              Src1Idx& src1Idx, Rest&... rest) {
-  detail::check_tconcat_with_dstIdx_src0Idx_src1Idx<Dst, Src0, Src1, DstIdx, Src0Idx, Src1Idx>();
+  PTO_LEGAL(check_tconcat_with_dstIdx_src0Idx_src1Idx<Dst, Src0, Src1, DstIdx, Src0Idx, Src1Idx>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::concatenation(dst, src0, src1, dstIdx, src0Idx, src1Idx);
   return {};
@@ -418,7 +411,7 @@ PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, DstIdx& dstIdx, S
 /// Narrow every element to its low bits.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tpack<Dst, Src>();
+  PTO_LEGAL(check_tpack<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::low_bits(dst, src);
   return {};
@@ -427,7 +420,7 @@ PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Rest&... rest) {
 /// Interleave the elements of two tiles into two.
 template <class Dst1, class Dst0, class Src1, class Src0, class... Rest>
 PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Rest&... rest) {
-  detail::check_tinterleave<Dst1, Dst0, Src1, Src0>();
+  PTO_LEGAL(check_tinterleave<Dst1, Dst0, Src1, Src0>(dst1, dst0, src1, src0));
   detail::finish_call<0>(rest...);
   detail::interleaving(dst1, dst0, src1, src0);
   return {};
@@ -437,7 +430,7 @@ PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0,
 template <class Dst1, class Dst0, class Src1, class Src0, class... Rest>
   requires(is_tile_data_v<Src0> && all_events_v<Rest...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Rest&... rest) {
-  detail::check_tdeinterleave_with_src1<Dst1, Dst0, Src1, Src0>();
+  PTO_LEGAL(check_tdeinterleave_with_src1<Dst1, Dst0, Src1, Src0>(dst1, dst0, src1, src0));
   detail::finish_call<0>(rest...);
   detail::separation(dst1, dst0, src1, src0);
   return {};
@@ -447,7 +440,7 @@ PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src
 template <class Dst1, class Dst0, class Src0, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src0& src0, Rest&... rest) {
-  detail::check_tdeinterleave<Dst1, Dst0, Src0>();
+  PTO_LEGAL(check_tdeinterleave<Dst1, Dst0, Src0>(dst1, dst0, src0));
   detail::finish_call<0>(rest...);
   detail::separation(dst1, dst0, src0);
   return {};
@@ -456,7 +449,7 @@ PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src0& src0, Rest&... 
 /// Sort every block of 32 elements in descending order, each with its index.
 template <class Dst, class Src, class Idx, class... Rest>
 PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Rest&... rest) {
-  detail::check_tsort32<Dst, Src, Idx>();
+  PTO_LEGAL(check_tsort32<Dst, Src, Idx>(src, idx));
   detail::finish_call<1>(rest...);
   detail::sort_blocks(dst, src, idx);
   return {};
@@ -466,7 +459,7 @@ PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Rest&... rest) {
 template <class Dst, class Src, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, int64_t blockLen, Rest&... rest) {
-  detail::check_tmrgsort_with_blockLen<Dst, Src>();
+  PTO_LEGAL(check_tmrgsort_with_blockLen<Dst, Src>(dst, src, blockLen));
   detail::finish_call<0>(rest...);
   detail::merge(dst, src, blockLen);
   return {};
@@ -476,16 +469,27 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, int64_t blockLen, Rest&... res
 template <class Dst, class Src, class Indices, class... Rest>
   requires(is_tile_data_v<Indices>)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Indices& indices, Rest&... rest) {
-  detail::check_tgather_with_indices<Dst, Src, Indices>();
+  PTO_LEGAL(check_tgather_with_indices<Dst, Src, Indices>(dst, indices));
   detail::finish_call<1>(rest...);
   detail::gather(dst, src, indices);
+  return {};
+}
+
+/// Collect elements of a tile by index, by mask pattern, or the indices of matching elements.
+template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
+          GatherAxis gather_axis = GatherAxis::GATHER_ROW, class... Rest>
+  requires(all_events_v<Rest...>)
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Rest&... rest) {
+  PTO_LEGAL(check_tgather_with_maskPattern<Dst, Src, maskPattern, gather_axis>(dst, src));
+  detail::finish_call<0>(rest...);
+  detail::gather<maskPattern, gather_axis>(dst, src);
   return {};
 }
 
 /// Collect blocks of 32 bytes by byte offset.
 template <class Dst, class Src, class Offsets, class... Rest>
 PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
-  detail::check_tgatherb<Dst, Src, Offsets>();
+  PTO_LEGAL(check_tgatherb<Dst, Src, Offsets>(dst));
   detail::finish_call<0>(rest...);
   detail::gather_blocks(dst, src, offsets);
   return {};
@@ -495,16 +499,27 @@ PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... res
 template <class Dst, class Src, class Indexes, class... Rest>
   requires(is_tile_data_v<Indexes> && all_events_v<Rest...>)
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Indexes& indexes, Rest&... rest) {
-  detail::check_tscatter_with_indexes<Dst, Src, Indexes>();
+  PTO_LEGAL(check_tscatter_with_indexes<Dst, Src, Indexes>(src, indexes));
   detail::finish_call<0>(rest...);
   detail::scatter(dst, src, indexes);
+  return {};
+}
+
+/// Spread the elements of a tile over dst by index or by mask pattern.
+template <MaskPattern maskPattern = MaskPattern::P1111, ScatterAxis scatter_axis = ScatterAxis::SCATTER_ROW,
+          class Dst, class Src, class... Rest>
+  requires(all_events_v<Rest...>)
+PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Rest&... rest) {
+  PTO_LEGAL(check_tscatter_with_maskPattern<Dst, Src, maskPattern, scatter_axis>(dst, src));
+  detail::finish_call<0>(rest...);
+  detail::scatter<maskPattern, scatter_axis>(dst, src);
   return {};
 }
 
 /// Fill a tile with a triangular mask of ones and zeros.
 template <class Dst, int upperOrLower = 0, class... Rest>
 PTO_INST RecordEvent TTRI(Dst& dst, int64_t diagonal, Rest&... rest) {
-  detail::check_ttri<Dst, upperOrLower>();
+  PTO_LEGAL(check_ttri<Dst, upperOrLower>());
   detail::finish_call<0>(rest...);
   detail::triangle<upperOrLower>(dst, diagonal);
   return {};
@@ -513,7 +528,7 @@ PTO_INST RecordEvent TTRI(Dst& dst, int64_t diagonal, Rest&... rest) {
 /// Turn quantised integers back into floating point with per-row scale and offset.
 template <class Dst, class Src, class Scale, class Offset, class... Rest>
 PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Scale& scale, Offset& offset, Rest&... rest) {
-  detail::check_tdequant<Dst, Src, Scale, Offset>();
+  PTO_LEGAL(check_tdequant<Dst, Src, Scale, Offset>(dst, src, scale, offset));
   detail::finish_call<0>(rest...);
   detail::dequantisation(dst, src, scale, offset);
   return {};
@@ -524,7 +539,7 @@ template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Id
           class... Rest>
 PTO_INST RecordEvent TPARTARGMAX(DstVal& dstVal, Src0Val& src0Val, Src1Val& src1Val, DstIdx& dstIdx,
                                  Src0Idx& src0Idx, Src1Idx& src1Idx, Rest&... rest) {
-  detail::check_tpartargmax<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>();
+  PTO_LEGAL(check_tpartargmax<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx));
   detail::finish_call<0>(rest...);
   detail::part_extreme<detail::Kind::largest>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx);
   return {};
@@ -535,16 +550,40 @@ template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Id
           class... Rest>
 PTO_INST RecordEvent TPARTARGMIN(DstVal& dstVal, Src0Val& src0Val, Src1Val& src1Val, DstIdx& dstIdx,
                                  Src0Idx& src0Idx, Src1Idx& src1Idx, Rest&... rest) {
-  detail::check_tpartargmin<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>();
+  PTO_LEGAL(check_tpartargmin<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx));
   detail::finish_call<0>(rest...);
   detail::part_extreme<detail::Kind::smallest>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx);
+  return {};
+}
+
+/// Program the feature-map register from a convolution tile.
+template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
+PTO_INST RecordEvent SETFMATRIX(Src& src, Rest&... rest) {
+  detail::finish_call<0>(rest...);
+  detail::feature_map<fmatrix_mode>(src);
+  return {};
+}
+
+/// Program the repeat register of img2col from a convolution tile.
+template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
+PTO_INST RecordEvent SET_IMG2COL_RPT(Src& src, Rest&... rest) {
+  detail::finish_call<0>(rest...);
+  detail::window_repetition<fmatrix_mode>(src);
+  return {};
+}
+
+/// Program the value img2col reads outside the feature map.
+template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
+PTO_INST RecordEvent SET_IMG2COL_PADDING(Src& src, Rest&... rest) {
+  detail::finish_call<0>(rest...);
+  detail::window_padding<fmatrix_mode>(src);
   return {};
 }
 
 /// Set the per-column quantisation table of the next push from the accumulator.
 template <class FpTile, class... Rest>
 PTO_INST RecordEvent SET_QUANT_VECTOR(FpTile& fpTile, Rest&... rest) {
-  detail::check_set_quant_vector<FpTile>();
+  PTO_LEGAL(check_set_quant_vector<FpTile>());
   detail::finish_call<0>(rest...);
   detail::quantisation_vector(fpTile);
   return {};

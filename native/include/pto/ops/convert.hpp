@@ -213,7 +213,7 @@ constexpr bool saturates(SaturationMode asked) {
 template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation, Events&... events) {
-  detail::check_tcvt_with_sat_mode<Dst, Src>();
+  PTO_LEGAL(check_tcvt_with_sat_mode<Dst, Src>(dst, src));
   detail::finish_call<0>(events...);
   detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>(saturation));
   return {};
@@ -221,7 +221,7 @@ PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode sat
 template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, Events&... events) {
-  detail::check_tcvt<Dst, Src>();
+  PTO_LEGAL(check_tcvt<Dst, Src>(dst, src));
   detail::finish_call<0>(events...);
   detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>());
   return {};

@@ -45,7 +45,7 @@ namespace pto {
 
 template <PrintFormat Format = PrintFormat::Width8_Precision4, class Source>
 PTO_INST void TPRINT(Source& src) {
-  detail::check_tprint<Source>();
+  PTO_LEGAL(check_tprint<Source>());
   if constexpr (is_tile_data_v<Source>) {
     const detail::Lines<Source> in(src);
     detail::print_matrix<Format>(src.GetValidRow(), src.GetValidCol(),

@@ -7,25 +7,6 @@
 
 namespace pto::detail {
 
-// --- mask patterns -----------------------------------------------------------------------------------------
-
-/// A pattern selects every `period`-th position from `first` on.
-constexpr ptrdiff_t period(MaskPattern p) {
-  return p == MaskPattern::P1111 ? 1 : p == MaskPattern::P0101 || p == MaskPattern::P1010 ? 2 : 4;
-}
-constexpr ptrdiff_t first_of(MaskPattern p) {
-  switch (p) {
-    case MaskPattern::P1010:
-    case MaskPattern::P0010: return 1;
-    case MaskPattern::P0100: return 2;
-    case MaskPattern::P1000: return 3;
-    default: return 0;
-  }
-}
-constexpr ptrdiff_t selected(MaskPattern p, ptrdiff_t size) {
-  return size <= first_of(p) ? 0 : (size - first_of(p) + period(p) - 1) / period(p);
-}
-
 /// An element as one of another type with the same size.
 template <class To, class From>
 constexpr To same_bits(From element) {
@@ -80,8 +61,6 @@ inline void gather_columns(Dst& dst, const Src& src) {
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
              cols = static_cast<ptrdiff_t>(src.GetValidCol());
   const ptrdiff_t each = selected(Pattern, cols);
-  PTO_CHECK(rows * each <= Dst::Numel, "CA-0003", "TGATHER: %td elements are selected, dst has %d",
-            rows * each, Dst::Numel);
   ptrdiff_t at = 0;
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t j = 0; j < each && at < Dst::Numel; ++j)
@@ -98,11 +77,18 @@ inline void gather_rows(Dst& dst, const Src& src) {
   const Lines<Dst> out(dst);
   const ptrdiff_t rows = selected(Pattern, static_cast<ptrdiff_t>(src.GetValidRow()));
   const auto cols = static_cast<ptrdiff_t>(src.GetValidCol());
-  PTO_CHECK(rows <= Dst::Rows && cols <= Dst::Cols, "CA-0003",
-            "TGATHER: %tdx%td elements are selected, dst has %dx%d", rows, cols, Dst::Rows, Dst::Cols);
   for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r)
     for (ptrdiff_t c = 0; c < cols && c < Dst::Cols; ++c)
       out.set(r, c, same_bits<T>(in.get(first_of(Pattern) + r * period(Pattern), c)));
+}
+
+template <MaskPattern Pattern, GatherAxis Axis, class Dst, class Src>
+inline void gather(Dst& dst, const Src& src) {
+  if constexpr (Axis == GatherAxis::GATHER_COL) {
+    gather_rows<Pattern>(dst, src);
+  } else {
+    gather_columns<Pattern>(dst, src);
+  }
 }
 
 /// Indices of the elements of each row that compare true, packed to the left, and how many there are.
@@ -116,8 +102,6 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
   const Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow()),
              cols = static_cast<ptrdiff_t>(src.GetValidCol());
-  PTO_CHECK(rows <= Dst::Rows, "PTO-E2102", "TGATHER: src has %td valid rows, dst has %d rows", rows,
-            Dst::Rows);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     const C k = value_of<C>(static_cast<T>(limit(r)));
     ptrdiff_t found = 0;
@@ -135,8 +119,6 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
 /// leaves dst as it is.
 template <class Dst, class Src, class Offsets>
 inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
-  PTO_CHECK(dst.GetValidCol() * sizeof(typename Dst::DType) % 32 == 0, "CA-0007",
-            "TGATHERB: the %u valid columns of dst are no whole number of 32-byte blocks", dst.GetValidCol());
   using T = typename Dst::DType;
   constexpr ptrdiff_t count = 32 / static_cast<ptrdiff_t>(sizeof(T));
   const Lines<Dst> out(dst);
@@ -185,18 +167,14 @@ inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
 }
 
 /// src in the columns (rows) of dst that the pattern selects, zero in the others.
-template <MaskPattern Pattern, bool Rows, class Dst, class Src>
-inline void scatter_masked(Dst& dst, const Src& src) {
+template <MaskPattern Pattern, ScatterAxis Axis, class Dst, class Src>
+inline void scatter(Dst& dst, const Src& src) {
+  constexpr bool Rows = Axis == ScatterAxis::SCATTER_COL;
   using T = typename Dst::DType;
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
-  PTO_CHECK(static_cast<ptrdiff_t>(src.GetValidRow()) == (Rows ? selected(Pattern, rows) : rows) &&
-                static_cast<ptrdiff_t>(src.GetValidCol()) == (Rows ? cols : selected(Pattern, cols)),
-            "PTO-E2102",
-            "TSCATTER: the pattern selects other elements of the %tdx%td of dst than the %ux%u of src", rows,
-            cols, src.GetValidRow(), src.GetValidCol());
   if constexpr (Pattern != MaskPattern::P1111) clear_for_scatter(dst);
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
@@ -379,7 +357,7 @@ namespace pto {
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, Tmp&, int offset,
                              Events&... events) {
-  detail::check_tgather_with_kTile_cdst<Dst, Src, Limit, Count, cmpMode>();
+  PTO_LEGAL(check_tgather_with_kTile_cdst<Dst, Src, Limit, Count, cmpMode>(src0));
   TSYNC(events...);
   const auto limit = [&](ptrdiff_t r) { return detail::element_at(k_value.data(), static_cast<size_t>(r)); };
   detail::gather_matches<cmpMode>(dst, src0, limit, cdst, offset);
@@ -391,35 +369,9 @@ template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int off
   requires(!is_tile_data_v<Limit>)
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, Tmp&,
                              Events&... events) {
-  detail::check_tgather_with_kValue_cdst<Dst, Src, Count, cmpMode>();
+  PTO_LEGAL(check_tgather_with_kValue_cdst<Dst, Src, Count, cmpMode>(src0));
   TSYNC(events...);
   detail::gather_matches<cmpMode>(dst, src0, [&](ptrdiff_t) { return k_value; }, cdst, offset);
-  return {};
-}
-
-/// By mask: the columns (GATHER_ROW) or rows (GATHER_COL) that the pattern selects.
-template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
-          auto gatherType = GatherAxis::GATHER_ROW, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Events&... events) {
-  detail::check_tgather<Dst, Src, gatherType>();
-  TSYNC(events...);
-  if constexpr (gatherType == GatherAxis::GATHER_COL) {
-    detail::gather_rows<maskPattern>(dst, src);
-  } else {
-    detail::gather_columns<maskPattern>(dst, src);
-  }
-  return {};
-}
-
-/// By mask: src in the columns (SCATTER_ROW) or rows (SCATTER_COL) of dst that the pattern selects.
-template <MaskPattern maskPattern = MaskPattern::P1111, auto ScatterType = ScatterAxis::SCATTER_ROW,
-          class Dst, class Src, class... Events>
-  requires(all_events_v<Events...>)
-PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
-  detail::check_tscatter<Dst, Src, ScatterType>();
-  TSYNC(events...);
-  detail::scatter_masked<maskPattern, ScatterType == ScatterAxis::SCATTER_COL>(dst, src);
   return {};
 }
 
@@ -430,7 +382,7 @@ PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Mem, class Idx, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
-  detail::check_mgather<Dst, Mem, Idx>();
+  PTO_LEGAL(check_mgather<Dst, Mem, Idx>(dst, indexes));
   TSYNC(events...);
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
@@ -440,9 +392,9 @@ template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, class Dst, clas
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
   if constexpr (CMode == Coalesce::Row) {
-    detail::check_mgather_by_row<Dst, Mem, Idx>();
+    PTO_LEGAL(check_mgather_by_row<Dst, Mem, Idx>(dst, indexes));
   } else {
-    detail::check_mgather_by_elem<Dst, Mem, Idx>();
+    PTO_LEGAL(check_mgather_by_elem<Dst, Mem, Idx>(dst, indexes));
   }
   TSYNC(events...);
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
@@ -451,19 +403,19 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events
 // To L1, with indices and scratch in global memory.
 template <class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
-PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
-  detail::check_mgather_with_scratch<Dst, Mem, Idx, Scratch>();
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, [[maybe_unused]] Scratch& scratch) {
+  PTO_LEGAL(check_mgather_with_scratch<Dst, Mem, Idx, Scratch>(dst, indexes, scratch));
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
 }
 template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, GatherExec Exec = GatherExec::Scalar,
           class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
-PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
+PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, [[maybe_unused]] Scratch& scratch) {
   if constexpr (CMode == Coalesce::Row) {
-    detail::check_mgather_by_row_with_scratch<Dst, Mem, Idx, Scratch, Exec>();
+    PTO_LEGAL(check_mgather_by_row_with_scratch<Dst, Mem, Idx, Scratch, Exec>(dst, indexes, scratch));
   } else {
-    detail::check_mgather_by_elem_with_scratch<Dst, Mem, Idx, Scratch, Exec>();
+    PTO_LEGAL(check_mgather_by_elem_with_scratch<Dst, Mem, Idx, Scratch, Exec>(dst, indexes, scratch));
   }
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
   return {};
@@ -471,7 +423,7 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Scratch&) {
 
 template <class Mem, class Src, class Idx, class... Events>
 PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
-  detail::check_mscatter<Mem, Src, Idx>();
+  PTO_LEGAL(check_mscatter<Mem, Src, Idx>(src, indexes));
   TSYNC(events...);
   detail::scatter_memory<ScatterAtomicOp::None>(dst, src, indexes, detail::Names::automatic,
                                                 detail::Beyond::undefined);
@@ -482,9 +434,9 @@ template <Coalesce Mode, ScatterAtomicOp Atomic = ScatterAtomicOp::None,
           class Src, class Idx, class... Events>
 PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
   if constexpr (Mode == Coalesce::Row) {
-    detail::check_mscatter_by_row<Mem, Src, Idx, Atomic, Conflict>();
+    PTO_LEGAL(check_mscatter_by_row<Mem, Src, Idx, Atomic, Conflict>(src, indexes));
   } else {
-    detail::check_mscatter_by_elem<Mem, Src, Idx, Atomic, Conflict>();
+    PTO_LEGAL(check_mscatter_by_elem<Mem, Src, Idx, Atomic, Conflict>(src, indexes));
   }
   TSYNC(events...);
   detail::scatter_memory<Atomic>(dst, src, indexes, detail::names_of(Mode), detail::beyond(Oob));

@@ -106,7 +106,7 @@ template <class Dst, class T, int descending, class... Events>
 PTO_INST RecordEvent TCI(Dst& dst, T start, Events&... events) {
   static_assert(std::is_same_v<T, typename Dst::DType>,
                 "[PTO][PTO-E0301] TCI: the type of the first number is not the element type of dst");
-  detail::check_tci<Dst>();
+  PTO_LEGAL(check_tci<Dst>());
   TSYNC(events...);
   detail::count_from<descending != 0>(dst, start);
   return {};
@@ -145,7 +145,7 @@ template <uint16_t Rounds = 10, class Dst, class... Events>
 PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCounter& counter,
                              Events&... events) {
   static_assert(Rounds == 7 || Rounds == 10, "[PTO][PTO-E0501] TRANDOM: the rounds are 7 or 10");
-  detail::check_trandom<Dst>();
+  PTO_LEGAL(check_trandom<Dst>());
   TSYNC(events...);
   const detail::Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
@@ -176,9 +176,9 @@ PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events)
   constexpr bool named = !std::is_same_v<decltype(Byte), bool>;
   constexpr int byte = named ? static_cast<int>(Byte) : static_cast<int>(Byte) * top;
   if constexpr (named) {
-    detail::check_thistogram_with_hist_byte<Dst, Src, Idx, Byte>();
+    PTO_LEGAL(check_thistogram_with_hist_byte<Dst, Src, Idx, Byte>(dst));
   } else {
-    detail::check_thistogram<Dst, Src, Idx>();
+    PTO_LEGAL(check_thistogram<Dst, Src, Idx>(dst));
   }
   TSYNC(events...);
   detail::histogram<byte>(dst, src, idx);

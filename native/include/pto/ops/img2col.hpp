@@ -111,9 +111,10 @@ inline constexpr int kWhich =
 
 // --- registers: they change no data; the automatic modes leave them to TIMG2COL ---------------------------
 
-template <class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
-PTO_INST RecordEvent SETFMATRIX(Conv& src, Events&... events) {
-  TSYNC(events...);
+namespace detail {
+
+template <SetFmatrixMode Mode, class Conv>
+inline void feature_map(Conv& src) {
   constexpr int last = Conv::totalDimCount - 1;
   constexpr bool blocks =
       Conv::layout == Layout::NC1HWC0 || Conv::layout == Layout::NDC1HWC0 || Conv::layout == Layout::GNC1HWC0;
@@ -123,31 +124,27 @@ PTO_INST RecordEvent SETFMATRIX(Conv& src, Events&... events) {
   const uint64_t width = src.GetFmapW() != 0 ? src.GetFmapW() : static_cast<uint64_t>(dim_w);
   uint64_t word = (width & 0xFFFF) | (height & 0xFFFF) << 16;
   for (uint8_t n = 0; n < 4; ++n) word |= static_cast<uint64_t>(src.GetPadList(n)) << (32 + 8 * n);
-  if constexpr (detail::kIsManual<Mode>) detail::core().fmatrix[detail::kWhich<Mode>] = word;
-  return {};
+  if constexpr (kIsManual<Mode>) core().fmatrix[kWhich<Mode>] = word;
 }
 
-template <class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
-PTO_INST RecordEvent SET_IMG2COL_RPT(Conv& src, Events&... events) {
-  TSYNC(events...);
+template <SetFmatrixMode Mode, class Conv>
+inline void window_repetition(Conv& src) {
   uint64_t word = src.GetRepeatStride() | static_cast<uint64_t>(src.GetRepeatTime()) << 16 |
                   static_cast<uint64_t>(src.GetRepeatMode()) << 24;
-  if constexpr (detail::kIsa != detail::Isa::a2a3)
+  if constexpr (kIsa != Isa::a2a3)
     word |= static_cast<uint64_t>(src.GetDstStride()) << 32 | static_cast<uint64_t>(src.GetDstMposition())
                                                                   << 48;
-  if constexpr (detail::kIsManual<Mode>) detail::core().repeat = word;
-  return {};
+  if constexpr (kIsManual<Mode>) core().repeat = word;
 }
 
-template <class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
-PTO_INST RecordEvent SET_IMG2COL_PADDING(Conv& src, Events&... events) {
-  TSYNC(events...);
+template <SetFmatrixMode Mode, class Conv>
+inline void window_padding(Conv& src) {
   using T = typename Conv::DType;
-  const uint64_t code = __builtin_bit_cast(detail::code_t<T>, src.GetPadValue());
-  if constexpr (detail::kIsManual<Mode>)
-    detail::core().padding = detail::bits_of<T> <= 8 ? code | code << 8 : code;
-  return {};
+  const uint64_t code = __builtin_bit_cast(code_t<T>, src.GetPadValue());
+  if constexpr (kIsManual<Mode>) core().padding = bits_of<T> <= 8 ? code | code << 8 : code;
 }
+
+}  // namespace detail
 
 // --- TIMG2COL ---------------------------------------------------------------------------------------------
 
@@ -155,7 +152,7 @@ PTO_INST RecordEvent SET_IMG2COL_PADDING(Conv& src, Events&... events) {
 template <class TileT, class Conv, SetFmatrixMode Mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Events>
 PTO_INST RecordEvent TIMG2COL(TileT& dst, Conv& src, uint16_t pos_m = 0, uint16_t pos_k = 0,
                               Events&... events) {
-  detail::check_timg2col<TileT, Conv>();
+  PTO_LEGAL(check_timg2col<TileT, Conv>());
   TSYNC(events...);
   using T = typename Conv::DType;
   constexpr bool deep = Conv::layout == Layout::NDC1HWC0;

@@ -6,1069 +6,1399 @@
 
 #include "pto/ops/rules.hpp"
 
+#ifndef PTO_CPU_VERIFIED
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 namespace pto::detail {
 
-template <class dst, class src0, class src1>
-constexpr void check_tadd() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tadd(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TADD: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TADD: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TADD: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0136] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0135] TADD: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0134] TADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TADD: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tsub() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tsub(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSUB: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSUB: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSUB: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSUB: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0340] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0341] TSUB: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0339] TSUB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSUB: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSUB: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tmul() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tmul(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TMUL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TMUL: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TMUL: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TMUL: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0285] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0284] TMUL: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0283] TMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TMUL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TMUL: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tdiv() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tdiv(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TDIV: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TDIV: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TDIV: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TDIV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0151] TDIV: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0150] TDIV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TDIV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TDIV: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tmax() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tmax(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TMAX: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TMAX: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TMAX: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TMAX: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0250] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0249] TMAX: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0248] TMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TMAX: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TMAX: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tmin() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tmin(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TMIN: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TMIN: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TMIN: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TMIN: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0253] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][SA-0252] TMIN: expects src0, src1, and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0251] TMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TMIN: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TMIN: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tand() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tand(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TAND: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TAND: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TAND: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TAND: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16); fix: convert with "
       "TCVT");
-  static_assert(is_one_of<dst>(0xcffff),
+  static_assert(is_one_of<Dst>(0xcffff),
       "[PTO][PTO-E0602] TAND: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TAND: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TAND: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TAND: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TAND: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tor() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tor(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TOR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TOR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TOR: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TOR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16); fix: convert with "
       "TCVT");
-  static_assert(is_one_of<dst>(0xcffff),
+  static_assert(is_one_of<Dst>(0xcffff),
       "[PTO][PTO-E0602] TOR: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TOR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TOR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TOR: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_txor() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_txor(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TXOR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TXOR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TXOR: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TXOR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TXOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TXOR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TXOR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TXOR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TXOR: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tshl() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tshl(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSHL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSHL: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSHL: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSHL: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TSHL: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSHL: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TSHL: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSHL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSHL: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tshr() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tshr(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSHR: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSHR: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSHR: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSHR: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TSHR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSHR: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TSHR: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSHR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSHR: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tprelu() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tprelu(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TPRELU: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TPRELU: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TPRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TPRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TPRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TPRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TPRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TPRELU: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1, auto precision_mode = RemAlgorithm::DEFAULT>
-constexpr void check_trem() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1, auto precision_mode = RemAlgorithm::DEFAULT>
+constexpr void check_trem(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TREM: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TREM: expects src0, src1 and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TREM: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TREM: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/i32/u32); fix: convert with "
       "TCVT");
-  static_assert(is_one_of<dst>(0xf3ffb),
+  static_assert(is_one_of<Dst>(0xf3ffb),
       "[PTO][PTO-E0602] TREM: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TREM: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(!(precision_mode == RemAlgorithm::HIGH_PRECISION) ||
-      dtype_of<typename dst::DType> == DType::f32,
+      dtype_of<typename Dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TREM: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TREM: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TREM: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TREM: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tfmod() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tfmod(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TFMOD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TFMOD: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TFMOD: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TFMOD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFMOD: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TFMOD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TFMOD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TFMOD: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tsubrelu() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tsubrelu(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSUBRELU: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSUBRELU: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSUBRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSUBRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSUBRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSUBRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSUBRELU: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tabs() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tabs(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TABS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0133] TABS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TABS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TABS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TABS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x15006),
+  static_assert(is_one_of<Dst>(0x15006),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/i32/i16/i8); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0x1500e),
+  static_assert(is_one_of<Dst>(0x1500e),
       "[PTO][SA-0130] TABS: the element type of dst is not supported (f32/f16/bf16/i32/i16/i8); fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TABS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_texp() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_texp(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TEXP: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0157] TEXP: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TEXP: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TEXP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][SA-0154] TEXP: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xe),
+  static_assert(is_one_of<Dst>(0xe),
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TEXP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tlog() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tlog(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TLOG: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0241] TLOG: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TLOG: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TLOG: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TLOG: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xe),
+  static_assert(is_one_of<Dst>(0xe),
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TLOG: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tsqrt() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tsqrt(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TSQRT: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0336] TSQRT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSQRT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TSQRT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][SA-0333] TSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xe),
+  static_assert(is_one_of<Dst>(0xe),
       "[PTO][SA-0332] TSQRT: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
-}
-
-template <class dst, class src>
-constexpr void check_trsqrt() {
-  static_assert(is_one_of<dst>(0x6),
-      "[PTO][SA-0318] TRSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src, dst>(),
-      "[PTO][SA-0322] TRSQRT: expects src and dst to be in the vec address space; fix: move it there with "
-      "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TRSQRT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TRSQRT: expects src and dst to have the same valid_shape");
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
-      "[PTO][SA-0319] TRSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TSQRT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trecip() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_trsqrt(const Dst& dst, const Src& src) {
+  static_assert(is_one_of<Dst>(0x6),
+      "[PTO][SA-0318] TRSQRT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TRSQRT: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
+      "[PTO][SA-0322] TRSQRT: expects src and dst to be in the vec address space; fix: move it there with "
+      "TMOV");
+  static_assert(same_valid<Src, Dst>(),
+      "[PTO][PTO-E0401] TRSQRT: expects src and dst to have the same valid_shape");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_row_major<Src, Dst>(),
+      "[PTO][SA-0319] TRSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TRSQRT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+}
+
+template <class Dst, class Src>
+constexpr void check_trecip(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TRECIP: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0300] TRECIP: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TRECIP: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TRECIP: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TRECIP: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xe),
+  static_assert(is_one_of<Dst>(0xe),
       "[PTO][SA-0297] TRECIP: the element type of dst is not supported (f32/f16/bf16); fix: convert with "
       "TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TRECIP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tnot() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tnot(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TNOT: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TNOT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TNOT: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TNOT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i16/u16); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xccfff),
+  static_assert(is_one_of<Dst>(0xccfff),
       "[PTO][PTO-E0602] TNOT: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TNOT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TNOT: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TNOT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_trelu() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_trelu(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TRELU: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TRELU: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TRELU: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TRELU: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x30006),
+  static_assert(is_one_of<Dst>(0x30006),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TRELU: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TRELU: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tneg() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tneg(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TNEG: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TNEG: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TNEG: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xffff7),
+  static_assert(is_one_of<Dst>(0xffff7),
       "[PTO][PTO-E0602] TNEG: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TNEG: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TNEG: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TNEG: expects src and dst to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TNEG: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(src) == v_col(dst), "PTO-E0401",
+      "TNEG: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcmp() {
-  static_assert(same_dtype<src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcmp(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Src0, Src1>(),
       "[PTO][PTO-E0301] TCMP: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][SA-0230] TCMP: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Vec, src0, src1>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1>(),
       "[PTO][SA-0232] TCMP: expects src0 and src1 to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(src0::ValidCol != DYNAMIC) || rounded_up(src0::ValidCol,
-      bits_of<typename dst::DType>) <= dst::Cols,
+  static_assert(!(Src0::ValidCol != DYNAMIC) || rounded_up(Src0::ValidCol,
+      bits_of<typename Dst::DType>) <= Dst::Cols,
       "[PTO][PTO-E0301] TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src0>(0x3f00e),
+  static_assert(is_one_of<Src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported (f32/f16/i32/u32); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<src0>(0xf0ff7),
+  static_assert(is_one_of<Src0>(0xf0ff7),
       "[PTO][PTO-E0602] TCMP: the element type of src0 needs another target");
-  static_assert(is_among<dst>(0x3000),
+  static_assert(is_among<Dst>(0x3000),
       "[PTO][PTO-E0301] TCMP: expects dst element type to be u8/i8; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src0, src1>(),
+  static_assert(same_valid<Src0, Src1>(),
       "[PTO][PTO-E0401] TCMP: expects src0 and src1 to have the same valid_shape");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TCMP: expects src0 and dst to have the same valid rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src0>(0x3f00e),
+  static_assert(is_one_of<Src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(is_among<dst>(0x33000),
+  static_assert(is_among<Dst>(0x33000),
       "[PTO][PTO-E0301] TCMP: expects dst element type to be u8/i8/u32/i32; fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK((rounded_up(v_col(src0), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
+      "TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns; got src0 valid columns = "
+      "%lld",
+      as_number(v_col(src0)));
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src0, src1), "PTO-E0401",
+      "TCMP: expects src0 and src1 to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(src1)), as_number(v_col(src1)));
+  PTO_CHECK(v_row(src0) == v_row(dst), "PTO-E0401",
+      "TCMP: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+#endif
 #endif
 }
 
-template <class dst, class mask, class src0, class src1>
+template <class Dst, class Mask, class Src0, class Src1>
 constexpr void check_tsel() {
-  static_assert(same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSEL: expects src0 and src1 to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, mask, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Mask, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSEL: expects mask, src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(is_among<mask>(0x3f000),
+  static_assert(is_among<Mask>(0x3f000),
       "[PTO][PTO-E0301] TSEL: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32,
+  static_assert(bits_of<typename Dst::DType> == 16 || bits_of<typename Dst::DType> == 32,
       "[PTO][SA-0326] TSEL: expects A2/A3 tsel src0, src1, and dst element type to be i16/i32/f16/f32");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSEL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0326] TSEL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src0, class src1, class src2>
-constexpr void check_taddc() {
-  static_assert(same_dtype<dst, src0, src1, src2>(),
+template <class Dst, class Src0, class Src1, class Src2>
+constexpr void check_taddc(const Dst& dst, const Src0& src0, const Src1& src1, const Src2& src2) {
+  static_assert(same_dtype<Dst, Src0, Src1, Src2>(),
       "[PTO][PTO-E0301] TADDC: expects src0, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, src2, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Src2, Dst>(),
       "[PTO][PTO-E0501] TADDC: expects src0, src1, src2 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TADDC: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TADDC: expects src1 and dst to have the same valid_shape");
-  static_assert(same_valid<src2, dst>(),
+  static_assert(same_valid<Src2, Dst>(),
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3cfff),
+  static_assert(is_one_of<Dst>(0x3cfff),
       "[PTO][PTO-E0602] TADDC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, src2, dst>(),
+  static_assert(all_row_major<Src0, Src1, Src2, Dst>(),
       "[PTO][PTO-E0501] TADDC: expects src0, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src0 and dst to have the same shape");
-  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(Src1::Rows == Dst::Rows && Src1::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src1 and dst to have the same shape");
-  static_assert(src2::Rows == dst::Rows && src2::Cols == dst::Cols,
+  static_assert(Src2::Rows == Dst::Rows && Src2::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TADDC: expects src2 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TADDC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TADDC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TADDC: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src2, dst), "PTO-E0401",
+      "TADDC: expects src2 and dst to have the same valid_shape; got src2 valid rows = %lld, src2 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src2)), as_number(v_col(src2)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1, class src2>
-constexpr void check_tsubc() {
-  static_assert(same_dtype<dst, src0, src1, src2>(),
+template <class Dst, class Src0, class Src1, class Src2>
+constexpr void check_tsubc(const Dst& dst, const Src0& src0, const Src1& src1, const Src2& src2) {
+  static_assert(same_dtype<Dst, Src0, Src1, Src2>(),
       "[PTO][PTO-E0301] TSUBC: expects src0, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, src2, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Src2, Dst>(),
       "[PTO][PTO-E0501] TSUBC: expects src0, src1, src2 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src1 and dst to have the same valid_shape");
-  static_assert(same_valid<src2, dst>(),
+  static_assert(same_valid<Src2, Dst>(),
       "[PTO][PTO-E0401] TSUBC: expects src2 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TSUBC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, src2, dst>(),
+  static_assert(all_row_major<Src0, Src1, Src2, Dst>(),
       "[PTO][PTO-E0501] TSUBC: expects src0, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSUBC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSUBC: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src2, dst), "PTO-E0401",
+      "TSUBC: expects src2 and dst to have the same valid_shape; got src2 valid rows = %lld, src2 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src2)), as_number(v_col(src2)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tfusedmuladd() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tfusedmuladd(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TFUSEDMULADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TFUSEDMULADD: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADD: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADD: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFUSEDMULADD: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TFUSEDMULADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TFUSEDMULADD: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tfusedmuladdrelu() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tfusedmuladdrelu(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TFUSEDMULADDRELU: expects src0 and src1 to have the element type of dst; fix: "
       "convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TFUSEDMULADDRELU: expects src0, src1 and dst to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADDRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TFUSEDMULADDRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported (f32/f16); fix: convert "
       "with TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TFUSEDMULADDRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TFUSEDMULADDRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TFUSEDMULADDRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TFUSEDMULADDRELU: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tmuladddst() {
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tmuladddst(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TMULADDDST: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TMULADDDST: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TMULADDDST: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TMULADDDST: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TMULADDDST: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TMULADDDST: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TMULADDDST: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TMULADDDST: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_taddreluconv() {
-  static_assert(are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
+template <class Dst, class Src0, class Src1>
+constexpr void check_taddreluconv(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(are_combined<Dst, Src0, Src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TADDRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
-  static_assert(same_dtype<src0, src1>(),
+  static_assert(same_dtype<Src0, Src1>(),
       "[PTO][PTO-E0301] TADDRELUCONV: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TADDRELUCONV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TADDRELUCONV: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TADDRELUCONV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
+      "[PTO][PTO-E0401] TADDRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TADDRELUCONV: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
-      "[PTO][PTO-E0401] TADDRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TADDRELUCONV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TADDRELUCONV: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tsubreluconv() {
-  static_assert(are_combined<dst, src0, src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tsubreluconv(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(are_combined<Dst, Src0, Src1>({{0x102, 0x2}, {0x20c, 0x4}, {0xe0c, 0x4000}}),
       "[PTO][PTO-E0302] TSUBRELUCONV: the element types of dst, src0 and src1 are no legal combination; "
       "fix: convert with TCVT");
-  static_assert(same_dtype<src0, src1>(),
+  static_assert(same_dtype<Src0, Src1>(),
       "[PTO][PTO-E0301] TSUBRELUCONV: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSUBRELUCONV: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSUBRELUCONV: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSUBRELUCONV: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
+      "[PTO][PTO-E0401] TSUBRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TSUBRELUCONV: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
-      "[PTO][PTO-E0401] TSUBRELUCONV: expects dst valid rows > 0 and dst valid columns > 0");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSUBRELUCONV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSUBRELUCONV: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tadddeqrelu() {
-  static_assert(are_combined<dst, src0, src1>({{0x1002, 0x10000}}),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tadddeqrelu(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(are_combined<Dst, Src0, Src1>({{0x1002, 0x10000}}),
       "[PTO][PTO-E0302] TADDDEQRELU: the element types of dst, src0 and src1 are no legal combination; fix: "
       "convert with TCVT");
-  static_assert(same_dtype<src0, src1>(),
+  static_assert(same_dtype<Src0, Src1>(),
       "[PTO][PTO-E0301] TADDDEQRELU: expects src1 to have the element type of src0; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TADDDEQRELU: expects src0, src1 and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TADDDEQRELU: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TADDDEQRELU: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::BFractal == BLayout::RowMajor && src1::BFractal == BLayout::RowMajor &&
-      dst::BFractal == BLayout::RowMajor,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
+      "[PTO][PTO-E0401] TADDDEQRELU: expects dst valid rows > 0 and dst valid columns > 0");
+  static_assert(Src0::BFractal == BLayout::RowMajor && Src1::BFractal == BLayout::RowMajor &&
+      Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TADDDEQRELU: expects src0, src1, and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
-      "[PTO][PTO-E0401] TADDDEQRELU: expects dst valid rows > 0 and dst valid columns > 0");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TADDDEQRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TADDDEQRELU: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class base, class exp, auto precision_mode = PowAlgorithm::DEFAULT>
-constexpr void check_tpow() {
-  static_assert(same_dtype<dst, base, exp>(),
+template <class Dst, class Base, class Exp, auto precision_mode = PowAlgorithm::DEFAULT>
+constexpr void check_tpow(const Dst& dst, const Base& base, const Exp& exp) {
+  static_assert(same_dtype<Dst, Base, Exp>(),
       "[PTO][PTO-E0301] TPOW: expects base and exp to have the element type of dst; fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, base, exp, dst>(),
+  static_assert(all_in<TileType::Vec, Base, Exp, Dst>(),
       "[PTO][PTO-E0501] TPOW: expects base, exp and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_valid<base, dst>(),
+  static_assert(same_valid<Base, Dst>(),
       "[PTO][PTO-E0401] TPOW: expects base and dst to have the same valid_shape");
-  static_assert(same_valid<exp, dst>(),
+  static_assert(same_valid<Exp, Dst>(),
       "[PTO][PTO-E0401] TPOW: expects exp and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xffff3),
+  static_assert(is_one_of<Dst>(0xffff3),
       "[PTO][PTO-E0602] TPOW: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<base, exp, dst>(),
+  static_assert(all_row_major<Base, Exp, Dst>(),
       "[PTO][PTO-E0501] TPOW: expects base, exp and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
+  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<Dst>(0xe),
       "[PTO][PTO-E0301] TPOW: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TPOW: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(base, dst), "PTO-E0401",
+      "TPOW: expects base and dst to have the same valid_shape; got base valid rows = %lld, base valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(base)), as_number(v_col(base)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(exp, dst), "PTO-E0401",
+      "TPOW: expects exp and dst to have the same valid_shape; got exp valid rows = %lld, exp valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(exp)), as_number(v_col(exp)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tcvt_1() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TCVT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TCVT: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
+  static_assert(are_combined<Src, Dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
       0x2}, {0x7, 0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006},
       {0x10, 0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
-  static_assert(!are_combined<src, dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
+  static_assert(!are_combined<Src, Dst>({{0x1, 0xb0}, {0x2, 0x80}, {0x3, 0x304}, {0x4, 0x2}, {0x5, 0x2}, {0x7,
       0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xc, 0x14000}, {0xd, 0x8000}, {0xe, 0x32000}, {0x10, 0xa000}, {0x11,
       0xe000}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(Src::Rows == Dst::Rows && Src::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCVT: expects src and dst to have compatible shapes");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<src, dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
+  static_assert(are_combined<Src, Dst>({{0x1, 0x540be}, {0x2, 0x17482}, {0x3, 0x10306}, {0x4, 0x2}, {0x5,
       0x2}, {0x7, 0x2}, {0x8, 0x8}, {0x9, 0x8}, {0xa, 0x4}, {0xc, 0x14004}, {0xd, 0x8004}, {0xe, 0x32006},
       {0x10, 0x4e006}, {0x11, 0xe000}, {0x12, 0x10002}}),
       "[PTO][PTO-E0302] TCVT: the element types of src and dst are no legal combination; fix: see the pairs "
       "with `pto isa tcvt`, convert in two steps");
-  static_assert(!are_combined<src, dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
+  static_assert(!are_combined<Src, Dst>({{0x2, 0x400}, {0xa, 0x4}, {0x10, 0x4}}),
       "[PTO][PTO-E0602] TCVT: the element types of src and dst need another target");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<src, dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5,
+  static_assert(are_combined<Src, Dst>({{0x1, 0xff7be}, {0x2, 0xff7be}, {0x3, 0xff7be}, {0x4, 0xff7be}, {0x5,
       0xff7be}, {0x7, 0xff7be}, {0x8, 0xff7be}, {0x9, 0xff7be}, {0xa, 0xff7be}, {0xc, 0xff7be}, {0xd,
       0xff7be}, {0xe, 0xff7be}, {0xf, 0xff7be}, {0x10, 0xff7be}, {0x11, 0xff7be}, {0x12, 0xff7be}, {0x13,
       0xff7be}}),
@@ -1077,2310 +1407,3314 @@ constexpr void check_tcvt_1() {
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tcvt() {
-  check_tcvt_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_tcvt(const Dst& dst, const Src& src) {
+  check_tcvt_1<Dst, Src>();
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TCVT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcvt_with_sat_mode() {
-  check_tcvt_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_tcvt_with_sat_mode(const Dst& dst, const Src& src) {
+  check_tcvt_1<Dst, Src>();
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TCVT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tadds() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tadds(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0231] TADDS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TADDS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported (f32/f16/bf16/i8/u8/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TADDS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0137] TADDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TADDS: expects src and dst to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TADDS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(src) == v_col(dst), "PTO-E0401",
+      "TADDS: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tsubs() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tsubs(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TSUBS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSUBS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<Dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TSUBS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TSUBS: expects src and dst to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TSUBS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(src) == v_col(dst), "PTO-E0401",
+      "TSUBS: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src0>
-constexpr void check_tmuls() {
-  static_assert(all_in<TileType::Vec, src0, dst>(),
+template <class Dst, class Src0>
+constexpr void check_tmuls(const Dst& dst, const Src0& src0) {
+  static_assert(same_dtype<Dst, Src0>(),
+      "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src0, Dst>(),
       "[PTO][PTO-E0501] TMULS: expects src0 and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src0>(),
-      "[PTO][PTO-E0301] TMULS: expects src0 to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src0::ValidCol != DYNAMIC) || src0::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src0::ValidCol != DYNAMIC) || Src0::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMULS: expects src0 and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0286] TMULS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src0, dst>(),
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TMULS: expects src0 and dst to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TMULS: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(src0) == v_col(dst), "PTO-E0401",
+      "TMULS: expects src0 and dst to have the same valid columns; got src0 valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src0)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst>
+template <class Dst>
 constexpr void check_tdivs_1() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported (f32/f16/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0152] TDIVS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tdivs() {
-  check_tdivs_1<dst>();
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tdivs(const Dst& dst, const Src& src) {
+  check_tdivs_1<Dst>();
+  static_assert(!(!false) || same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TDIVS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TDIVS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(!false) || same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TDIVS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(!(!false) || same_valid<src, dst>(),
+  static_assert(!(!false) || same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TDIVS: expects src and dst to have the same valid_shape");
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(!false) || same_valid(src, dst), "PTO-E0401",
+      "TDIVS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class scalar>
-constexpr void check_tdivs_reversed() {
-  check_tdivs_1<dst>();
-  static_assert(all_in<TileType::Vec, scalar, dst>(),
+template <class Dst, class Scalar>
+constexpr void check_tdivs_reversed(const Dst& dst, const Scalar& scalar) {
+  check_tdivs_1<Dst>();
+  static_assert(!(!false) || same_dtype<Dst, Scalar>(),
+      "[PTO][PTO-E0301] TDIVS: expects scalar to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Scalar, Dst>(),
       "[PTO][PTO-E0501] TDIVS: expects scalar and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(!(!false) || same_dtype<dst, scalar>(),
-      "[PTO][PTO-E0301] TDIVS: expects scalar to have the element type of dst; fix: convert with TCVT");
-  static_assert(!(!false) || same_valid<scalar, dst>(),
+  static_assert(!(!false) || same_valid<Scalar, Dst>(),
       "[PTO][PTO-E0401] TDIVS: expects scalar and dst to have the same valid_shape");
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(!false) || same_valid(scalar, dst), "PTO-E0401",
+      "TDIVS: expects scalar and dst to have the same valid_shape; got scalar valid rows = %lld, scalar "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(scalar)), as_number(v_col(scalar)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tmaxs() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tmaxs(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TMAXS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TMAXS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TMAXS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TMAXS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<Dst>(0xfcff7),
       "[PTO][PTO-E0602] TMAXS: the element type of dst needs another target");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TMAXS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TMAXS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TMAXS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TMAXS: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tmins() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tmins(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TMINS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TMINS: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<Dst>(0xfcff7),
       "[PTO][PTO-E0602] TMINS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMINS: expects src and dst to have the same valid columns");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TMINS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TMINS: expects src and dst to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TMINS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(src) == v_col(dst), "PTO-E0401",
+      "TMINS: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tlrelu() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tlrelu(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TLRELU: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TLRELU: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TLRELU: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TLRELU: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TLRELU: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TLRELU: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TLRELU: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TLRELU: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tands() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tands(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TANDS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TANDS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TANDS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TANDS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TANDS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TANDS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TANDS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TANDS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TANDS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TANDS: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tors() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tors(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TORS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TORS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TORS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TORS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TORS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TORS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TORS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TORS: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_txors() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_txors(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TXORS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TXORS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TXORS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TXORS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TXORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TXORS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TXORS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TXORS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tshls() {
-  static_assert(is_one_of<dst>(0xff000),
+template <class Dst, class Src, class Scalar>
+constexpr void check_tshls(const Dst& dst, const Src& src, const Scalar& scalar) {
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TSHLS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TSHLS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TSHLS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSHLS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TSHLS: expects src and dst to have the same valid_shape");
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(scalar) < bits_of<typename Dst::DType>, "PTO-E0301",
+      "TSHLS: expects scalar < dst element bits; got scalar = %lld",
+      as_number(scalar));
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TSHLS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(as_number(scalar) >= 0, "PTO-E0401",
+      "TSHLS: expects tshls scalar to be non-negative; got scalar = %lld",
+      as_number(scalar));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tshrs() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, class Scalar>
+constexpr void check_tshrs(const Dst& dst, const Src& src, const Scalar& scalar) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TSHRS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TSHRS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSHRS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TSHRS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i32/u32/i16/u16); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TSHRS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f000),
+  static_assert(is_one_of<Dst>(0x3f000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff000),
+  static_assert(is_one_of<Dst>(0xff000),
       "[PTO][PTO-E0302] TSHRS: the element type of dst is not supported (i8/u8/i16/u16/i32/u32/i64/u64); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(scalar) < bits_of<typename Dst::DType>, "PTO-E0301",
+      "TSHRS: expects scalar < dst element bits; got scalar = %lld",
+      as_number(scalar));
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TSHRS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(as_number(scalar) >= 0, "PTO-E0401",
+      "TSHRS: expects scalar >= 0; got scalar = %lld",
+      as_number(scalar));
+#endif
 }
 
-template <class dst, class src, auto precision_mode = RemSAlgorithm::DEFAULT>
-constexpr void check_trems() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, auto precision_mode = RemSAlgorithm::DEFAULT>
+constexpr void check_trems(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TREMS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TREMS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TREMS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TREMS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/i32); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xd3ffb),
+  static_assert(is_one_of<Dst>(0xd3ffb),
       "[PTO][PTO-E0602] TREMS: the element type of dst needs another target");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TREMS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TREMS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(!(precision_mode == RemSAlgorithm::HIGH_PRECISION) ||
-      dtype_of<typename dst::DType> == DType::f32,
+      dtype_of<typename Dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TREMS: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TREMS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TREMS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TREMS: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto precision_mode = FmodSAlgorithm::DEFAULT>
-constexpr void check_tfmods() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, auto precision_mode = FmodSAlgorithm::DEFAULT>
+constexpr void check_tfmods(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TFMODS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TFMODS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TFMODS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TFMODS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xd7fff),
+  static_assert(is_one_of<Dst>(0xd7fff),
       "[PTO][PTO-E0602] TFMODS: the element type of dst needs another target");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || (dst::ValidRow > 0 &&
-      dst::ValidCol > 0),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow > 0 &&
+      Dst::ValidCol > 0),
       "[PTO][PTO-E0401] TFMODS: expects dst valid rows > 0 and dst valid columns > 0");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TFMODS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
   static_assert(!(precision_mode == FmodSAlgorithm::HIGH_PRECISION) ||
-      dtype_of<typename dst::DType> == DType::f32,
+      dtype_of<typename Dst::DType> == DType::f32,
       "[PTO][PTO-E0301] TFMODS: expects dst element type to be f32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TFMODS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TFMODS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(v_row(dst) > 0 && v_col(dst) > 0, "PTO-E0401",
+      "TFMODS: expects dst valid rows > 0 and dst valid columns > 0; got dst valid rows = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class base, auto precision_mode = PowAlgorithm::DEFAULT>
-constexpr void check_tpows() {
-  static_assert(all_in<TileType::Vec, base, dst>(),
+template <class Dst, class Base, auto precision_mode = PowAlgorithm::DEFAULT>
+constexpr void check_tpows(const Dst& dst, const Base& base) {
+  static_assert(same_dtype<Dst, Base>(),
+      "[PTO][PTO-E0301] TPOWS: expects base to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Base, Dst>(),
       "[PTO][PTO-E0501] TPOWS: expects base and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, base>(),
-      "[PTO][PTO-E0301] TPOWS: expects base to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<base, dst>(),
+  static_assert(same_valid<Base, Dst>(),
       "[PTO][PTO-E0401] TPOWS: expects base and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported (f32/i8/u8/i16/u16/i32/u32); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xffff3),
+  static_assert(is_one_of<Dst>(0xffff3),
       "[PTO][PTO-E0602] TPOWS: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<base, dst>(),
+  static_assert(all_row_major<Base, Dst>(),
       "[PTO][PTO-E0501] TPOWS: expects base and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<dst>(0xe),
+  static_assert(!(precision_mode == PowAlgorithm::HIGH_PRECISION) || is_among<Dst>(0xe),
       "[PTO][PTO-E0301] TPOWS: expects dst element type to be f32/f16/bf16; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TPOWS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(base, dst), "PTO-E0401",
+      "TPOWS: expects base and dst to have the same valid_shape; got base valid rows = %lld, base valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(base)), as_number(v_col(base)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_taddsc() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TADDSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_taddsc(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TADDSC: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TADDSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TADDSC: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<Dst>(0xfcff7),
       "[PTO][PTO-E0602] TADDSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TADDSC: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TADDSC: expects src0 and dst to have the same shape");
-  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(Src1::Rows == Dst::Rows && Src1::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TADDSC: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TADDSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TADDSC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TADDSC: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tsubsc() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TSUBSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tsubsc(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TSUBSC: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TSUBSC: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TSUBSC: expects src0 and dst to have the same valid_shape");
-  static_assert(same_valid<src1, dst>(),
+  static_assert(same_valid<Src1, Dst>(),
       "[PTO][PTO-E0401] TSUBSC: expects src1 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcff7),
+  static_assert(is_one_of<Dst>(0xfcff7),
       "[PTO][PTO-E0602] TSUBSC: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TSUBSC: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TSUBSC: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TSUBSC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(same_valid(src1, dst), "PTO-E0401",
+      "TSUBSC: expects src1 and dst to have the same valid_shape; got src1 valid rows = %lld, src1 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_taxpy() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_taxpy(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TAXPY: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TAXPY: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
+  static_assert(are_combined<Dst, Src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!are_combined<dst, src>({{0x3, 0x8}}),
+  static_assert(!are_combined<Dst, Src>({{0x3, 0x8}}),
       "[PTO][PTO-E0602] TAXPY: the element types of dst and src need another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TAXPY: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(Src::Rows == Dst::Rows && Src::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TAXPY: expects src and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
+  static_assert(are_combined<Dst, Src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x6}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
       {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][PTO-E0302] TAXPY: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TAXPY: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tcmps_1() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
-  static_assert(is_among<dst>(0x3f000),
+  static_assert(is_among<Dst>(0x3f000),
       "[PTO][PTO-E0301] TCMPS: expects dst element type to be u8/i8/u16/i16/u32/i32; fix: convert with TCVT");
+  static_assert(!(Src::ValidCol != DYNAMIC) || rounded_up(Src::ValidCol,
+      bits_of<typename Dst::DType>) <= Dst::Cols,
+      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Src::ValidRow == Dst::ValidRow,
+      "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<src>(0xfcff7),
+  static_assert(is_one_of<Src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
 #endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidCol != DYNAMIC) || rounded_up(src::ValidCol,
-      bits_of<typename dst::DType>) <= dst::Cols,
-      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
-#endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0xff00e),
+  static_assert(is_one_of<Src>(0xff00e),
       "[PTO][PTO-E0302] TCMPS: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tcmps() {
-  check_tcmps_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcmps(const Dst& dst, const Src& src) {
+  check_tcmps_1<Dst, Src>();
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TCMPS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
+#ifdef PTO_CHECKED
+  PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
+      "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
+      as_number(v_col(src)));
+  PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
+      "TCMPS: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class src, class scalar>
-constexpr void check_tcmps_tile() {
-  check_tcmps_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, scalar, dst>(),
+template <class Dst, class Src, class Scalar>
+constexpr void check_tcmps_tile(const Dst& dst, const Src& src) {
+  check_tcmps_1<Dst, Src>();
+  static_assert(!(!false) || same_dtype<Src, Scalar>(),
+      "[PTO][PTO-E0301] TCMPS: expects scalar to have the element type of src; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Scalar, Dst>(),
       "[PTO][PTO-E0501] TCMPS: expects src, scalar and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(!(!false) || same_dtype<src, scalar>(),
-      "[PTO][PTO-E0301] TCMPS: expects scalar to have the element type of src; fix: convert with TCVT");
+#ifdef PTO_CHECKED
+  PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
+      "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
+      as_number(v_col(src)));
+  PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
+      "TCMPS: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class mask, class src>
-constexpr void check_tsels() {
-  static_assert(all_in<TileType::Vec, mask, src, dst>(),
+template <class Dst, class Mask, class Src>
+constexpr void check_tsels(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TSELS: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Mask, Src, Dst>(),
       "[PTO][PTO-E0501] TSELS: expects mask, src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TSELS: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(same_valid<src, dst>(),
-      "[PTO][PTO-E0401] TSELS: expects src and dst to have the same valid_shape");
-  static_assert(is_among<mask>(0x3f000),
+  static_assert(is_among<Mask>(0x3f000),
       "[PTO][PTO-E0301] TSELS: expects mask element type to be i8/u8/i16/u16/i32/u32; fix: convert with "
       "TCVT");
+  static_assert(same_valid<Src, Dst>(),
+      "[PTO][PTO-E0401] TSELS: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported (f32/f16/bf16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TSELS: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff006),
+  static_assert(is_one_of<Dst>(0xff006),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(all_row_major<mask>(),
+  static_assert(all_row_major<Mask>(),
       "[PTO][PTO-E0501] TSELS: expects mask to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0327] TSELS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TSELS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst>
+template <class Dst>
 constexpr void check_texpands() {
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TEXPANDS: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(!(dst::Loc == TileType::Vec) || dst::BFractal == BLayout::RowMajor,
-        "[PTO][PTO-E0501] TEXPANDS: expects dst to use the row_major blayout; fix: use BLayout::RowMajor");
-    static_assert(!(dst::Loc == TileType::Mat) || ((static_cast<int>(dst::GetSizeInBytes()) / 32) >= 1 &&
-        (static_cast<int>(dst::GetSizeInBytes()) / 32) <= 32767),
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(!(Dst::Loc == TileType::Mat) || ((static_cast<int>(Dst::GetSizeInBytes()) / 32) >= 1 &&
+        (static_cast<int>(Dst::GetSizeInBytes()) / 32) <= 32767),
         "[PTO][PTO-E0401] TEXPANDS: expects dst size in bytes // 32 >= 1 and dst size in bytes // 32 <= "
         "32767");
+    static_assert(!(Dst::Loc == TileType::Vec) || Dst::BFractal == BLayout::RowMajor,
+        "[PTO][PTO-E0501] TEXPANDS: expects dst to use the row_major blayout; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0158] TEXPANDS: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trowsum() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+template <class Dst, class Src>
+constexpr void check_trowsum(const Dst& dst, const Src& src) {
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWSUM: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
       {0x11, 0x20000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWSUM: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWSUM: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWSUM: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWSUM: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWSUM: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWSUM: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
       {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWSUM: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWSUM: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWSUM: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xe, 0x4000}, {0xf, 0x8000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xe, 0x4000}, {0xf, 0x8000},
       {0x10, 0x14000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TROWSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWSUM: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWSUM: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWSUM: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
+      "%lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWSUM: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_trowprod() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+template <class Dst, class Src>
+constexpr void check_trowprod(const Dst& dst, const Src& src) {
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWPROD: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWPROD: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWPROD: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWPROD: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWPROD: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWPROD: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWPROD: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0091] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0091] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWPROD: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWPROD: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWPROD: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0187] TROWPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0190] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0190] TROWPROD: expects src to have the element type of dst; fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWPROD: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWPROD: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWPROD: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows "
+      "= %lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWPROD: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trowmax() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+template <class Dst, class Src>
+constexpr void check_trowmax(const Dst& dst, const Src& src) {
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWMAX: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMAX: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWMAX: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWMAX: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWMAX: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMAX: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff006),
+  static_assert(is_one_of<Dst>(0xff006),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0091] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0091] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWMAX: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWMAX: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWMAX: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0187] TROWMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0190] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0190] TROWMAX: expects src to have the element type of dst; fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
+      "%lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trowmin() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+template <class Dst, class Src>
+constexpr void check_trowmin(const Dst& dst, const Src& src) {
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWMIN: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWMIN: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWMIN: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWMIN: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWMIN: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMIN: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWMIN: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff006),
+  static_assert(is_one_of<Dst>(0xff006),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/i32/u32/i16/u16/i64/u64/i8/u8); fix: convert with TCVT");
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0091] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0091] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWMIN: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWMIN: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWMIN: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0187] TROWMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0190] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0190] TROWMIN: expects src to have the element type of dst; fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
+      "%lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_trowargmax_1() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWARGMAX: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMAX: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWARGMAX: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMAX: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWARGMAX: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWARGMAX: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trowargmax() {
-  check_trowargmax_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_trowargmax(const Dst& dst, const Src& src) {
+  check_trowargmax_1<Dst, Src>();
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWARGMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWARGMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
+      "rows = %lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWARGMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dstVal, class dst, class src>
-constexpr void check_trowargmax_with_dstVal() {
-  check_trowargmax_1<dst, src>();
-  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+template <class DstVal, class Dst, class Src>
+constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst, const Src& src) {
+  check_trowargmax_1<Dst, Src>();
+  static_assert(same_kind<typename DstVal::DType, typename Src::DType>,
       "[PTO][SA-0187] TROWARGMAX: dstVal must have the element type of src");
-  static_assert(all_in<TileType::Vec, dstVal>(),
+  static_assert(all_in<TileType::Vec, DstVal>(),
       "[PTO][PTO-E0501] TROWARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
-      dstVal::ValidRow == src::ValidRow,
+  static_assert(!(DstVal::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      DstVal::ValidRow == Src::ValidRow,
       "[PTO][PTO-E0401] TROWARGMAX: expects dstVal and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
+  static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMAX: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0210] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWARGMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWARGMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
+      "rows = %lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWARGMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+  PTO_CHECK(v_row(dstVal) == v_row(src), "PTO-E0401",
+      "TROWARGMAX: expects dstVal and src to have the same valid rows; got dstVal valid rows = %lld, src "
+      "valid rows = %lld",
+      as_number(v_row(dstVal)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dstVal) == 1, "PTO-E0401",
+      "TROWARGMAX: expects dstVal valid columns to be 1; got dstVal valid columns = %lld",
+      as_number(v_col(dstVal)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_trowargmin_1() {
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || dst::ValidRow == src::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Dst::ValidRow == Src::ValidRow,
       "[PTO][PA-0032] TROWARGMIN: expects dst and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0208] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TROWARGMIN: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWARGMIN: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWARGMIN: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol == 1,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMIN: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0212] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(src::form == Form::ND, "[PTO][SA-0209] TROWARGMIN: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND || (dst::form == Form::DN && dst::Cols == 1),
+  static_assert(Dst::form == Form::ND || (Dst::form == Form::DN && Dst::Cols == 1),
       "[PTO][SA-0210] TROWARGMIN: expects dst to use the ND layout, or DN with one column");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0209] TROWARGMIN: expects src to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TROWARGMIN: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_trowargmin() {
-  check_trowargmin_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_trowargmin(const Dst& dst, const Src& src) {
+  check_trowargmin_1<Dst, Src>();
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWARGMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWARGMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
+      "rows = %lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWARGMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dstVal, class dst, class src>
-constexpr void check_trowargmin_with_dstVal() {
-  check_trowargmin_1<dst, src>();
-  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+template <class DstVal, class Dst, class Src>
+constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst, const Src& src) {
+  check_trowargmin_1<Dst, Src>();
+  static_assert(same_kind<typename DstVal::DType, typename Src::DType>,
       "[PTO][SA-0187] TROWARGMIN: dstVal must have the element type of src");
-  static_assert(all_in<TileType::Vec, dstVal>(),
+  static_assert(all_in<TileType::Vec, DstVal>(),
       "[PTO][PTO-E0501] TROWARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dstVal::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
-      dstVal::ValidRow == src::ValidRow,
+  static_assert(!(DstVal::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      DstVal::ValidRow == Src::ValidRow,
       "[PTO][PTO-E0401] TROWARGMIN: expects dstVal and src to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(dstVal::ValidCol != DYNAMIC) || dstVal::ValidCol == 1,
+  static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
       "[PTO][PTO-E0401] TROWARGMIN: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(dstVal::form == Form::ND || (dstVal::form == Form::DN && dstVal::Cols == 1),
+  static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0210] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
       "1)");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWARGMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+  PTO_CHECK(v_row(dst) == v_row(src), "PA-0032",
+      "TROWARGMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
+      "rows = %lld",
+      as_number(v_row(dst)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
+      "TROWARGMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+  PTO_CHECK(v_row(dstVal) == v_row(src), "PTO-E0401",
+      "TROWARGMIN: expects dstVal and src to have the same valid rows; got dstVal valid rows = %lld, src "
+      "valid rows = %lld",
+      as_number(v_row(dstVal)), as_number(v_row(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dstVal) == 1, "PTO-E0401",
+      "TROWARGMIN: expects dstVal valid columns to be 1; got dstVal valid columns = %lld",
+      as_number(v_col(dstVal)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolsum() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcolsum(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLSUM: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PA-0031] TCOLSUM: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
       {0x11, 0x20000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TCOLSUM: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLSUM: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TCOLSUM: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLSUM: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
       {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLSUM: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLSUM: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
       {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLSUM: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
+      "TCOLSUM: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLSUM: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLSUM: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolprod() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcolprod(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0190] TCOLPROD: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLPROD: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0190] TCOLPROD: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PA-0031] TCOLPROD: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TCOLPROD: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLPROD: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TCOLPROD: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLPROD: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c00e),
+  static_assert(is_one_of<Dst>(0x3c00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported (f32/f16/bf16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0187] TCOLPROD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
+      "TCOLPROD: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolmax() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcolmax(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLMAX: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PA-0031] TCOLMAX: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
       {0x11, 0x20000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TCOLMAX: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLMAX: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TCOLMAX: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLMAX: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
       {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLMAX: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLMAX: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
+  static_assert(are_combined<Dst, Src>({{0x1, 0xe}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000},
       {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000}, {0x11, 0x20000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0187] TCOLMAX: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
+      "TCOLMAX: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolmin() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcolmin(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0190] TCOLMIN: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLMIN: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0190] TCOLMIN: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol == Dst::ValidCol,
       "[PTO][PA-0031] TCOLMIN: expects src and dst to have the same valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::ND, "[PTO][SA-0207] TCOLMIN: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLMIN: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0207] TCOLMIN: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLMIN: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLMIN: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLMIN: expects src valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0187] TCOLMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
+      "TCOLMIN: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tcolargmax_1() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLARGMAX: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
       "[PTO][PTO-E0401] TCOLARGMAX: expects dst valid rows to be 1");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Dst::ValidCol == Src::ValidCol,
       "[PTO][PTO-E0401] TCOLARGMAX: expects dst and src to have the same valid columns");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMAX: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dst to use the ND layout");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLARGMAX: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLARGMAX: expects src valid columns not to be 0");
+  static_assert(Src::SFractal == SLayout::NoneBox,
+      "[PTO][SA-0207] TCOLARGMAX: expects src to use the none_box slayout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dst to use the ND layout");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolargmax() {
-  check_tcolargmax_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_tcolargmax(const Dst& dst, const Src& src) {
+  check_tcolargmax_1<Dst, Src>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TCOLARGMAX: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) == v_col(src), "PTO-E0401",
+      "TCOLARGMAX: expects dst and src to have the same valid columns; got dst valid columns = %lld, src "
+      "valid columns = %lld",
+      as_number(v_col(dst)), as_number(v_col(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLARGMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dstVal, class dst, class src>
-constexpr void check_tcolargmax_with_dstVal() {
-  check_tcolargmax_1<dst, src>();
-  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+template <class DstVal, class Dst, class Src>
+constexpr void check_tcolargmax_with_dstVal(const DstVal& dstVal, const Dst& dst, const Src& src) {
+  check_tcolargmax_1<Dst, Src>();
+  static_assert(same_kind<typename DstVal::DType, typename Src::DType>,
       "[PTO][SA-0187] TCOLARGMAX: dstVal must have the element type of src");
-  static_assert(all_in<TileType::Vec, dstVal>(),
+  static_assert(all_in<TileType::Vec, DstVal>(),
       "[PTO][PTO-E0501] TCOLARGMAX: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_valid<dstVal, dst>(),
+  static_assert(same_valid<DstVal, Dst>(),
       "[PTO][PTO-E0401] TCOLARGMAX: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(dstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dstVal to use the ND layout");
+  static_assert(DstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMAX: expects dstVal to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TCOLARGMAX: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) == v_col(src), "PTO-E0401",
+      "TCOLARGMAX: expects dst and src to have the same valid columns; got dst valid columns = %lld, src "
+      "valid columns = %lld",
+      as_number(v_col(dst)), as_number(v_col(src)));
+  PTO_CHECK(same_valid(dstVal, dst), "PTO-E0401",
+      "TCOLARGMAX: expects dstVal and dst to have the same valid_shape; got dstVal valid rows = %lld, dstVal "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(dstVal)), as_number(v_col(dstVal)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLARGMAX: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tcolargmin_1() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0211] TCOLARGMIN: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
       "[PTO][PTO-E0401] TCOLARGMIN: expects dst valid rows to be 1");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || dst::ValidCol == src::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Dst::ValidCol == Src::ValidCol,
       "[PTO][PTO-E0401] TCOLARGMIN: expects dst and src to have the same valid columns");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::SFractal == SLayout::NoneBox,
-      "[PTO][SA-0207] TCOLARGMIN: expects src to use the none_box slayout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dst to use the ND layout");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TCOLARGMIN: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TCOLARGMIN: expects src valid columns not to be 0");
+  static_assert(Src::SFractal == SLayout::NoneBox,
+      "[PTO][SA-0207] TCOLARGMIN: expects src to use the none_box slayout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dst to use the ND layout");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolargmin() {
-  check_tcolargmin_1<dst, src>();
+template <class Dst, class Src>
+constexpr void check_tcolargmin(const Dst& dst, const Src& src) {
+  check_tcolargmin_1<Dst, Src>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x10, 0x28006}, {0x11, 0x28006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x28006}, {0x11, 0x28006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0x3f006}, {0x11, 0x3f006}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TCOLARGMIN: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) == v_col(src), "PTO-E0401",
+      "TCOLARGMIN: expects dst and src to have the same valid columns; got dst valid columns = %lld, src "
+      "valid columns = %lld",
+      as_number(v_col(dst)), as_number(v_col(src)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLARGMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dstVal, class dst, class src>
-constexpr void check_tcolargmin_with_dstVal() {
-  check_tcolargmin_1<dst, src>();
-  static_assert(same_kind<typename dstVal::DType, typename src::DType>,
+template <class DstVal, class Dst, class Src>
+constexpr void check_tcolargmin_with_dstVal(const DstVal& dstVal, const Dst& dst, const Src& src) {
+  check_tcolargmin_1<Dst, Src>();
+  static_assert(same_kind<typename DstVal::DType, typename Src::DType>,
       "[PTO][SA-0187] TCOLARGMIN: dstVal must have the element type of src");
-  static_assert(all_in<TileType::Vec, dstVal>(),
+  static_assert(all_in<TileType::Vec, DstVal>(),
       "[PTO][PTO-E0501] TCOLARGMIN: expects dstVal to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_valid<dstVal, dst>(),
+  static_assert(same_valid<DstVal, Dst>(),
       "[PTO][PTO-E0401] TCOLARGMIN: expects dstVal and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0x8004}, {0xf, 0x8004}, {0x10, 0x20002}, {0x11, 0x20002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(dstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dstVal to use the ND layout");
+  static_assert(DstVal::form == Form::ND, "[PTO][SA-0207] TCOLARGMIN: expects dstVal to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x30002}, {0x11, 0x30002}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
+  static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
       "[PTO][SA-0187] TCOLARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TCOLARGMIN: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) == v_col(src), "PTO-E0401",
+      "TCOLARGMIN: expects dst and src to have the same valid columns; got dst valid columns = %lld, src "
+      "valid columns = %lld",
+      as_number(v_col(dst)), as_number(v_col(src)));
+  PTO_CHECK(same_valid(dstVal, dst), "PTO-E0401",
+      "TCOLARGMIN: expects dstVal and dst to have the same valid_shape; got dstVal valid rows = %lld, dstVal "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(dstVal)), as_number(v_col(dstVal)), as_number(v_row(dst)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TCOLARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TCOLARGMIN: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_trowexpand() {
-  static_assert(same_dtype<dst, src>(),
+template <class Dst, class Src>
+constexpr void check_trowexpand(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
       "[PTO][SA-0188] TROWEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0103] TROWEXPAND: expects dst to use the ND layout");
-  static_assert(src::SFractal == SLayout::NoneBox,
-      "[PTO][PTO-E0501] TROWEXPAND: expects src to use the none_box slayout");
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Src::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPAND: expects src and dst to have the same valid rows");
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid columns not to be 0");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects dst valid rows not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPAND: expects dst valid columns not to be 0");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0103] TROWEXPAND: expects dst to use the ND layout");
+  static_assert(Src::SFractal == SLayout::NoneBox,
+      "[PTO][PTO-E0501] TROWEXPAND: expects src to use the none_box slayout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, src>(),
+  static_assert(all_in<TileType::Vec, Src>(),
       "[PTO][SA-0111] TROWEXPAND: expects src to be in the vec address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][SA-0033] TROWEXPAND: expects dst to be in the vec address space; fix: move it there with TMOV");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][SA-0008] TROWEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) || src::ValidRow >= dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Src::ValidRow >= Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPAND: expects src valid rows >= dst valid rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0112] TROWEXPAND: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
+      "TROWEXPAND: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid "
+      "rows = %lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+#endif
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(v_row(src) >= v_row(dst), "PTO-E0401",
+      "TROWEXPAND: expects src valid rows >= dst valid rows; got src valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(src) != 0, "PTO-E0401",
+      "TROWEXPAND: expects src valid rows not to be 0; got src valid rows = %lld",
+      as_number(v_row(src)));
+  PTO_CHECK(v_col(src) != 0, "PTO-E0401",
+      "TROWEXPAND: expects src valid columns not to be 0; got src valid columns = %lld",
+      as_number(v_col(src)));
+  PTO_CHECK(v_row(dst) != 0, "PTO-E0401",
+      "TROWEXPAND: expects dst valid rows not to be 0; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) != 0, "PTO-E0401",
+      "TROWEXPAND: expects dst valid columns not to be 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tcolexpand() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tcolexpand(const Dst& dst, const Src& src) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TCOLEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TCOLEXPAND: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TCOLEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || src::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || Src::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPAND: expects src valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0xff0fe),
+  static_assert(is_one_of<Dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3ff0f),
+  static_assert(is_one_of<Dst>(0x3ff0f),
       "[PTO][PTO-E0602] TCOLEXPAND: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::ND, "[PTO][PTO-E0501] TCOLEXPAND: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][PTO-E0501] TCOLEXPAND: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][PTO-E0501] TCOLEXPAND: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][PTO-E0501] TCOLEXPAND: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff0fe),
+  static_assert(is_one_of<Dst>(0xff0fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_col(src) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPAND: expects src valid columns >= dst valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandadd() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDADD: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDADD: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDADD: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDADD: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
-      src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
-      (((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::ValidRow == dst::ValidRow &&
-      src1::ValidCol == (src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src1::DType>)) : 1)) ||
-      ((src1::ValidRow == dst::ValidRow && src1::ValidCol == dst::ValidCol &&
-      src1::BFractal == BLayout::RowMajor) && src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
+      !(!((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((Src1::ValidRow == Dst::ValidRow && Src1::ValidCol == Dst::ValidCol &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDADD: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype); got src1 valid columns = "
+      "%lld, src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld",
+      as_number(v_col(src1)), as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)),
+      as_number(v_col(dst)));
+  PTO_CHECK(!(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) && Src0::BFractal == BLayout::RowMajor) &&
+      v_row(src1) == v_row(dst) &&
+      v_col(src1) == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) && Src1::BFractal == BLayout::RowMajor) &&
+      v_row(src0) == v_row(dst) &&
+      v_col(src0) == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
+      "PTO-E0301",
+      "TROWEXPANDADD: expects one of src0/src1 to match dst valid_shape and the other to be a per-row scalar "
+      "vector; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
+  PTO_CHECK(v_row(src0) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDADD: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDADD: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandsub() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0317] TROWEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][SA-0316] TROWEXPANDSUB: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][SA-0316] TROWEXPANDSUB: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0315] TROWEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst), "SA-0316",
+      "TROWEXPANDSUB: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "SA-0316",
+      "TROWEXPANDSUB: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmul() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0314] TROWEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][SA-0313] TROWEXPANDMUL: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][SA-0313] TROWEXPANDMUL: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0312] TROWEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst), "SA-0313",
+      "TROWEXPANDMUL: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "SA-0313",
+      "TROWEXPANDMUL: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpanddiv() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0308] TROWEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][SA-0307] TROWEXPANDDIV: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][SA-0307] TROWEXPANDDIV: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x14006),
+  static_assert(is_one_of<Dst>(0x14006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0306] TROWEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst), "SA-0307",
+      "TROWEXPANDDIV: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "SA-0307",
+      "TROWEXPANDDIV: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmax() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDMAX: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMAX: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
-      src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
-      (((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::ValidRow == dst::ValidRow &&
-      src1::ValidCol == (src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src1::DType>)) : 1)) ||
-      ((src1::ValidRow == dst::ValidRow && src1::ValidCol == dst::ValidCol &&
-      src1::BFractal == BLayout::RowMajor) && src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
+      !(!((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((Src1::ValidRow == Dst::ValidRow && Src1::ValidCol == Dst::ValidCol &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects dst valid rows not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPANDMAX: expects dst valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMAX: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype); got src1 valid columns = "
+      "%lld, src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld",
+      as_number(v_col(src1)), as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)),
+      as_number(v_col(dst)));
+  PTO_CHECK(!(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) && Src0::BFractal == BLayout::RowMajor) &&
+      v_row(src1) == v_row(dst) &&
+      v_col(src1) == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) && Src1::BFractal == BLayout::RowMajor) &&
+      v_row(src0) == v_row(dst) &&
+      v_col(src0) == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
+      "PTO-E0301",
+      "TROWEXPANDMAX: expects one of src0/src1 to match dst valid_shape and the other to be a per-row scalar "
+      "vector; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
+  PTO_CHECK(v_row(src0) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDMAX: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDMAX: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(dst) != 0, "PTO-E0401",
+      "TROWEXPANDMAX: expects dst valid rows not to be 0; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) != 0, "PTO-E0401",
+      "TROWEXPANDMAX: expects dst valid columns not to be 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandmin() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects src1 and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TROWEXPANDMIN: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMIN: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
-      src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
-      (((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::ValidRow == dst::ValidRow &&
-      src1::ValidCol == (src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src1::DType>)) : 1)) ||
-      ((src1::ValidRow == dst::ValidRow && src1::ValidCol == dst::ValidCol &&
-      src1::BFractal == BLayout::RowMajor) && src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
+      !(!((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((Src1::ValidRow == Dst::ValidRow && Src1::ValidCol == Dst::ValidCol &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects one of src0/src1 to match dst valid_shape and the other to "
       "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects dst valid rows not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
       "[PTO][PTO-E0401] TROWEXPANDMIN: expects dst valid columns not to be 0");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TROWEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_trowexpandexpdif() {
-  static_assert(is_one_of<dst>(0x6),
-      "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
-      "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-      "[PTO][SA-0311] TROWEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: convert "
-      "with TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC) || src0::ValidRow == dst::ValidRow,
-      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src0 and dst to have the same valid rows");
-  static_assert(!(dst::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) || src1::ValidRow == dst::ValidRow,
-      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src1 and dst to have the same valid rows");
+#ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
-      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC) || !((src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == dst::ValidCol && src0::BFractal == BLayout::RowMajor) &&
-      src1::BFractal == BLayout::RowMajor) || src1::ValidCol == (256 / (bits_of<typename src1::DType>)),
-      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
-  static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC && src1::ValidCol != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      !(!((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::BFractal == BLayout::RowMajor)) ||
-      (((src0::ValidRow == dst::ValidRow && src0::ValidCol == dst::ValidCol &&
-      src0::BFractal == BLayout::RowMajor) && src1::ValidRow == dst::ValidRow &&
-      src1::ValidCol == (src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src1::DType>)) : 1)) ||
-      ((src1::ValidRow == dst::ValidRow && src1::ValidCol == dst::ValidCol &&
-      src1::BFractal == BLayout::RowMajor) && src0::ValidRow == dst::ValidRow &&
-      src0::ValidCol == (src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename src0::DType>)) : 1))),
-      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects one of src0/src1 to match dst valid_shape and the other to "
-      "be a per-row scalar vector; fix: use BLayout::RowMajor");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
-      "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid rows not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
-      "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid columns not to be 0");
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMIN: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype); got src1 valid columns = "
+      "%lld, src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld",
+      as_number(v_col(src1)), as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)),
+      as_number(v_col(dst)));
+  PTO_CHECK(!(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) && Src0::BFractal == BLayout::RowMajor) &&
+      v_row(src1) == v_row(dst) &&
+      v_col(src1) == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) && Src1::BFractal == BLayout::RowMajor) &&
+      v_row(src0) == v_row(dst) &&
+      v_col(src0) == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
+      "PTO-E0301",
+      "TROWEXPANDMIN: expects one of src0/src1 to match dst valid_shape and the other to be a per-row scalar "
+      "vector; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
+  PTO_CHECK(v_row(src0) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDMIN: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "PTO-E0401",
+      "TROWEXPANDMIN: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(dst) != 0, "PTO-E0401",
+      "TROWEXPANDMIN: expects dst valid rows not to be 0; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) != 0, "PTO-E0401",
+      "TROWEXPANDMIN: expects dst valid columns not to be 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandadd() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(is_one_of<Dst>(0x6),
+      "[PTO][SA-0309] TROWEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
+      "with TCVT");
+  static_assert(same_dtype<Dst, Src0, Src1>(),
+      "[PTO][SA-0311] TROWEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: convert "
+      "with TCVT");
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC) || Src0::ValidRow == Dst::ValidRow,
+      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src0 and dst to have the same valid rows");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) || Src1::ValidRow == Dst::ValidRow,
+      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects src1 and dst to have the same valid rows");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_row_major<Dst>(),
+      "[PTO][PTO-E0501] TROWEXPANDEXPDIF: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
+      !(!((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((Src0::ValidRow == Dst::ValidRow && Src0::ValidCol == Dst::ValidCol &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((Src1::ValidRow == Dst::ValidRow && Src1::ValidCol == Dst::ValidCol &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
+      "[PTO][SA-0310] TROWEXPANDEXPDIF: expects one of src0/src1 to match dst valid_shape and the other to "
+      "be a per-row scalar vector; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
+      "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid rows not to be 0");
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
+      "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid columns not to be 0");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "SA-0310",
+      "TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype); got src1 valid "
+      "columns = %lld, src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src1)), as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)),
+      as_number(v_col(dst)));
+  PTO_CHECK(!(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor)) ||
+      (((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) && Src0::BFractal == BLayout::RowMajor) &&
+      v_row(src1) == v_row(dst) &&
+      v_col(src1) == (Src1::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src1::DType>)) : 1)) ||
+      ((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) && Src1::BFractal == BLayout::RowMajor) &&
+      v_row(src0) == v_row(dst) &&
+      v_col(src0) == (Src0::BFractal == BLayout::RowMajor ? (256 / (bits_of<typename Src0::DType>)) : 1))),
+      "SA-0310",
+      "TROWEXPANDEXPDIF: expects one of src0/src1 to match dst valid_shape and the other to be a per-row "
+      "scalar vector; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst "
+      "valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
+  PTO_CHECK(v_row(src0) == v_row(dst), "SA-0310",
+      "TROWEXPANDEXPDIF: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)));
+  PTO_CHECK(v_row(src1) == v_row(dst), "SA-0310",
+      "TROWEXPANDEXPDIF: expects src1 and dst to have the same valid rows; got src1 valid rows = %lld, dst "
+      "valid rows = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(dst) != 0, "PTO-E0401",
+      "TROWEXPANDEXPDIF: expects dst valid rows not to be 0; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_col(dst) != 0, "PTO-E0401",
+      "TROWEXPANDEXPDIF: expects dst valid columns not to be 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
+}
+
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandadd(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDADD: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDADD: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDADD: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDADD: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDADD: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandsub() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandsub(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDSUB: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDSUB: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0148] TCOLEXPANDSUB: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDSUB: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0147] TCOLEXPANDSUB: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDSUB: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDSUB: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmul() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandmul(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMUL: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDMUL: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0146] TCOLEXPANDMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMUL: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][SA-0145] TCOLEXPANDMUL: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDMUL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDMUL: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpanddiv() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpanddiv(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDDIV: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDDIV: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x14006),
+  static_assert(is_one_of<Dst>(0x14006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/i32); fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0142] TCOLEXPANDDIV: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDDIV: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0141] TCOLEXPANDDIV: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDDIV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDDIV: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmax() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandmax(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMAX: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDMAX: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMAX: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMAX: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDMAX: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDMAX: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandmin() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandmin(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCOLEXPANDMIN: expects src0 and src1 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src1 valid columns >= dst valid columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported (f32/f16/i16/u16/i32/u32); "
       "fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfcfff),
+  static_assert(is_one_of<Dst>(0xfcfff),
       "[PTO][PTO-E0602] TCOLEXPANDMIN: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TCOLEXPANDMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TCOLEXPANDMIN: expects src0 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f006),
+  static_assert(is_one_of<Dst>(0x3f006),
       "[PTO][PTO-E0302] TCOLEXPANDMIN: the element type of dst is not supported "
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
-}
-
-template <class dst, class src0, class src1>
-constexpr void check_tcolexpandexpdif() {
-  static_assert(is_one_of<dst>(0x6),
-      "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
-      "with TCVT");
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TCOLEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
-      "[PTO][PTO-E0301] TCOLEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: "
-      "convert with TCVT");
-  static_assert(same_valid<src0, dst>(),
-      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same valid_shape");
-  static_assert(!(dst::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) || src1::ValidCol >= dst::ValidCol,
-      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src1 valid columns >= dst valid columns");
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
-      "[PTO][SA-0144] TCOLEXPANDEXPDIF: expects src0, src1 and dst to use row-major layout; fix: use "
-      "BLayout::RowMajor");
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
-      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDMIN: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDMIN: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
 #endif
 }
 
-template <class dst, class src0>
-constexpr void check_tpairreducesum() {
-  static_assert(is_one_of<dst>(0x6),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tcolexpandexpdif(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(is_one_of<Dst>(0x6),
+      "[PTO][SA-0143] TCOLEXPANDEXPDIF: the element type of dst is not supported (f32/f16); fix: convert "
+      "with TCVT");
+  static_assert(same_dtype<Dst, Src0, Src1>(),
+      "[PTO][PTO-E0301] TCOLEXPANDEXPDIF: expects src0 and src1 to have the element type of dst; fix: "
+      "convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TCOLEXPANDEXPDIF: expects src0, src1 and dst to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
+      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same valid_shape");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) || Src1::ValidCol >= Dst::ValidCol,
+      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src1 valid columns >= dst valid columns");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_row_major<Src0, Src1, Dst>(),
+      "[PTO][SA-0144] TCOLEXPANDEXPDIF: expects src0, src1 and dst to use row-major layout; fix: use "
+      "BLayout::RowMajor");
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
+      "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TCOLEXPANDEXPDIF: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_col(src1) >= v_col(dst), "PTO-E0401",
+      "TCOLEXPANDEXPDIF: expects src1 valid columns >= dst valid columns; got src1 valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(src1)), as_number(v_col(dst)));
+#endif
+}
+
+template <class Dst, class Src0>
+constexpr void check_tpairreducesum(const Dst& dst, const Src0& src0) {
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0187] TPAIRREDUCESUM: the element type of dst is not supported (f32/f16); fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Vec, src0, dst>(),
-      "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0>(),
+  static_assert(same_dtype<Dst, Src0>(),
       "[PTO][PTO-E0301] TPAIRREDUCESUM: expects src0 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(same_valid<src0, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Dst>(),
+      "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(same_valid<Src0, Dst>(),
       "[PTO][PTO-E0401] TPAIRREDUCESUM: expects src0 and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, dst>(),
+  static_assert(all_row_major<Src0, Dst>(),
       "[PTO][PTO-E0501] TPAIRREDUCESUM: expects src0 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
+      "TPAIRREDUCESUM: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tload() {
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+template <class Dst, class Src>
+constexpr void check_tload(const Dst& dst) {
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0098] TLOAD: expects src and dst to have the same element bytes");
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
         "[PTO][PTO-E0401] TLOAD: expects dst valid rows not to be 0");
-    static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
+    static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
         "[PTO][PTO-E0401] TLOAD: expects dst valid columns not to be 0");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
       "[PTO][SA-0032] TLOAD: expects dst to be in the vec/mat address space; fix: move it there with TMOV");
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
-        bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
-        dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Vec &&
+        bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
+        Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0235] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(dst valid rows, dst valid columns)");
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
-        bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
-        dst::form == Form::NZ) || (src::layout == Layout::ND && dst::form == Form::NZ) ||
-        (src::layout == Layout::DN && dst::form == Form::ZN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Mat &&
+        bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
+        Dst::form == Form::NZ) || (Src::layout == Layout::ND && Dst::form == Form::NZ) ||
+        (Src::layout == Layout::DN && Dst::form == Form::ZN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0234] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
         "(DN, ZN)) or 1 in (dst valid rows, dst valid columns)");
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) ||
-        !(bits_of<typename dst::DType> == 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) ||
+        !(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0233] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
         "rows, dst valid columns)");
-    static_assert(!(dst::Loc == TileType::Mat && (dst::form == Form::NZ || dst::form == Form::ZN)) ||
-        dst::SFractalSize == 512,
-        "[PTO][SA-0220] TLOAD: expects dst fractal size to be 512");
-    static_assert(!(dst::Loc == TileType::Vec) || dst::Rows <= 4095,
+    static_assert(!(Dst::Loc == TileType::Vec) || Dst::Rows <= 4095,
         "[PTO][SA-0236] TLOAD: expects dst rows <= 4095");
-    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::Rows < 16384,
+    static_assert(!(Dst::Loc == TileType::Mat && Dst::form == Form::NZ) || Dst::Rows < 16384,
         "[PTO][SA-0202] TLOAD: expects dst rows < 16384");
-    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::ZN) || dst::Cols < 16384,
+    static_assert(!(Dst::Loc == TileType::Mat && Dst::form == Form::ZN) || Dst::Cols < 16384,
         "[PTO][SA-0184] TLOAD: expects dst columns < 16384");
+    static_assert(!(Dst::Loc == TileType::Mat && (Dst::form == Form::NZ || Dst::form == Form::ZN)) ||
+        Dst::SFractalSize == 512,
+        "[PTO][SA-0220] TLOAD: expects dst fractal size to be 512");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(!(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::DN ||
-        dst::form == Form::NZ),
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(!(Dst::Loc == TileType::Vec) || (Dst::form == Form::ND || Dst::form == Form::DN ||
+        Dst::form == Form::NZ),
         "[PTO][SA-0104] TLOAD: expects dst to use the ND/DN/NZ layout");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Vec &&
-        bits_of<typename dst::DType> < 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
-        dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(!(Src::layout == Layout::DN && Dst::form == Form::NZ) || bits_of<typename Dst::DType> >= 8,
+        "[PTO][SA-0021] TLOAD: expects dst element bits >= 8");
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Vec &&
+        bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
+        Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0104] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(dst valid rows, dst valid columns)");
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) || !(dst::Loc == TileType::Mat &&
-        bits_of<typename dst::DType> < 64 && !(src::layout == Layout::MX_A_ZZ ||
-        src::layout == Layout::MX_A_ND || src::layout == Layout::MX_A_DN) &&
-        !(src::layout == Layout::MX_B_NN || src::layout == Layout::MX_B_ND ||
-        src::layout == Layout::MX_B_DN)) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN) || (src::layout == Layout::NZ &&
-        dst::form == Form::NZ) || (src::layout == Layout::ND && dst::form == Form::NZ) ||
-        (src::layout == Layout::DN && dst::form == Form::ZN) || (src::layout == Layout::DN &&
-        dst::form == Form::NZ)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Mat &&
+        bits_of<typename Dst::DType> < 64 && !(Src::layout == Layout::MX_A_ZZ ||
+        Src::layout == Layout::MX_A_ND || Src::layout == Layout::MX_A_DN) &&
+        !(Src::layout == Layout::MX_B_NN || Src::layout == Layout::MX_B_ND ||
+        Src::layout == Layout::MX_B_DN)) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
+        Dst::form == Form::NZ) || (Src::layout == Layout::ND && Dst::form == Form::NZ) ||
+        (Src::layout == Layout::DN && Dst::form == Form::ZN) || (Src::layout == Layout::DN &&
+        Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0082] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
         "(DN, ZN), (DN, NZ)) or 1 in (dst valid rows, dst valid columns)");
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC) ||
-        !(bits_of<typename dst::DType> == 64) || (((src::layout == Layout::ND && dst::form == Form::ND) ||
-        (src::layout == Layout::DN && dst::form == Form::DN)) || (1 == dst::ValidRow || 1 == dst::ValidCol)),
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) ||
+        !(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
+        (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
         "[PTO][SA-0041] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
         "rows, dst valid columns)");
-    static_assert(!(src::layout == Layout::DN && dst::form == Form::NZ) || bits_of<typename dst::DType> >= 8,
-        "[PTO][SA-0021] TLOAD: expects dst element bits >= 8");
-    static_assert(!(src::layout == Layout::MX_A_ZZ || src::layout == Layout::MX_A_ND ||
-        src::layout == Layout::MX_A_DN) || dst::form == Form::ZZ,
-        "[PTO][PTO-E0501] TLOAD: expects dst to use the ZZ layout");
-    static_assert(!(src::layout == Layout::MX_B_NN || src::layout == Layout::MX_B_ND ||
-        src::layout == Layout::MX_B_DN) || dst::form == Form::NN,
-        "[PTO][PTO-E0501] TLOAD: expects dst to use the NN layout");
-    static_assert(!(dst::Loc == TileType::Mat && dst::form == Form::NZ) || dst::SFractalSize == 512,
-        "[PTO][SA-0221] TLOAD: expects dst fractal size to be 512");
-    static_assert(!(dst::Loc == TileType::Mat) || dst::Rows < 16384,
+    static_assert(!(Dst::Loc == TileType::Mat) || Dst::Rows < 16384,
         "[PTO][SA-0224] TLOAD: expects dst rows < 16384");
-    static_assert(!(dst::Loc == TileType::Mat) || static_cast<int>(dst::GetSizeInBytes()) <= 524288,
+    static_assert(!(Dst::Loc == TileType::Mat) || static_cast<int>(Dst::GetSizeInBytes()) <= 524288,
         "[PTO][SA-0222] TLOAD: expects dst size in bytes <= 524288");
-    static_assert(!(bits_of<typename dst::DType> == 64) || (static_cast<uint64_t>(dst::PadVal) == 0 ||
-        static_cast<uint64_t>(dst::PadVal) == 1),
+    static_assert(!(Src::layout == Layout::MX_A_ZZ || Src::layout == Layout::MX_A_ND ||
+        Src::layout == Layout::MX_A_DN) || Dst::form == Form::ZZ,
+        "[PTO][PTO-E0501] TLOAD: expects dst to use the ZZ layout");
+    static_assert(!(Src::layout == Layout::MX_B_NN || Src::layout == Layout::MX_B_ND ||
+        Src::layout == Layout::MX_B_DN) || Dst::form == Form::NN,
+        "[PTO][PTO-E0501] TLOAD: expects dst to use the NN layout");
+    static_assert(!(Dst::Loc == TileType::Mat && Dst::form == Form::NZ) || Dst::SFractalSize == 512,
+        "[PTO][SA-0221] TLOAD: expects dst fractal size to be 512");
+    static_assert(!(bits_of<typename Dst::DType> == 64) || (static_cast<uint64_t>(Dst::PadVal) == 0 ||
+        static_cast<uint64_t>(Dst::PadVal) == 1),
         "[PTO][SA-0223] TLOAD: expects dst pad value to be 0/1");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][SA-0010] TLOAD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(Dst::Loc == TileType::Vec && bits_of<typename Dst::DType> < 64) ||
+        (((Src::layout == Layout::ND && Dst::form == Form::ND) || (Src::layout == Layout::DN &&
+        Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ)) || (1 == v_row(dst) ||
+        1 == v_col(dst))), "SA-0235",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (dst valid rows, "
+        "dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(Dst::Loc == TileType::Vec && bits_of<typename Dst::DType> < 64) ||
+        (((Src::layout == Layout::ND && Dst::form == Form::ND) || (Src::layout == Layout::DN &&
+        Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ)) || (1 == v_row(dst) ||
+        1 == v_col(dst))), "SA-0104",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (dst valid rows, "
+        "dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(Dst::Loc == TileType::Mat && bits_of<typename Dst::DType> < 64) ||
+        (((Src::layout == Layout::ND && Dst::form == Form::ND) || (Src::layout == Layout::DN &&
+        Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ) ||
+        (Src::layout == Layout::ND && Dst::form == Form::NZ) || (Src::layout == Layout::DN &&
+        Dst::form == Form::ZN)) || (1 == v_row(dst) || 1 == v_col(dst))), "SA-0234",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN)) or 1 "
+        "in (dst valid rows, dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(Dst::Loc == TileType::Mat && bits_of<typename Dst::DType> < 64 &&
+        !(Src::layout == Layout::MX_A_ZZ || Src::layout == Layout::MX_A_ND ||
+        Src::layout == Layout::MX_A_DN) && !(Src::layout == Layout::MX_B_NN ||
+        Src::layout == Layout::MX_B_ND || Src::layout == Layout::MX_B_DN)) || (((Src::layout == Layout::ND &&
+        Dst::form == Form::ND) || (Src::layout == Layout::DN && Dst::form == Form::DN) ||
+        (Src::layout == Layout::NZ && Dst::form == Form::NZ) || (Src::layout == Layout::ND &&
+        Dst::form == Form::NZ) || (Src::layout == Layout::DN && Dst::form == Form::ZN) ||
+        (Src::layout == Layout::DN && Dst::form == Form::NZ)) || (1 == v_row(dst) || 1 == v_col(dst))),
+        "SA-0082",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN), (DN, "
+        "NZ)) or 1 in (dst valid rows, dst valid columns); got dst valid rows = %lld, dst valid columns = "
+        "%lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND &&
+        Dst::form == Form::ND) || (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == v_row(dst) ||
+        1 == v_col(dst))), "SA-0233",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid rows, dst valid "
+        "columns); got dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Dst>) {
+    PTO_CHECK(!(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND &&
+        Dst::form == Form::ND) || (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == v_row(dst) ||
+        1 == v_col(dst))), "SA-0041",
+        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid rows, dst valid "
+        "columns); got dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto atomicType, auto reluPreMode>
+template <class Dst, class Src, auto atomicType, auto reluPreMode>
 constexpr void check_tstore_1() {
-  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || src::Loc == TileType::Acc,
+  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
-    static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+    static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid columns not to be 0");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0xff00e),
+  static_assert(is_one_of<Src>(0xff00e),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(atomicType == AtomicType::AtomicNone || atomicType == AtomicType::AtomicAdd,
       "[PTO][PTO-E0116] TSTORE: expects atomicType in ('atomic_none', 'atomic_add')");
-  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NC1HWC0 || dst::layout == Layout::NDC1HWC0),
+  static_assert(!(Src::Loc == TileType::Acc) || (Dst::layout == Layout::ND || Dst::layout == Layout::NZ ||
+      Dst::layout == Layout::NC1HWC0 || Dst::layout == Layout::NDC1HWC0),
       "[PTO][SA-0192] TSTORE: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Vec || src::Loc == TileType::Mat) ||
-      bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(!(Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) ||
+      bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
-  static_assert(!(src::Loc == TileType::Acc) || is_among<src>(0x10002),
+  static_assert(!(Src::Loc == TileType::Acc) || is_among<Src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
-        src::Loc == TileType::Mat) && bits_of<typename src::DType> < 64) || (((src::form == Form::ND &&
-        dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN) ||
-        (src::form == Form::NZ && dst::layout == Layout::NZ)) || (1 == src::ValidRow || 1 == src::ValidCol)),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || !((Src::Loc == TileType::Vec ||
+        Src::Loc == TileType::Mat) && bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND &&
+        Dst::layout == Layout::ND) || (Src::form == Form::DN && Dst::layout == Layout::DN) ||
+        (Src::form == Form::NZ && Dst::layout == Layout::NZ)) || (1 == Src::ValidRow || 1 == Src::ValidCol)),
         "[PTO][SA-0105] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
         "(src valid rows, src valid columns)");
-    static_assert(!(src::ValidCol != DYNAMIC && src::ValidRow != DYNAMIC) || !((src::Loc == TileType::Vec ||
-        src::Loc == TileType::Mat) && bits_of<typename src::DType> == 64) || (((src::form == Form::ND &&
-        dst::layout == Layout::ND) || (src::form == Form::DN && dst::layout == Layout::DN)) ||
-        (1 == src::ValidRow || 1 == src::ValidCol)),
+    static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || !((Src::Loc == TileType::Vec ||
+        Src::Loc == TileType::Mat) && bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND &&
+        Dst::layout == Layout::ND) || (Src::form == Form::DN && Dst::layout == Layout::DN)) ||
+        (1 == Src::ValidRow || 1 == Src::ValidCol)),
         "[PTO][SA-0338] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid "
         "rows, src valid columns)");
-    static_assert(!(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
+    static_assert(!(Src::Loc == TileType::Acc) || (1 <= Src::Cols && Src::Cols <= 4095),
         "[PTO][SA-0201] TSTORE: expects 1 <= src columns <= 4095");
-    static_assert(!(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
-        src::ValidCol <= 4095),
+    static_assert(!(Src::ValidCol != DYNAMIC) || !(Src::Loc == TileType::Acc) || (1 <= Src::ValidCol &&
+        Src::ValidCol <= 4095),
         "[PTO][PA-0033] TSTORE: expects 1 <= src valid columns <= 4095");
-    static_assert(!(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
+    static_assert(!(Src::Loc == TileType::Acc && Dst::layout == Layout::ND) || Src::Rows <= 8192,
         "[PTO][SA-0126] TSTORE: expects src rows <= 8192");
-    static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
+    static_assert(!(Src::Loc == TileType::Acc && !(Dst::layout == Layout::ND)) || Src::Rows <= 65535,
         "[PTO][SA-0126] TSTORE: expects src rows <= 65535");
-    static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
+    static_assert(!(Src::Loc == TileType::Acc && !(Dst::layout == Layout::ND)) || Src::Cols % 16 == 0,
         "[PTO][SA-0126] TSTORE: expects src columns % 16 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0xff3be),
+  static_assert(is_one_of<Src>(0xff3be),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f4e2m1/f4e1m2); fix: convert with "
       "TCVT");
-  static_assert(src::Loc == TileType::Vec || src::Loc == TileType::Acc,
+  static_assert(Src::Loc == TileType::Vec || Src::Loc == TileType::Acc,
       "[PTO][SA-0100] TSTORE: expects src to be in the vec/acc address space; fix: move it there with TMOV");
-  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NHWC || dst::layout == Layout::NCHW || dst::layout == Layout::NCDHW),
+  static_assert(!(Src::Loc == TileType::Acc) || (Dst::layout == Layout::ND || Dst::layout == Layout::NZ ||
+      Dst::layout == Layout::NHWC || Dst::layout == Layout::NCHW || Dst::layout == Layout::NCDHW),
       "[PTO][SA-0337] TSTORE: expects dst to use the ND/NZ/NHWC/NCHW/NCDHW layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
-  static_assert(src::Loc == TileType::Vec || src::Loc == TileType::Mat || src::Loc == TileType::Acc,
+  static_assert(Src::Loc == TileType::Vec || Src::Loc == TileType::Mat || Src::Loc == TileType::Acc,
       "[PTO][SA-0101] TSTORE: expects src to be in the vec/mat/acc address space; fix: move it there with "
       "TMOV");
 #endif
 }
 
-template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
+template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tstore() {
-  check_tstore_1<dst, src, atomicType, reluPreMode>();
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
+constexpr void check_tstore(const Dst& dst, const Src& src) {
+  check_tstore_1<Dst, Src, atomicType, reluPreMode>();
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
+        "TSTORE: expects dst static element count to match src valid_shape static element count; got dst "
+        "element count = %lld, src valid rows = %lld, src valid columns = %lld",
+        as_number(elems(dst)), as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
+        bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
+        (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&
+        Dst::layout == Layout::NZ)) || (1 == v_row(src) || 1 == v_col(src))), "SA-0105",
+        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (src valid rows, "
+        "src valid columns); got src valid rows = %lld, src valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
+        bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
+        (Src::form == Form::DN && Dst::layout == Layout::DN)) || (1 == v_row(src) || 1 == v_col(src))),
+        "SA-0338",
+        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid rows, src valid "
+        "columns); got src valid rows = %lld, src valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!(Src::Loc == TileType::Acc) || (1 <= v_col(src) && v_col(src) <= 4095), "PA-0033",
+        "TSTORE: expects 1 <= src valid columns <= 4095; got src valid columns = %lld",
+        as_number(v_col(src)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto atomicType = AtomicType::AtomicNone,
+template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tstore_with_preQuantScalar() {
-  check_tstore_1<dst, src, atomicType, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc,
+constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) {
+  check_tstore_1<Dst, Src, atomicType, reluPreMode>();
+  static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
+        "TSTORE: expects dst static element count to match src valid_shape static element count; got dst "
+        "element count = %lld, src valid rows = %lld, src valid columns = %lld",
+        as_number(elems(dst)), as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
+        bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
+        (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&
+        Dst::layout == Layout::NZ)) || (1 == v_row(src) || 1 == v_col(src))), "SA-0105",
+        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (src valid rows, "
+        "src valid columns); got src valid rows = %lld, src valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
+        bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
+        (Src::form == Form::DN && Dst::layout == Layout::DN)) || (1 == v_row(src) || 1 == v_col(src))),
+        "SA-0338",
+        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid rows, src valid "
+        "columns); got src valid rows = %lld, src valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)));
+    PTO_CHECK(!(Src::Loc == TileType::Acc) || (1 <= v_col(src) && v_col(src) <= 4095), "PA-0033",
+        "TSTORE: expects 1 <= src valid columns <= 4095; got src valid columns = %lld",
+        as_number(v_col(src)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, class fp>
-constexpr void check_tstore_fp() {
-  static_assert(!(src::ValidRow != DYNAMIC) || src::ValidRow != 0,
+template <class Dst, class Src, class Fp>
+constexpr void check_tstore_fp(const Src& src, const Fp& fp) {
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
       "[PTO][PTO-E0401] TSTORE_FP: expects src valid rows not to be 0");
-  static_assert(!(src::ValidCol != DYNAMIC) || src::ValidCol != 0,
+  static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TSTORE_FP: expects src valid columns not to be 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<src, dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NC1HWC0 || dst::layout == Layout::NDC1HWC0),
+  static_assert(!(Src::Loc == TileType::Acc) || (Dst::layout == Layout::ND || Dst::layout == Layout::NZ ||
+      Dst::layout == Layout::NC1HWC0 || Dst::layout == Layout::NDC1HWC0),
       "[PTO][SA-0192] TSTORE_FP: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Acc, src>(),
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TSTORE_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TSTORE_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
-  static_assert(fp::Rows == 1, "[PTO][PTO-E0401] TSTORE_FP: expects fp rows to be 1");
-  static_assert(!(src::Loc == TileType::Acc) || is_among<src>(0x10002),
+  static_assert(!(Src::Loc == TileType::Acc) || is_among<Src>(0x10002),
       "[PTO][SA-0191] TSTORE_FP: expects src element type to be i32/f32; fix: convert with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || (1 <= src::Cols && src::Cols <= 4095),
+  static_assert(Fp::Rows == 1, "[PTO][PTO-E0401] TSTORE_FP: expects fp rows to be 1");
+  static_assert(!(Src::Loc == TileType::Acc) || (1 <= Src::Cols && Src::Cols <= 4095),
       "[PTO][SA-0201] TSTORE_FP: expects 1 <= src columns <= 4095");
-  static_assert(!(src::ValidCol != DYNAMIC) || !(src::Loc == TileType::Acc) || (1 <= src::ValidCol &&
-      src::ValidCol <= 4095),
+  static_assert(!(Src::ValidCol != DYNAMIC) || !(Src::Loc == TileType::Acc) || (1 <= Src::ValidCol &&
+      Src::ValidCol <= 4095),
       "[PTO][PA-0033] TSTORE_FP: expects 1 <= src valid columns <= 4095");
-  static_assert(!(src::Loc == TileType::Acc && dst::layout == Layout::ND) || src::Rows <= 8192,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::layout == Layout::ND) || Src::Rows <= 8192,
       "[PTO][SA-0126] TSTORE_FP: expects src rows <= 8192");
-  static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Rows <= 65535,
+  static_assert(!(Src::Loc == TileType::Acc && !(Dst::layout == Layout::ND)) || Src::Rows <= 65535,
       "[PTO][SA-0126] TSTORE_FP: expects src rows <= 65535");
-  static_assert(!(src::Loc == TileType::Acc && !(dst::layout == Layout::ND)) || src::Cols % 16 == 0,
+  static_assert(!(Src::Loc == TileType::Acc && !(Dst::layout == Layout::ND)) || Src::Cols % 16 == 0,
       "[PTO][SA-0126] TSTORE_FP: expects src columns % 16 == 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || (dst::layout == Layout::ND || dst::layout == Layout::NZ ||
-      dst::layout == Layout::NHWC || dst::layout == Layout::NCHW || dst::layout == Layout::NCDHW),
+  static_assert(!(Src::Loc == TileType::Acc) || (Dst::layout == Layout::ND || Dst::layout == Layout::NZ ||
+      Dst::layout == Layout::NHWC || Dst::layout == Layout::NCHW || Dst::layout == Layout::NCDHW),
       "[PTO][SA-0337] TSTORE_FP: expects dst to use the ND/NZ/NHWC/NCHW/NCDHW layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<src, dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE_FP: the element types of src and dst are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(fp::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) || !(!(src::form == Form::DN)) ||
-      fp::ValidCol >= src::ValidCol,
+  static_assert(!(Fp::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) || !(!(Src::form == Form::DN)) ||
+      Fp::ValidCol >= Src::ValidCol,
       "[PTO][PTO-E0401] TSTORE_FP: expects fp valid columns >= src valid columns");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(!(Src::form == Form::DN)) || v_col(fp) >= v_col(src), "PTO-E0401",
+      "TSTORE_FP: expects fp valid columns >= src valid columns; got fp valid columns = %lld, src valid "
+      "columns = %lld",
+      as_number(v_col(fp)), as_number(v_col(src)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!(Src::Loc == TileType::Acc) || (1 <= v_col(src) && v_col(src) <= 4095), "PA-0033",
+      "TSTORE_FP: expects 1 <= src valid columns <= 4095; got src valid columns = %lld",
+      as_number(v_col(src)));
+#endif
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tprefetch() {
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow != 0,
-      "[PTO][PTO-E0401] TPREFETCH: expects dst valid rows not to be 0");
-  static_assert(!(dst::ValidCol != DYNAMIC) || dst::ValidCol != 0,
-      "[PTO][PTO-E0401] TPREFETCH: expects dst valid columns not to be 0");
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][PTO-E0301] TPREFETCH: expects src and dst to have the same element bytes");
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow != 0,
+      "[PTO][PTO-E0401] TPREFETCH: expects dst valid rows not to be 0");
+  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol != 0,
+      "[PTO][PTO-E0401] TPREFETCH: expects dst valid columns not to be 0");
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TPREFETCH: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xffc0f),
+  static_assert(is_one_of<Dst>(0xffc0f),
       "[PTO][PTO-E0602] TPREFETCH: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TPREFETCH: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class mem, class idx>
+template <class Dst, class Mem, class Idx>
 constexpr void check_mgather_1() {
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] MGATHER: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::Loc == TileType::Vec,
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(Idx::Loc == TileType::Vec,
         "[PTO][PTO-E0501] MGATHER: expects idx to be in the vec address space; fix: move it there with TMOV");
   }
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<Dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfff4f),
+  static_assert(is_one_of<Dst>(0xfff4f),
       "[PTO][PTO-E0602] MGATHER: the element type of dst needs another target");
-  static_assert(!(dst::Loc == TileType::Vec) || (dst::form == Form::ND || dst::form == Form::NZ),
+  static_assert(!(Dst::Loc == TileType::Vec) || (Dst::form == Form::ND || Dst::form == Form::NZ),
       "[PTO][PTO-E0501] MGATHER: expects dst to use the ND/NZ layout");
-  static_assert(!(dst::Loc == TileType::Vec) || ((mem::layout == Layout::ND && dst::form == Form::ND) ||
-      (mem::layout == Layout::DN && dst::form == Form::DN) || (mem::layout == Layout::NZ &&
-      dst::form == Form::NZ)),
+  static_assert(!(Dst::Loc == TileType::Vec) || ((Mem::layout == Layout::ND && Dst::form == Form::ND) ||
+      (Mem::layout == Layout::DN && Dst::form == Form::DN) || (Mem::layout == Layout::NZ &&
+      Dst::form == Form::NZ)),
       "[PTO][PTO-E0501] MGATHER: expects mem and dst to have the same layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(Idx::form == Form::ND, "[PTO][PTO-E0501] MGATHER: expects idx to use the ND layout");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(same_dtype<dst, mem>(),
+  static_assert(same_dtype<Dst, Mem>(),
       "[PTO][SA-0069] MGATHER: expects mem to have the element type of dst; fix: convert with TCVT");
-  static_assert(is_among<idx>(0x30000),
+  static_assert(is_among<Idx>(0x30000),
       "[PTO][PTO-E0301] MGATHER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert((dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
-  static_assert(!(dst::form == Form::NZ) || dst::SFractalSize == 512,
-      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
-  static_assert(!(dst::form == Form::NZ) || dst::Rows % 16 == 0,
-      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
-  static_assert(!(dst::Loc == TileType::Vec) || is_tile_data_v<idx>,
+  static_assert(!(Dst::Loc == TileType::Vec) || is_tile_data_v<Idx>,
       "[PTO][PTO-E0301] MGATHER: expects idx kind of type to be tile");
-  static_assert(!(dst::Loc == TileType::Mat) || !is_tile_data_v<idx>,
+  static_assert(!(Dst::Loc == TileType::Mat) || !is_tile_data_v<Idx>,
       "[PTO][PTO-E0301] MGATHER: expects idx kind of type not to be tile");
-  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert((Dst::Cols * bits_of<typename Dst::DType>) % 256 == 0,
+      "[PTO][PTO-E0401] MGATHER: expects dst row size in bytes % 32 == 0");
+  static_assert(!(Dst::form == Form::NZ) || Dst::Rows % 16 == 0,
+      "[PTO][PTO-E0401] MGATHER: expects dst rows % 16 == 0");
+  static_assert(!(Dst::form == Form::NZ) || Dst::SFractalSize == 512,
+      "[PTO][PTO-E0501] MGATHER: expects dst fractal size to be 512");
+  static_assert(!(Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] MGATHER: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(dst::Loc == TileType::Vec) || dst::form == Form::ND,
+  static_assert(!(Dst::Loc == TileType::Vec) || Dst::form == Form::ND,
       "[PTO][PTO-E0501] MGATHER: expects dst to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(idx::form == Form::ND || idx::form == Form::DN,
+  static_assert(Mem::layout == Layout::ND, "[PTO][PTO-E0501] MGATHER: expects mem to use the ND layout");
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(Idx::form == Form::ND || Idx::form == Form::DN,
         "[PTO][PTO-E0501] MGATHER: expects idx to use the ND/DN layout");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_among<idx>(0xff000),
+  static_assert(is_among<Idx>(0xff000),
       "[PTO][SA-0070] MGATHER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
       "with TCVT");
-  static_assert(bits_of<typename mem::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Mem::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0069] MGATHER: expects mem and dst to have the same element bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<Dst>(0x3f0be),
       "[PTO][PTO-E0302] MGATHER: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class scratch>
+template <class Dst, class Scratch>
 constexpr void check_mgather_2() {
-  static_assert(same_dtype<dst, scratch>(),
+  static_assert(same_dtype<Dst, Scratch>(),
       "[PTO][PTO-E0301] MGATHER: expects scratch to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(dst::Loc == TileType::Vec) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects no scratch");
+  static_assert(!(Dst::Loc == TileType::Vec) || never<Dst>, "[PTO][PTO-E0116] MGATHER: expects no scratch");
 #endif
 }
 
-template <class dst, class mem, class idx>
-constexpr void check_mgather() {
-  check_mgather_1<dst, mem, idx>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
-        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
+template <class Dst, class Mem, class Idx>
+constexpr void check_mgather(const Dst& dst, const Idx& idx) {
+  check_mgather_1<Dst, Mem, Idx>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<Idx>) || (same_valid<Idx, Dst>() || ((Idx::ValidRow == 1 &&
+        Idx::ValidCol == Dst::ValidRow) || (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1))),
         "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
         "((1, dst valid rows), (dst valid rows, 1))");
   }
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
+        v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
+        "MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in ((1, dst valid rows), "
+        "(dst valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld, "
+        "dst valid columns = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
 }
 
-template <class dst, class mem, class idx, class scratch>
-constexpr void check_mgather_with_scratch() {
-  check_mgather_1<dst, mem, idx>();
-  check_mgather_2<dst, scratch>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || (same_valid<idx, dst>() || ((idx::ValidRow == 1 &&
-        idx::ValidCol == dst::ValidRow) || (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1))),
+template <class Dst, class Mem, class Idx, class Scratch>
+constexpr void check_mgather_with_scratch(const Dst& dst, const Idx& idx, const Scratch& scratch) {
+  check_mgather_1<Dst, Mem, Idx>();
+  check_mgather_2<Dst, Scratch>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<Idx>) || (same_valid<Idx, Dst>() || ((Idx::ValidRow == 1 &&
+        Idx::ValidCol == Dst::ValidRow) || (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1))),
         "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
         "((1, dst valid rows), (dst valid rows, 1))");
   }
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
+        v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
+        "MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in ((1, dst valid rows), "
+        "(dst valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld, "
+        "dst valid columns = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(elems(scratch) >= Dst::Rows * Dst::Cols, "PTO-E0401",
+      "MGATHER: expects scratch element count >= dst rows * dst columns; got scratch element count = %lld",
+      as_number(elems(scratch)));
+#endif
+#endif
 }
 
-template <class dst, class mem, class idx>
-constexpr void check_mgather_by_row() {
-  check_mgather_1<dst, mem, idx>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || ((idx::ValidRow == 1 && idx::ValidCol == dst::ValidRow) ||
-        (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1)),
+template <class Dst, class Mem, class Idx>
+constexpr void check_mgather_by_row(const Dst& dst, const Idx& idx) {
+  check_mgather_1<Dst, Mem, Idx>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<Idx>) || ((Idx::ValidRow == 1 && Idx::ValidCol == Dst::ValidRow) ||
+        (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1)),
         "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
         "(dst valid rows, 1))");
   }
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
+        (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
+        "MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), (dst valid rows, 1)); "
+        "got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)));
+  }
+#endif
 }
 
-template <class dst, class mem, class idx, class scratch, auto gather_exec = GatherExec::Scalar>
-constexpr void check_mgather_by_row_with_scratch() {
-  check_mgather_1<dst, mem, idx>();
-  check_mgather_2<dst, scratch>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(dst::ValidRow != DYNAMIC && idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC) ||
-        !(is_tile_data_v<idx>) || ((idx::ValidRow == 1 && idx::ValidCol == dst::ValidRow) ||
-        (idx::ValidRow == dst::ValidRow && idx::ValidCol == 1)),
+template <class Dst, class Mem, class Idx, class Scratch, auto gather_exec = GatherExec::Scalar>
+constexpr void check_mgather_by_row_with_scratch(const Dst& dst, const Idx& idx, const Scratch& scratch) {
+  check_mgather_1<Dst, Mem, Idx>();
+  check_mgather_2<Dst, Scratch>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
+        !(is_tile_data_v<Idx>) || ((Idx::ValidRow == 1 && Idx::ValidCol == Dst::ValidRow) ||
+        (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1)),
         "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
         "(dst valid rows, 1))");
   }
@@ -3389,29 +4723,51 @@ constexpr void check_mgather_by_row_with_scratch() {
       "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(gather_exec == GatherExec::Simt) || never<dst>,
+  static_assert(!(gather_exec == GatherExec::Simt) || never<Dst>,
       "[PTO][PTO-E0501] MGATHER: expects dst location == MAT and coalesce == 'elem'");
+#endif
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
+        (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
+        "MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), (dst valid rows, 1)); "
+        "got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)));
+  }
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(elems(scratch) >= Dst::Rows * Dst::Cols, "PTO-E0401",
+      "MGATHER: expects scratch element count >= dst rows * dst columns; got scratch element count = %lld",
+      as_number(elems(scratch)));
+#endif
 #endif
 }
 
-template <class dst, class mem, class idx>
-constexpr void check_mgather_by_elem() {
-  check_mgather_1<dst, mem, idx>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(is_tile_data_v<idx>) || same_valid<idx, dst>(),
+template <class Dst, class Mem, class Idx>
+constexpr void check_mgather_by_elem(const Dst& dst, const Idx& idx) {
+  check_mgather_1<Dst, Mem, Idx>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(is_tile_data_v<Idx>) || same_valid<Idx, Dst>(),
         "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape");
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(dst::Loc == TileType::Mat) || never<dst>, "[PTO][PTO-E0116] MGATHER: expects scratch");
+  static_assert(!(Dst::Loc == TileType::Mat) || never<Dst>, "[PTO][PTO-E0116] MGATHER: expects scratch");
+#endif
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK((!(is_tile_data_v<Idx>) || same_valid(idx, dst)), "PTO-E0401",
+        "MGATHER: expects idx and dst to have the same valid_shape; got idx valid rows = %lld, idx valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
 #endif
 }
 
-template <class dst, class mem, class idx, class scratch, auto gather_exec = GatherExec::Scalar>
-constexpr void check_mgather_by_elem_with_scratch() {
-  check_mgather_1<dst, mem, idx>();
-  check_mgather_2<dst, scratch>();
-  if constexpr (is_tile_data_v<idx>) {
-    static_assert(!(is_tile_data_v<idx>) || same_valid<idx, dst>(),
+template <class Dst, class Mem, class Idx, class Scratch, auto gather_exec = GatherExec::Scalar>
+constexpr void check_mgather_by_elem_with_scratch(const Dst& dst, const Idx& idx, const Scratch& scratch) {
+  check_mgather_1<Dst, Mem, Idx>();
+  check_mgather_2<Dst, Scratch>();
+  if constexpr (is_tile_data_v<Idx>) {
+    static_assert(!(is_tile_data_v<Idx>) || same_valid<Idx, Dst>(),
         "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape");
   }
 #if defined(PTO_ISA_A2A3)
@@ -3419,67 +4775,80 @@ constexpr void check_mgather_by_elem_with_scratch() {
       "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(gather_exec == GatherExec::Simt) || all_in<TileType::Mat, dst>(),
+  static_assert(!(gather_exec == GatherExec::Simt) || all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] MGATHER: expects dst to be in the mat address space; fix: move it there with TMOV");
+#endif
+#ifdef PTO_CHECKED
+  if constexpr (is_tile_data_v<Idx>) {
+    PTO_CHECK((!(is_tile_data_v<Idx>) || same_valid(idx, dst)), "PTO-E0401",
+        "MGATHER: expects idx and dst to have the same valid_shape; got idx valid rows = %lld, idx valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(elems(scratch) >= Dst::Rows * Dst::Cols, "PTO-E0401",
+      "MGATHER: expects scratch element count >= dst rows * dst columns; got scratch element count = %lld",
+      as_number(elems(scratch)));
+#endif
 #endif
 }
 
-template <class mem, class src, class idx>
+template <class Mem, class Src, class Idx>
 constexpr void check_mscatter_1() {
-  static_assert(all_in<TileType::Vec, idx, src>(),
+  static_assert(all_in<TileType::Vec, Idx, Src>(),
       "[PTO][PTO-E0501] MSCATTER: expects idx and src to be in the vec address space; fix: move it there "
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<Src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(is_one_of<src>(0xfff4f),
+  static_assert(is_one_of<Src>(0xfff4f),
       "[PTO][PTO-E0602] MSCATTER: the element type of src needs another target");
-  static_assert(idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
-  static_assert(!(src::Loc == TileType::Vec) || (src::form == Form::ND || src::form == Form::NZ),
-      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
-  static_assert(!(src::Loc == TileType::Vec) || ((mem::layout == Layout::ND && src::form == Form::ND) ||
-      (mem::layout == Layout::DN && src::form == Form::DN) || (mem::layout == Layout::NZ &&
-      src::form == Form::NZ)),
-      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
-  static_assert(!(src::form == Form::NZ) || src::SFractalSize == 512,
-      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
-  static_assert(!(src::form == Form::NZ) || src::Rows % 16 == 0,
+  static_assert(!(Src::form == Form::NZ) || Src::Rows % 16 == 0,
       "[PTO][PTO-E0401] MSCATTER: expects src rows % 16 == 0");
+  static_assert(Idx::form == Form::ND, "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND layout");
+  static_assert(!(Src::Loc == TileType::Vec) || (Src::form == Form::ND || Src::form == Form::NZ),
+      "[PTO][PTO-E0501] MSCATTER: expects src to use the ND/NZ layout");
+  static_assert(!(Src::Loc == TileType::Vec) || ((Mem::layout == Layout::ND && Src::form == Form::ND) ||
+      (Mem::layout == Layout::DN && Src::form == Form::DN) || (Mem::layout == Layout::NZ &&
+      Src::form == Form::NZ)),
+      "[PTO][PTO-E0501] MSCATTER: expects mem and src to have the same layout");
+  static_assert(!(Src::form == Form::NZ) || Src::SFractalSize == 512,
+      "[PTO][PTO-E0501] MSCATTER: expects src fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(same_dtype<src, mem>(),
+  static_assert(same_dtype<Src, Mem>(),
       "[PTO][SA-0072] MSCATTER: expects mem to have the element type of src; fix: convert with TCVT");
-  static_assert(is_among<idx>(0x30000),
+  static_assert(is_among<Idx>(0x30000),
       "[PTO][PTO-E0301] MSCATTER: expects idx element type to be i32/u32; fix: convert with TCVT");
-  static_assert((src::Cols * bits_of<typename src::DType>) % 256 == 0,
+  static_assert((Src::Cols * bits_of<typename Src::DType>) % 256 == 0,
       "[PTO][PTO-E0401] MSCATTER: expects src row size in bytes % 32 == 0");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(idx::form == Form::ND || idx::form == Form::DN,
+  static_assert(Idx::form == Form::ND || Idx::form == Form::DN,
       "[PTO][PTO-E0501] MSCATTER: expects idx to use the ND/DN layout");
-  static_assert(!(src::Loc == TileType::Vec) || src::form == Form::ND,
+  static_assert(!(Src::Loc == TileType::Vec) || Src::form == Form::ND,
       "[PTO][PTO-E0501] MSCATTER: expects src to use the ND layout");
-  static_assert(mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
+  static_assert(Mem::layout == Layout::ND, "[PTO][PTO-E0501] MSCATTER: expects mem to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_among<idx>(0xff000),
+  static_assert(is_among<Idx>(0xff000),
       "[PTO][SA-0073] MSCATTER: expects idx element type to be i8/u8/i16/u16/i32/u32/i64/u64; fix: convert "
       "with TCVT");
-  static_assert(bits_of<typename mem::DType> == bits_of<typename src::DType>,
+  static_assert(bits_of<typename Mem::DType> == bits_of<typename Src::DType>,
       "[PTO][SA-0072] MSCATTER: expects mem and src to have the same element bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<Src>(0x3f0be),
       "[PTO][PTO-E0302] MSCATTER: the element type of src is not supported "
       "(i8/u8/i16/u16/i32/u32/f32/f16/bf16/hif8/f8e4m3/f8e5m2); fix: convert with TCVT");
 #endif
 }
 
-template <class src, auto scatterAtomicOp, auto conflict>
+template <class Src, auto scatterAtomicOp, auto conflict>
 constexpr void check_mscatter_2() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x1500e),
+  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<Src>(0x1500e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
       "TCVT");
   static_assert(scatterAtomicOp == ScatterAtomicOp::None || scatterAtomicOp == ScatterAtomicOp::Add,
@@ -3487,2888 +4856,4562 @@ constexpr void check_mscatter_2() {
   static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict == 'last'");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<src>(0x3000e),
+  static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<Src>(0x3000e),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32/f16/bf16; fix: convert with "
       "TCVT");
   static_assert(!(scatterAtomicOp == ScatterAtomicOp::Max || scatterAtomicOp == ScatterAtomicOp::Min) ||
-      is_among<src>(0x30002),
+      is_among<Src>(0x30002),
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i32/u32/f32; fix: convert with TCVT");
 #endif
 }
 
-template <class mem, class src, class idx>
-constexpr void check_mscatter() {
-  check_mscatter_1<mem, src, idx>();
-  static_assert(!(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
-      !(true) || (same_valid<idx, src>() || ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) ||
-      (idx::ValidRow == src::ValidRow && idx::ValidCol == 1))),
+template <class Mem, class Src, class Idx>
+constexpr void check_mscatter(const Src& src, const Idx& idx) {
+  check_mscatter_1<Mem, Src, Idx>();
+  static_assert(!(Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(true) || (same_valid<Idx, Src>() || ((Idx::ValidRow == 1 && Idx::ValidCol == Src::ValidRow) ||
+      (Idx::ValidRow == Src::ValidRow && Idx::ValidCol == 1))),
       "[PTO][PTO-E0401] MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, "
       "src valid rows), (src valid rows, 1))");
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(true) || (same_valid(idx, src) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) ||
+      (v_row(idx) == v_row(src) && v_col(idx) == 1))), "PTO-E0401",
+      "MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, src valid rows), "
+      "(src valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, src valid rows = %lld, src "
+      "valid columns = %lld",
+      as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
 }
 
-template <class mem, class src, class idx, auto scatterAtomicOp = ScatterAtomicOp::None,
+template <class Mem, class Src, class Idx, auto scatterAtomicOp = ScatterAtomicOp::None,
           auto conflict = ScatterConflict::Last>
-constexpr void check_mscatter_by_row() {
-  check_mscatter_1<mem, src, idx>();
-  check_mscatter_2<src, scatterAtomicOp, conflict>();
-  static_assert(!(idx::ValidCol != DYNAMIC && idx::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
-      !(true) || ((idx::ValidRow == 1 && idx::ValidCol == src::ValidRow) || (idx::ValidRow == src::ValidRow &&
-      idx::ValidCol == 1)),
+constexpr void check_mscatter_by_row(const Src& src, const Idx& idx) {
+  check_mscatter_1<Mem, Src, Idx>();
+  check_mscatter_2<Src, scatterAtomicOp, conflict>();
+  static_assert(!(Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(true) || ((Idx::ValidRow == 1 && Idx::ValidCol == Src::ValidRow) || (Idx::ValidRow == Src::ValidRow &&
+      Idx::ValidCol == 1)),
       "[PTO][PTO-E0401] MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src "
       "valid rows, 1))");
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(true) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) || (v_row(idx) == v_row(src) &&
+      v_col(idx) == 1)), "PTO-E0401",
+      "MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src valid rows, 1)); "
+      "got idx valid rows = %lld, idx valid columns = %lld, src valid rows = %lld",
+      as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)));
+#endif
 }
 
-template <class mem, class src, class idx, auto scatterAtomicOp = ScatterAtomicOp::None,
+template <class Mem, class Src, class Idx, auto scatterAtomicOp = ScatterAtomicOp::None,
           auto conflict = ScatterConflict::Last>
-constexpr void check_mscatter_by_elem() {
-  check_mscatter_1<mem, src, idx>();
-  check_mscatter_2<src, scatterAtomicOp, conflict>();
-  static_assert(!(true) || same_valid<idx, src>(),
+constexpr void check_mscatter_by_elem(const Src& src, const Idx& idx) {
+  check_mscatter_1<Mem, Src, Idx>();
+  check_mscatter_2<Src, scatterAtomicOp, conflict>();
+  static_assert(!(true) || same_valid<Idx, Src>(),
       "[PTO][PTO-E0401] MSCATTER: expects idx and src to have the same valid_shape");
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(true) || same_valid(idx, src), "PTO-E0401",
+      "MSCATTER: expects idx and src to have the same valid_shape; got idx valid rows = %lld, idx valid "
+      "columns = %lld, src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
 }
 
-template <class dst, class lhs, class rhs>
-constexpr void check_tmatmul() {
-  static_assert(all_in<TileType::Left, lhs>(),
+template <class Dst, class Lhs, class Rhs>
+constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+  static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TMATMUL: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, Rhs>(),
       "[PTO][SA-0227] TMATMUL: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TMATMUL: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL: expects lhs and dst to have the same valid rows");
-  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
       "[PTO][PTO-E0401] TMATMUL: expects lhs valid columns == rhs valid rows");
-  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL: expects rhs and dst to have the same valid columns");
-  static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL: expects rhs to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects dst to use the NZ layout");
+  static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL: expects rhs to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
+  static_assert(are_combined<Dst, Lhs, Rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
       {0xd10, 0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(lhs::Rows == dst::Rows, "[PTO][SA-0060] TMATMUL: expects lhs and dst to have the same rows");
-  static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TMATMUL: expects lhs columns == rhs rows");
-  static_assert(rhs::Cols == dst::Cols,
+  static_assert(Lhs::Rows == Dst::Rows, "[PTO][SA-0060] TMATMUL: expects lhs and dst to have the same rows");
+  static_assert(Lhs::Cols == Rhs::Rows, "[PTO][SA-0060] TMATMUL: expects lhs columns == rhs rows");
+  static_assert(Rhs::Cols == Dst::Cols,
       "[PTO][SA-0060] TMATMUL: expects rhs and dst to have the same columns");
-  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL: expects 1 <= lhs valid rows <= 4095");
-  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL: expects 1 <= lhs valid columns <= 4095");
-  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(Rhs::ValidCol != DYNAMIC) || (1 <= Rhs::ValidCol && Rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects lhs to use the NZ layout");
+  static_assert(Lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
+  static_assert(are_combined<Dst, Lhs, Rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
       0x30}, {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TMATMUL: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
+      "TMATMUL: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(lhs)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
+      "TMATMUL: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows = "
+      "%lld",
+      as_number(v_col(lhs)), as_number(v_row(rhs)));
+  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
+      "TMATMUL: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(rhs)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
+      "TMATMUL: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(1 <= v_col(lhs) && v_col(lhs) <= 4095, "PA-0005",
+      "TMATMUL: expects 1 <= lhs valid columns <= 4095; got lhs valid columns = %lld",
+      as_number(v_col(lhs)));
+  PTO_CHECK(1 <= v_col(rhs) && v_col(rhs) <= 4095, "PA-0007",
+      "TMATMUL: expects 1 <= rhs valid columns <= 4095; got rhs valid columns = %lld",
+      as_number(v_col(rhs)));
+#endif
+#endif
 }
 
-template <class dst, class acc_in, class lhs, class rhs>
-constexpr void check_tmatmul_acc() {
-  static_assert(all_in<TileType::Left, lhs>(),
+template <class Dst, class Acc_in, class Lhs, class Rhs>
+constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& lhs, const Rhs& rhs) {
+  static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TMATMUL_ACC: expects lhs to be in the left address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, Rhs>(),
       "[PTO][SA-0227] TMATMUL_ACC: expects rhs to be in the right address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TMATMUL_ACC: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, acc_in>(),
+  static_assert(all_in<TileType::Acc, Acc_in>(),
       "[PTO][PTO-E0501] TMATMUL_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects lhs and dst to have the same valid rows");
-  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects lhs valid columns == rhs valid rows");
-  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects rhs and dst to have the same valid columns");
-  static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL_ACC: expects rhs to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects dst to use the NZ layout");
-  static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TMATMUL_ACC: expects valid_le(dst, acc_in)");
+  static_assert(fitting_valid<Dst, Acc_in>(), "[PTO][PTO-E0401] TMATMUL_ACC: expects valid_le(dst, acc_in)");
+  static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL_ACC: expects rhs to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+  static_assert(are_combined<Dst, Lhs, Rhs, Acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
       0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(lhs::Rows == dst::Rows,
+  static_assert(Lhs::Rows == Dst::Rows,
       "[PTO][SA-0060] TMATMUL_ACC: expects lhs and dst to have the same rows");
-  static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TMATMUL_ACC: expects lhs columns == rhs rows");
-  static_assert(rhs::Cols == dst::Cols,
+  static_assert(Lhs::Cols == Rhs::Rows, "[PTO][SA-0060] TMATMUL_ACC: expects lhs columns == rhs rows");
+  static_assert(Rhs::Cols == Dst::Cols,
       "[PTO][SA-0060] TMATMUL_ACC: expects rhs and dst to have the same columns");
-  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL_ACC: expects 1 <= lhs valid rows <= 4095");
-  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL_ACC: expects 1 <= lhs valid columns <= 4095");
-  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(Rhs::ValidCol != DYNAMIC) || (1 <= Rhs::ValidCol && Rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL_ACC: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects lhs to use the NZ layout");
+  static_assert(Lhs::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
+  static_assert(are_combined<Dst, Lhs, Rhs, Acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
       0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TMATMUL_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
+      "TMATMUL_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid "
+      "rows = %lld",
+      as_number(v_row(lhs)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
+      "TMATMUL_ACC: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid "
+      "rows = %lld",
+      as_number(v_col(lhs)), as_number(v_row(rhs)));
+  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
+      "TMATMUL_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(rhs)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
+      "TMATMUL_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(1 <= v_col(lhs) && v_col(lhs) <= 4095, "PA-0005",
+      "TMATMUL_ACC: expects 1 <= lhs valid columns <= 4095; got lhs valid columns = %lld",
+      as_number(v_col(lhs)));
+  PTO_CHECK(1 <= v_col(rhs) && v_col(rhs) <= 4095, "PA-0007",
+      "TMATMUL_ACC: expects 1 <= rhs valid columns <= 4095; got rhs valid columns = %lld",
+      as_number(v_col(rhs)));
+#endif
+  PTO_CHECK(fitting_valid(dst, acc_in), "PTO-E0401",
+      "TMATMUL_ACC: expects valid_le(dst, acc_in); got dst valid rows = %lld, dst valid columns = %lld, "
+      "acc_in valid rows = %lld, acc_in valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(acc_in)), as_number(v_col(acc_in)));
+#endif
 }
 
-template <class dst, class a, class b, class bias>
-constexpr void check_tmatmul_bias() {
-  static_assert(all_in<TileType::Left, a>(),
+template <class Dst, class A, class B, class Bias>
+constexpr void check_tmatmul_bias(const Dst& dst, const A& a, const B& b, const Bias& bias) {
+  static_assert(all_in<TileType::Left, A>(),
       "[PTO][SA-0225] TMATMUL_BIAS: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, B>(),
       "[PTO][SA-0227] TMATMUL_BIAS: expects b to be in the right address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TMATMUL_BIAS: expects dst to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Bias, bias>(),
+  static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TMATMUL_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects a and dst to have the same valid rows");
-  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects a valid columns == b valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(B::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || B::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0080] TMATMUL_BIAS: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects dst to use the NZ layout");
-  static_assert(bias::Rows == 1, "[PTO][SA-0219] TMATMUL_BIAS: expects bias rows to be 1");
-  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(Bias::Rows == 1, "[PTO][SA-0219] TMATMUL_BIAS: expects bias rows to be 1");
+  static_assert(!(Bias::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || Bias::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_BIAS: expects bias valid columns >= dst valid columns");
+  static_assert(B::form == Form::ZN, "[PTO][SA-0080] TMATMUL_BIAS: expects b to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+  static_assert(are_combined<Dst, A, B, Bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
       0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols,
+  static_assert(A::Rows == Dst::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a and dst to have the same rows");
+  static_assert(A::Cols == B::Rows, "[PTO][SA-0060] TMATMUL_BIAS: expects a columns == b rows");
+  static_assert(B::Cols == Dst::Cols,
       "[PTO][SA-0060] TMATMUL_BIAS: expects b and dst to have the same columns");
-  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL_BIAS: expects 1 <= a valid rows <= 4095");
-  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL_BIAS: expects 1 <= a valid columns <= 4095");
-  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(B::ValidCol != DYNAMIC) || (1 <= B::ValidCol && B::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL_BIAS: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_row_major<bias>(),
+  static_assert(all_row_major<Bias>(),
       "[PTO][SA-0078] TMATMUL_BIAS: expects bias to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects a to use the NZ layout");
+  static_assert(A::form == Form::NZ, "[PTO][SA-0080] TMATMUL_BIAS: expects a to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+  static_assert(are_combined<Dst, A, B, Bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
       {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TMATMUL_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TMATMUL_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows "
+      "= %lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TMATMUL_BIAS: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = "
+      "%lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TMATMUL_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TMATMUL_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TMATMUL_BIAS: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TMATMUL_BIAS: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_col(bias) >= v_col(dst), "PTO-E0401",
+      "TMATMUL_BIAS: expects bias valid columns >= dst valid columns; got bias valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(bias)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
+template <class Dst, class A, class A_scale, class B, class B_scale>
 constexpr void check_tmatmul_mx_1() {
-  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
-      a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
-      b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || dtype_of<typename A_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TMATMUL_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(!(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
+  static_assert(!(B_scale::Loc == TileType::ScaleRight) || dtype_of<typename B_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TMATMUL_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
+  static_assert(!(A::ValidCol != DYNAMIC && A_scale::ValidCol != DYNAMIC) ||
+      A_scale::ValidCol * 32 >= A::ValidCol,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns");
+  static_assert(!(B::ValidRow != DYNAMIC && B_scale::ValidRow != DYNAMIC) ||
+      B_scale::ValidRow * 32 >= B::ValidRow,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols,
+  static_assert(A::Rows == Dst::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a and dst to have the same rows");
+  static_assert(A::Cols == B::Rows, "[PTO][SA-0242] TMATMUL_MX: expects a columns == b rows");
+  static_assert(B::Cols == Dst::Cols,
       "[PTO][SA-0242] TMATMUL_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects a to use the NZ layout");
-  static_assert(a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || A::Cols % 64 == 0,
+      "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
+  static_assert(static_cast<int>(Dst::GetSizeInBytes()) <= 262144,
+      "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
+  static_assert(A::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects a to use the NZ layout");
+  static_assert(A_scale::Loc == TileType::ScaleLeft || A_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left/scaling address space; fix: "
       "move it there with TMOV");
-  static_assert(b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
+  static_assert(B_scale::Loc == TileType::ScaleRight || B_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right/scaling address space; fix: "
       "move it there with TMOV");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || A_scale::form == Form::ZZ,
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to use the ZZ layout");
-  static_assert(!(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
+  static_assert(!(B_scale::Loc == TileType::ScaleRight) || B_scale::form == Form::NN,
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to use the NN layout");
-  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
 #endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
+template <class Dst, class A, class A_scale, class B, class B_scale>
 constexpr void check_tmatmul_mx_2() {
-  static_assert(all_in<TileType::Left, a>(),
+  static_assert(all_in<TileType::Left, A>(),
       "[PTO][SA-0225] TMATMUL_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, B>(),
       "[PTO][SA-0227] TMATMUL_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TMATMUL_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a and dst to have the same valid rows");
-  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a valid columns == b valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(B::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || B::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
-  static_assert(!(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
+  static_assert(!(A::ValidRow != DYNAMIC && A_scale::ValidRow != DYNAMIC) || A_scale::ValidRow == A::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale and a to have the same valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
+  static_assert(!(B::ValidCol != DYNAMIC && B_scale::ValidCol != DYNAMIC) || B_scale::ValidCol == B::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale and b to have the same valid columns");
+  static_assert(B::form == Form::ZN, "[PTO][SA-0246] TMATMUL_MX: expects b to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0246] TMATMUL_MX: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TMATMUL_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
       "[PTO][PA-0005] TMATMUL_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(B::ValidCol != DYNAMIC) || (1 <= B::ValidCol && B::ValidCol <= 4095),
       "[PTO][PA-0007] TMATMUL_MX: expects 1 <= b valid columns <= 4095");
 #endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
-constexpr void check_tmatmul_mx() {
-  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
-  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
+template <class Dst, class A, class A_scale, class B, class B_scale>
+constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
+    const B_scale& b_scale) {
+  check_tmatmul_mx_1<Dst, A, A_scale, B, B_scale>();
+  check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
+  static_assert(are_combined<Dst, A, B>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TMATMUL_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TMATMUL_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, "
+      "a valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+#endif
 }
 
-template <class dst, class c_in, class a, class a_scale, class b, class b_scale>
-constexpr void check_tmatmul_mx_acc() {
-  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
-  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
-  static_assert(all_in<TileType::Acc, c_in>(),
+template <class Dst, class C_in, class A, class A_scale, class B, class B_scale>
+constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a, const A_scale& a_scale,
+    const B& b, const B_scale& b_scale) {
+  check_tmatmul_mx_1<Dst, A, A_scale, B, B_scale>();
+  check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
+  static_assert(all_in<TileType::Acc, C_in>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects c_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(fitting_valid<dst, c_in>(), "[PTO][PTO-E0401] TMATMUL_MX: expects valid_le(dst, c_in)");
+  static_assert(fitting_valid<Dst, C_in>(), "[PTO][PTO-E0401] TMATMUL_MX: expects valid_le(dst, c_in)");
 #if defined(PTO_ISA_A5)
-  static_assert(same_valid<c_in, dst>(),
+  static_assert(same_valid<C_in, Dst>(),
       "[PTO][PTO-E0401] TMATMUL_MX: expects c_in and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+  static_assert(are_combined<Dst, A, B, C_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
       {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TMATMUL_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TMATMUL_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, "
+      "a valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+  PTO_CHECK(fitting_valid(dst, c_in), "PTO-E0401",
+      "TMATMUL_MX: expects valid_le(dst, c_in); got dst valid rows = %lld, dst valid columns = %lld, c_in "
+      "valid rows = %lld, c_in valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(c_in)), as_number(v_col(c_in)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(same_valid(c_in, dst), "PTO-E0401",
+      "TMATMUL_MX: expects c_in and dst to have the same valid_shape; got c_in valid rows = %lld, c_in valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(c_in)), as_number(v_col(c_in)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale, class bias>
-constexpr void check_tmatmul_mx_bias() {
-  check_tmatmul_mx_1<dst, a, a_scale, b, b_scale>();
-  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
-  static_assert(all_in<TileType::Bias, bias>(),
+template <class Dst, class A, class A_scale, class B, class B_scale, class Bias>
+constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
+    const B_scale& b_scale, const Bias& bias) {
+  check_tmatmul_mx_1<Dst, A, A_scale, B, B_scale>();
+  check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
+  static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(bias::Rows == 1, "[PTO][SA-0247] TMATMUL_MX: expects bias rows to be 1");
-  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(Bias::Rows == 1, "[PTO][SA-0247] TMATMUL_MX: expects bias rows to be 1");
+  static_assert(!(Bias::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || Bias::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A5)
-  static_assert(all_row_major<bias>(),
+  static_assert(all_row_major<Bias>(),
       "[PTO][SA-0078] TMATMUL_MX: expects bias to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+  static_assert(are_combined<Dst, A, B, Bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
       {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TMATMUL_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TMATMUL_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TMATMUL_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, "
+      "a valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+  PTO_CHECK(v_col(bias) >= v_col(dst), "PTO-E0401",
+      "TMATMUL_MX: expects bias valid columns >= dst valid columns; got bias valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(bias)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
-constexpr void check_tmatmul_mx_hif4() {
-  check_tmatmul_mx_2<dst, a, a_scale, b, b_scale>();
-  static_assert(all_in<TileType::ScaleLeft, a_scale>(),
+template <class Dst, class A, class A_scale, class B, class B_scale>
+constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
+    const B_scale& b_scale) {
+  check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
+  static_assert(all_in<TileType::ScaleLeft, A_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left address space; fix: move it "
       "there with TMOV");
-  static_assert(all_in<TileType::ScaleRight, b_scale>(),
+  static_assert(all_in<TileType::ScaleRight, B_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects b_scale to be in the scale_right address space; fix: move it "
       "there with TMOV");
-  static_assert(a::Cols % 64 == 0, "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
-  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
+  static_assert(A::Cols % 64 == 0, "[PTO][SA-0243] TMATMUL_MX: expects a columns % 64 == 0");
+  static_assert(static_cast<int>(Dst::GetSizeInBytes()) <= 262144,
       "[PTO][PTO-E0401] TMATMUL_MX: expects dst size in bytes <= 262144");
-  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
-      a_scale::ValidCol * 16 >= a::ValidCol,
+  static_assert(!(A::ValidCol != DYNAMIC && A_scale::ValidCol != DYNAMIC) ||
+      A_scale::ValidCol * 16 >= A::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_MX: expects a_scale valid columns * 16 >= a valid columns");
-  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
-      b_scale::ValidRow * 16 >= b::ValidRow,
+  static_assert(!(B::ValidRow != DYNAMIC && B_scale::ValidRow != DYNAMIC) ||
+      B_scale::ValidRow * 16 >= B::ValidRow,
       "[PTO][PTO-E0401] TMATMUL_MX: expects b_scale valid rows * 16 >= b valid rows");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on the CPU");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TMATMUL_MX: only on the CPU");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, a, a_scale, b, b_scale>({{0x90d0901, 0x2000}}),
+  static_assert(are_combined<Dst, A, A_scale, B, B_scale>({{0x90d0901, 0x2000}}),
       "[PTO][PTO-E0302] TMATMUL_MX: the element types of dst, a, a_scale, b and b_scale are no legal "
       "combination; fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TMATMUL_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TMATMUL_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 16 >= v_col(a), "PTO-E0401",
+      "TMATMUL_MX: expects a_scale valid columns * 16 >= a valid columns; got a_scale valid columns = %lld, "
+      "a valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 16 >= v_row(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale valid rows * 16 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TMATMUL_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+#endif
 }
 
-template <class dst, class lhs, class rhs>
-constexpr void check_tgemv() {
-  static_assert(all_in<TileType::Left, lhs>(),
+template <class Dst, class Lhs, class Rhs>
+constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+  static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TGEMV: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, Rhs>(),
       "[PTO][SA-0227] TGEMV: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs and dst to have the same valid rows");
-  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs valid columns == rhs valid rows");
-  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV: expects rhs and dst to have the same valid columns");
-  static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV: expects rhs to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects dst to use the NZ layout");
+  static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV: expects rhs to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
+  static_assert(are_combined<Dst, Lhs, Rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0xc10, 0x1000},
       {0xd10, 0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV: expects 1 <= lhs valid rows <= 4095");
-  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV: expects 1 <= lhs valid columns <= 4095");
-  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(Rhs::ValidCol != DYNAMIC) || (1 <= Rhs::ValidCol && Rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(lhs::Rows == dst::Rows, "[PTO][SA-0060] TGEMV: expects lhs and dst to have the same rows");
-  static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TGEMV: expects lhs columns == rhs rows");
-  static_assert(rhs::Cols == dst::Cols, "[PTO][SA-0060] TGEMV: expects rhs and dst to have the same columns");
-  static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects lhs to use the NZ layout");
+  static_assert(Lhs::Rows == Dst::Rows, "[PTO][SA-0060] TGEMV: expects lhs and dst to have the same rows");
+  static_assert(Lhs::Cols == Rhs::Rows, "[PTO][SA-0060] TGEMV: expects lhs columns == rhs rows");
+  static_assert(Rhs::Cols == Dst::Cols, "[PTO][SA-0060] TGEMV: expects rhs and dst to have the same columns");
+  static_assert(Lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, lhs, rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
+  static_assert(are_combined<Dst, Lhs, Rhs>({{0x101, 0x2}, {0x201, 0x4}, {0x301, 0x8}, {0x401, 0x30}, {0x501,
       0x30}, {0x701, 0x80}, {0xc10, 0x1000}, {0xd10, 0x2000}}),
       "[PTO][SA-0185] TGEMV: the element types of dst, lhs and rhs are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
+      "TGEMV: expects lhs valid rows to be 1; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
+      "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(lhs)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
+      "TGEMV: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows = "
+      "%lld",
+      as_number(v_col(lhs)), as_number(v_row(rhs)));
+  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
+      "TGEMV: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(rhs)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
+      "TGEMV: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(1 <= v_col(lhs) && v_col(lhs) <= 4095, "PA-0005",
+      "TGEMV: expects 1 <= lhs valid columns <= 4095; got lhs valid columns = %lld",
+      as_number(v_col(lhs)));
+  PTO_CHECK(1 <= v_col(rhs) && v_col(rhs) <= 4095, "PA-0007",
+      "TGEMV: expects 1 <= rhs valid columns <= 4095; got rhs valid columns = %lld",
+      as_number(v_col(rhs)));
+#endif
+#endif
 }
 
-template <class dst, class acc_in, class lhs, class rhs>
-constexpr void check_tgemv_acc() {
-  static_assert(all_in<TileType::Left, lhs>(),
+template <class Dst, class Acc_in, class Lhs, class Rhs>
+constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& lhs, const Rhs& rhs) {
+  static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TGEMV_ACC: expects lhs to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, rhs>(),
+  static_assert(all_in<TileType::Right, Rhs>(),
       "[PTO][SA-0227] TGEMV_ACC: expects rhs to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV_ACC: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, acc_in>(),
+  static_assert(all_in<TileType::Acc, Acc_in>(),
       "[PTO][PTO-E0501] TGEMV_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(!(lhs::ValidRow != DYNAMIC) || lhs::ValidRow == 1,
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC && lhs::ValidRow != DYNAMIC) || lhs::ValidRow == dst::ValidRow,
+  static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs and dst to have the same valid rows");
-  static_assert(!(lhs::ValidCol != DYNAMIC && rhs::ValidRow != DYNAMIC) || lhs::ValidCol == rhs::ValidRow,
+  static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid columns == rhs valid rows");
-  static_assert(!(dst::ValidCol != DYNAMIC && rhs::ValidCol != DYNAMIC) || rhs::ValidCol == dst::ValidCol,
+  static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_ACC: expects rhs and dst to have the same valid columns");
-  static_assert(rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV_ACC: expects rhs to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects dst to use the NZ layout");
-  static_assert(fitting_valid<dst, acc_in>(), "[PTO][PTO-E0401] TGEMV_ACC: expects valid_le(dst, acc_in)");
+  static_assert(fitting_valid<Dst, Acc_in>(), "[PTO][PTO-E0401] TGEMV_ACC: expects valid_le(dst, acc_in)");
+  static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV_ACC: expects rhs to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+  static_assert(are_combined<Dst, Lhs, Rhs, Acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
       0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(lhs::ValidRow != DYNAMIC) || (1 <= lhs::ValidRow && lhs::ValidRow <= 4095),
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_ACC: expects 1 <= lhs valid rows <= 4095");
-  static_assert(!(lhs::ValidCol != DYNAMIC) || (1 <= lhs::ValidCol && lhs::ValidCol <= 4095),
+  static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_ACC: expects 1 <= lhs valid columns <= 4095");
-  static_assert(!(rhs::ValidCol != DYNAMIC) || (1 <= rhs::ValidCol && rhs::ValidCol <= 4095),
+  static_assert(!(Rhs::ValidCol != DYNAMIC) || (1 <= Rhs::ValidCol && Rhs::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_ACC: expects 1 <= rhs valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(lhs::Rows == dst::Rows,
+  static_assert(Lhs::Rows == Dst::Rows,
       "[PTO][SA-0060] TGEMV_ACC: expects lhs and dst to have the same rows");
-  static_assert(lhs::Cols == rhs::Rows, "[PTO][SA-0060] TGEMV_ACC: expects lhs columns == rhs rows");
-  static_assert(rhs::Cols == dst::Cols,
+  static_assert(Lhs::Cols == Rhs::Rows, "[PTO][SA-0060] TGEMV_ACC: expects lhs columns == rhs rows");
+  static_assert(Rhs::Cols == Dst::Cols,
       "[PTO][SA-0060] TGEMV_ACC: expects rhs and dst to have the same columns");
-  static_assert(lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects lhs to use the NZ layout");
+  static_assert(Lhs::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects lhs to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, lhs, rhs, acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
+  static_assert(are_combined<Dst, Lhs, Rhs, Acc_in>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401,
       0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TGEMV_ACC: the element types of dst, lhs, rhs and acc_in are no legal combination; "
       "fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
+      "TGEMV_ACC: expects lhs valid rows to be 1; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV_ACC: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
+      "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
+      "= %lld",
+      as_number(v_row(lhs)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
+      "TGEMV_ACC: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows "
+      "= %lld",
+      as_number(v_col(lhs)), as_number(v_row(rhs)));
+  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
+      "TGEMV_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
+      "valid columns = %lld",
+      as_number(v_col(rhs)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
+      "TGEMV_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
+      as_number(v_row(lhs)));
+  PTO_CHECK(1 <= v_col(lhs) && v_col(lhs) <= 4095, "PA-0005",
+      "TGEMV_ACC: expects 1 <= lhs valid columns <= 4095; got lhs valid columns = %lld",
+      as_number(v_col(lhs)));
+  PTO_CHECK(1 <= v_col(rhs) && v_col(rhs) <= 4095, "PA-0007",
+      "TGEMV_ACC: expects 1 <= rhs valid columns <= 4095; got rhs valid columns = %lld",
+      as_number(v_col(rhs)));
+#endif
+  PTO_CHECK(fitting_valid(dst, acc_in), "PTO-E0401",
+      "TGEMV_ACC: expects valid_le(dst, acc_in); got dst valid rows = %lld, dst valid columns = %lld, acc_in "
+      "valid rows = %lld, acc_in valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(acc_in)), as_number(v_col(acc_in)));
+#endif
 }
 
-template <class dst, class a, class b, class bias>
-constexpr void check_tgemv_bias() {
-  static_assert(all_in<TileType::Left, a>(),
+template <class Dst, class A, class B, class Bias>
+constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bias& bias) {
+  static_assert(all_in<TileType::Left, A>(),
       "[PTO][SA-0225] TGEMV_BIAS: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, B>(),
       "[PTO][SA-0227] TGEMV_BIAS: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV_BIAS: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Bias, bias>(),
+  static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TGEMV_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(!(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
-  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
+  static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a and dst to have the same valid rows");
-  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
+  static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid columns == b valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
+  static_assert(!(B::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || B::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0080] TGEMV_BIAS: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects dst to use the NZ layout");
-  static_assert(bias::Rows == 1, "[PTO][SA-0219] TGEMV_BIAS: expects bias rows to be 1");
-  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(Bias::Rows == 1, "[PTO][SA-0219] TGEMV_BIAS: expects bias rows to be 1");
+  static_assert(!(Bias::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || Bias::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects bias valid columns >= dst valid columns");
+  static_assert(B::form == Form::ZN, "[PTO][SA-0080] TGEMV_BIAS: expects b to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
+  static_assert(are_combined<Dst, A, B, Bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0xc0c10,
       0x10000}, {0xd0d10, 0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_BIAS: expects 1 <= a valid rows <= 4095");
-  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_BIAS: expects 1 <= a valid columns <= 4095");
-  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(B::ValidCol != DYNAMIC) || (1 <= B::ValidCol && B::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_BIAS: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(all_row_major<bias>(),
+  static_assert(all_row_major<Bias>(),
       "[PTO][SA-0078] TGEMV_BIAS: expects bias to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols,
+  static_assert(A::Rows == Dst::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a and dst to have the same rows");
+  static_assert(A::Cols == B::Rows, "[PTO][SA-0060] TGEMV_BIAS: expects a columns == b rows");
+  static_assert(B::Cols == Dst::Cols,
       "[PTO][SA-0060] TGEMV_BIAS: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects a to use the NZ layout");
+  static_assert(A::form == Form::NZ, "[PTO][SA-0080] TGEMV_BIAS: expects a to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
+  static_assert(are_combined<Dst, A, B, Bias>({{0x10101, 0x2}, {0x20201, 0x2}, {0x30301, 0x2}, {0x40401, 0x2},
       {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2}, {0x70701, 0x2}, {0xc0c10, 0x10000}, {0xd0d10,
       0x10000}}),
       "[PTO][SA-0185] TGEMV_BIAS: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == 1, "PTO-E0401",
+      "TGEMV_BIAS: expects a valid rows to be 1; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV_BIAS: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TGEMV_BIAS: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TGEMV_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TGEMV_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TGEMV_BIAS: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TGEMV_BIAS: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_col(bias) >= v_col(dst), "PTO-E0401",
+      "TGEMV_BIAS: expects bias valid columns >= dst valid columns; got bias valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(bias)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
+template <class Dst, class A, class A_scale, class B, class B_scale>
 constexpr void check_tgemv_mx_1() {
-  static_assert(all_in<TileType::Left, a>(),
+  static_assert(all_in<TileType::Left, A>(),
       "[PTO][SA-0225] TGEMV_MX: expects a to be in the left address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Right, b>(),
+  static_assert(all_in<TileType::Right, B>(),
       "[PTO][SA-0227] TGEMV_MX: expects b to be in the right address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Acc, dst>(),
+  static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV_MX: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(a::ValidRow != DYNAMIC) || a::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(!(dst::ValidRow != DYNAMIC) || dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
-  static_assert(!(a::ValidRow != DYNAMIC && dst::ValidRow != DYNAMIC) || a::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
-  static_assert(!(a::ValidCol != DYNAMIC && b::ValidRow != DYNAMIC) || a::ValidCol == b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid columns == b valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || b::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b and dst to have the same valid columns");
-  static_assert(b::form == Form::ZN, "[PTO][SA-0246] TGEMV_MX: expects b to use the ZN layout");
-  static_assert(dst::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects dst to use the NZ layout");
-  static_assert(!(a::ValidRow != DYNAMIC && a_scale::ValidRow != DYNAMIC) || a_scale::ValidRow == a::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same valid rows");
-  static_assert(!(a::ValidCol != DYNAMIC && a_scale::ValidCol != DYNAMIC) ||
-      a_scale::ValidCol * 32 >= a::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns");
-  static_assert(!(b::ValidRow != DYNAMIC && b_scale::ValidRow != DYNAMIC) ||
-      b_scale::ValidRow * 32 >= b::ValidRow,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows");
-  static_assert(!(b::ValidCol != DYNAMIC && b_scale::ValidCol != DYNAMIC) || b_scale::ValidCol == b::ValidCol,
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same valid columns");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || dtype_of<typename a_scale::DType> == DType::f8e8m0,
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || dtype_of<typename A_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(!(b_scale::Loc == TileType::ScaleRight) || dtype_of<typename b_scale::DType> == DType::f8e8m0,
+  static_assert(!(B_scale::Loc == TileType::ScaleRight) || dtype_of<typename B_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
+  static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
+  static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a valid columns == b valid rows");
+  static_assert(!(B::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || B::ValidCol == Dst::ValidCol,
+      "[PTO][PTO-E0401] TGEMV_MX: expects b and dst to have the same valid columns");
+  static_assert(!(A::ValidRow != DYNAMIC && A_scale::ValidRow != DYNAMIC) || A_scale::ValidRow == A::ValidRow,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same valid rows");
+  static_assert(!(A::ValidCol != DYNAMIC && A_scale::ValidCol != DYNAMIC) ||
+      A_scale::ValidCol * 32 >= A::ValidCol,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns");
+  static_assert(!(B::ValidRow != DYNAMIC && B_scale::ValidRow != DYNAMIC) ||
+      B_scale::ValidRow * 32 >= B::ValidRow,
+      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows");
+  static_assert(!(B::ValidCol != DYNAMIC && B_scale::ValidCol != DYNAMIC) || B_scale::ValidCol == B::ValidCol,
+      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same valid columns");
+  static_assert(B::form == Form::ZN, "[PTO][SA-0246] TGEMV_MX: expects b to use the ZN layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(a::ValidRow != DYNAMIC) || (1 <= a::ValidRow && a::ValidRow <= 4095),
+  static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
-  static_assert(!(a::ValidCol != DYNAMIC) || (1 <= a::ValidCol && a::ValidCol <= 4095),
+  static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
       "[PTO][PA-0005] TGEMV_MX: expects 1 <= a valid columns <= 4095");
-  static_assert(!(b::ValidCol != DYNAMIC) || (1 <= b::ValidCol && b::ValidCol <= 4095),
+  static_assert(!(B::ValidCol != DYNAMIC) || (1 <= B::ValidCol && B::ValidCol <= 4095),
       "[PTO][PA-0007] TGEMV_MX: expects 1 <= b valid columns <= 4095");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(a::Rows == dst::Rows, "[PTO][SA-0242] TGEMV_MX: expects a and dst to have the same rows");
-  static_assert(a::Cols == b::Rows, "[PTO][SA-0242] TGEMV_MX: expects a columns == b rows");
-  static_assert(b::Cols == dst::Cols, "[PTO][SA-0242] TGEMV_MX: expects b and dst to have the same columns");
-  static_assert(a::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects a to use the NZ layout");
-  static_assert(a_scale::Loc == TileType::ScaleLeft || a_scale::Loc == TileType::Scaling,
+  static_assert(A::Rows == Dst::Rows, "[PTO][SA-0242] TGEMV_MX: expects a and dst to have the same rows");
+  static_assert(A::Cols == B::Rows, "[PTO][SA-0242] TGEMV_MX: expects a columns == b rows");
+  static_assert(B::Cols == Dst::Cols, "[PTO][SA-0242] TGEMV_MX: expects b and dst to have the same columns");
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || A::Cols % 64 == 0,
+      "[PTO][SA-0243] TGEMV_MX: expects a columns % 64 == 0");
+  static_assert(static_cast<int>(Dst::GetSizeInBytes()) <= 262144,
+      "[PTO][PTO-E0401] TGEMV_MX: expects dst size in bytes <= 262144");
+  static_assert(!(A_scale::Loc == TileType::Scaling) || (A_scale::Rows == A::Rows &&
+      A_scale::Cols == A::Cols),
+      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same shape");
+  static_assert(!(B_scale::Loc == TileType::Scaling) || (B_scale::Rows == B::Rows &&
+      B_scale::Cols == B::Cols),
+      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same shape");
+  static_assert(A::form == Form::NZ, "[PTO][SA-0246] TGEMV_MX: expects a to use the NZ layout");
+  static_assert(A_scale::Loc == TileType::ScaleLeft || A_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to be in the scale_left/scaling address space; fix: move "
       "it there with TMOV");
-  static_assert(b_scale::Loc == TileType::ScaleRight || b_scale::Loc == TileType::Scaling,
+  static_assert(B_scale::Loc == TileType::ScaleRight || B_scale::Loc == TileType::Scaling,
       "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to be in the scale_right/scaling address space; fix: move "
       "it there with TMOV");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a::Cols % 64 == 0,
-      "[PTO][SA-0243] TGEMV_MX: expects a columns % 64 == 0");
-  static_assert(!(a_scale::Loc == TileType::ScaleLeft) || a_scale::form == Form::ZZ,
+  static_assert(!(A_scale::Loc == TileType::ScaleLeft) || A_scale::form == Form::ZZ,
       "[PTO][PTO-E0501] TGEMV_MX: expects a_scale to use the ZZ layout");
-  static_assert(!(b_scale::Loc == TileType::ScaleRight) || b_scale::form == Form::NN,
+  static_assert(!(B_scale::Loc == TileType::ScaleRight) || B_scale::form == Form::NN,
       "[PTO][PTO-E0501] TGEMV_MX: expects b_scale to use the NN layout");
-  static_assert(static_cast<int>(dst::GetSizeInBytes()) <= 262144,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst size in bytes <= 262144");
-  static_assert(!(a_scale::Loc == TileType::Scaling) || (a_scale::Rows == a::Rows &&
-      a_scale::Cols == a::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects a_scale and a to have the same shape");
-  static_assert(!(b_scale::Loc == TileType::Scaling) || (b_scale::Rows == b::Rows &&
-      b_scale::Cols == b::Cols),
-      "[PTO][PTO-E0401] TGEMV_MX: expects b_scale and b to have the same shape");
 #endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale>
-constexpr void check_tgemv_mx() {
-  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
+template <class Dst, class A, class A_scale, class B, class B_scale>
+constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
+    const B_scale& b_scale) {
+  check_tgemv_mx_1<Dst, A, A_scale, B, B_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
+  static_assert(are_combined<Dst, A, B>({{0x401, 0x30}, {0x501, 0x30}, {0x801, 0x300}, {0x901, 0x300}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a and b are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == 1, "PTO-E0401",
+      "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TGEMV_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TGEMV_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, a "
+      "valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+#endif
 }
 
-template <class dst, class c_in, class a, class a_scale, class b, class b_scale>
-constexpr void check_tgemv_mx_acc() {
-  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
-  static_assert(all_in<TileType::Acc, c_in>(),
+template <class Dst, class C_in, class A, class A_scale, class B, class B_scale>
+constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, const A_scale& a_scale,
+    const B& b, const B_scale& b_scale) {
+  check_tgemv_mx_1<Dst, A, A_scale, B, B_scale>();
+  static_assert(all_in<TileType::Acc, C_in>(),
       "[PTO][PTO-E0501] TGEMV_MX: expects c_in to be in the acc address space; fix: move it there with TMOV");
-  static_assert(fitting_valid<dst, c_in>(), "[PTO][PTO-E0401] TGEMV_MX: expects valid_le(dst, c_in)");
+  static_assert(fitting_valid<Dst, C_in>(), "[PTO][PTO-E0401] TGEMV_MX: expects valid_le(dst, c_in)");
 #if defined(PTO_ISA_A5)
-  static_assert(same_valid<c_in, dst>(),
+  static_assert(same_valid<C_in, Dst>(),
       "[PTO][PTO-E0401] TGEMV_MX: expects c_in and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, c_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+  static_assert(are_combined<Dst, A, B, C_in>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
       {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and c_in are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == 1, "PTO-E0401",
+      "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TGEMV_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TGEMV_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, a "
+      "valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+  PTO_CHECK(fitting_valid(dst, c_in), "PTO-E0401",
+      "TGEMV_MX: expects valid_le(dst, c_in); got dst valid rows = %lld, dst valid columns = %lld, c_in "
+      "valid rows = %lld, c_in valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(c_in)), as_number(v_col(c_in)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(same_valid(c_in, dst), "PTO-E0401",
+      "TGEMV_MX: expects c_in and dst to have the same valid_shape; got c_in valid rows = %lld, c_in valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(c_in)), as_number(v_col(c_in)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class a, class a_scale, class b, class b_scale, class bias>
-constexpr void check_tgemv_mx_bias() {
-  check_tgemv_mx_1<dst, a, a_scale, b, b_scale>();
-  static_assert(all_in<TileType::Bias, bias>(),
+template <class Dst, class A, class A_scale, class B, class B_scale, class Bias>
+constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
+    const B_scale& b_scale, const Bias& bias) {
+  check_tgemv_mx_1<Dst, A, A_scale, B, B_scale>();
+  static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TGEMV_MX: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(bias::Rows == 1, "[PTO][SA-0247] TGEMV_MX: expects bias rows to be 1");
-  static_assert(!(bias::ValidCol != DYNAMIC && dst::ValidCol != DYNAMIC) || bias::ValidCol >= dst::ValidCol,
+  static_assert(Bias::Rows == 1, "[PTO][SA-0247] TGEMV_MX: expects bias rows to be 1");
+  static_assert(!(Bias::ValidCol != DYNAMIC && Dst::ValidCol != DYNAMIC) || Bias::ValidCol >= Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_MX: expects bias valid columns >= dst valid columns");
 #if defined(PTO_ISA_A5)
-  static_assert(all_row_major<bias>(),
+  static_assert(all_row_major<Bias>(),
       "[PTO][SA-0078] TGEMV_MX: expects bias to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(bias::Cols == dst::Cols,
+  static_assert(Bias::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TGEMV_MX: expects bias and dst to have the same columns");
-  static_assert(same_valid<bias, dst>(),
+  static_assert(same_valid<Bias, Dst>(),
       "[PTO][PTO-E0401] TGEMV_MX: expects bias and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, a, b, bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
+  static_assert(are_combined<Dst, A, B, Bias>({{0x40401, 0x2}, {0x50401, 0x2}, {0x40501, 0x2}, {0x50501, 0x2},
       {0x80801, 0x2}, {0x90801, 0x2}, {0x80901, 0x2}, {0x90901, 0x2}}),
       "[PTO][SA-0245] TGEMV_MX: the element types of dst, a, b and bias are no legal combination; fix: "
       "convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(a) == 1, "PTO-E0401",
+      "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
+      "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
+      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
+      "%lld",
+      as_number(v_row(a)), as_number(v_row(dst)));
+  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
+      as_number(v_col(a)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
+      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(b)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
+      "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
+      as_number(v_row(a)));
+  PTO_CHECK(1 <= v_col(a) && v_col(a) <= 4095, "PA-0005",
+      "TGEMV_MX: expects 1 <= a valid columns <= 4095; got a valid columns = %lld",
+      as_number(v_col(a)));
+  PTO_CHECK(1 <= v_col(b) && v_col(b) <= 4095, "PA-0007",
+      "TGEMV_MX: expects 1 <= b valid columns <= 4095; got b valid columns = %lld",
+      as_number(v_col(b)));
+#endif
+  PTO_CHECK(v_row(a_scale) == v_row(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale and a to have the same valid rows; got a_scale valid rows = %lld, a valid "
+      "rows = %lld",
+      as_number(v_row(a_scale)), as_number(v_row(a)));
+  PTO_CHECK(v_col(a_scale) * 32 >= v_col(a), "PTO-E0401",
+      "TGEMV_MX: expects a_scale valid columns * 32 >= a valid columns; got a_scale valid columns = %lld, a "
+      "valid columns = %lld",
+      as_number(v_col(a_scale)), as_number(v_col(a)));
+  PTO_CHECK(v_row(b_scale) * 32 >= v_row(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale valid rows * 32 >= b valid rows; got b_scale valid rows = %lld, b valid "
+      "rows = %lld",
+      as_number(v_row(b_scale)), as_number(v_row(b)));
+  PTO_CHECK(v_col(b_scale) == v_col(b), "PTO-E0401",
+      "TGEMV_MX: expects b_scale and b to have the same valid columns; got b_scale valid columns = %lld, b "
+      "valid columns = %lld",
+      as_number(v_col(b_scale)), as_number(v_col(b)));
+  PTO_CHECK(v_col(bias) >= v_col(dst), "PTO-E0401",
+      "TGEMV_MX: expects bias valid columns >= dst valid columns; got bias valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(bias)), as_number(v_col(dst)));
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(same_valid(bias, dst), "PTO-E0401",
+      "TGEMV_MX: expects bias and dst to have the same valid_shape; got bias valid rows = %lld, bias valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(bias)), as_number(v_col(bias)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tmov_1() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0xff00e),
+  static_assert(is_one_of<Src>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right)) ||
+      are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || are_combined<Dst, Src>({{0x1,
       0x6}, {0x10, 0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst,
-      src>({{0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling) || are_combined<Dst,
+      Src>({{0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right ||
+      Dst::Loc == TileType::Bias || Dst::Loc == TileType::Scaling)) || (Src::Loc == TileType::Vec &&
+      Dst::Loc == TileType::Vec) || (Src::Loc == TileType::Acc && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
       "with TMOV");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || Dst::SFractalSize == 512,
       "[PTO][SA-0013] TMOV: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][SA-0029] TMOV: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc != TileType::Mat) || (Src::Rows == Dst::Rows && Src::Cols == Dst::Cols),
         "[PTO][SA-0254] TMOV: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+        (Src::Cols * bits_of<typename Src::DType>) % 512 == 0,
         "[PTO][SA-0254] TMOV: expects src row size in bytes % 64 == 0");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
+  static_assert(!(Src::Loc == TileType::Vec) || same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TMOV: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Mat) || (Src::Rows == Dst::Rows && Src::Cols == Dst::Cols),
         "[PTO][SA-0254] TMOV: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || Src::Rows == 1,
         "[PTO][SA-0254] TMOV: expects src rows to be 1");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
-        bits_of<typename src::DType> == 64) || (src::Rows == 1 &&
-        (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
+        bits_of<typename Src::DType> == 64) || (Src::Rows == 1 &&
+        (Src::Cols * bits_of<typename Src::DType>) % 1024 == 0),
         "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right)) ||
+      are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
       0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || are_combined<Dst, Src>({{0x1,
       0xe}, {0x10, 0x10000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling) || are_combined<Dst, Src>({{0x1,
       0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9,
       0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight)) || are_combined<Dst, Src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
       {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
       0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+      (Dst::Cols * bits_of<typename Dst::DType>) % 512 == 0,
+      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+      static_cast<int>(Dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
+      bits_of<typename Src::DType> == 64) || static_cast<int>(Dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right ||
+      Dst::Loc == TileType::Bias || Dst::Loc == TileType::Scaling || Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight)) || (Src::Loc == TileType::Vec && (Dst::Loc == TileType::Vec ||
+      Dst::Loc == TileType::Mat)) || (Src::Loc == TileType::Acc && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV: expects a supported tmov address-space pair for this target; fix: move it there "
       "with TMOV");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV: expects dst row size in bytes % 64 == 0");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
-      bits_of<typename src::DType> == 64) || static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV: expects dst size in bytes <= 4096");
 #endif
 #if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][SA-0254] TMOV: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class src, auto reluPreMode>
+template <class Src, auto reluPreMode>
 constexpr void check_tmov_2() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 }
 
-template <class src, auto reluPreMode>
+template <class Src, auto reluPreMode>
 constexpr void check_tmov_3() {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || src::form == Form::NZ,
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Acc && reluPreMode != ReluPreMode::NoRelu) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
         "slayout=row_major");
   }
 #endif
 }
 
-template <class dst, class src, auto accToVecMode>
+template <class Dst, class Src, auto accToVecMode>
 constexpr void check_tmov_4() {
-  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+  static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TMOV: expects accToVecMode to be used only for acc-to-vec tmov; fix: move it there "
       "with TMOV");
 #if defined(PTO_ISA_A5)
-  static_assert(!(dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
-      bits_of<typename dst::DType> == 32) || dst::ValidCol % 32 == 0,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || !(accToVecMode == AccToVecMode::DualModeSplitN &&
+      bits_of<typename Dst::DType> == 32) || Dst::ValidCol % 32 == 0,
       "[PTO][PTO-E0401] TMOV: expects dst valid columns % 32 == 0");
 #endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov() {
-  check_tmov_1<dst, src>();
-  check_tmov_2<src, reluPreMode>();
-  check_tmov_3<src, reluPreMode>();
+template <class Dst, class Src>
+constexpr void check_tmov_5() {
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
+        Dst::ValidCol <= Src::Cols),
+        "[PTO][PTO-E0401] TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns");
+  }
+#endif
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV: expects valid_le(dst, src)");
+  }
+#endif
 }
 
-template <class dst, class src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_accToVecMode() {
-  check_tmov_1<dst, src>();
-  check_tmov_2<src, reluPreMode>();
-  check_tmov_3<src, reluPreMode>();
-  check_tmov_4<dst, src, accToVecMode>();
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
+  check_tmov_2<Src, reluPreMode>();
+  check_tmov_3<Src, reluPreMode>();
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, class fp, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_fp_accToVecMode() {
-  check_tmov_1<dst, src>();
-  check_tmov_2<src, reluPreMode>();
-  check_tmov_4<dst, src, accToVecMode>();
-  static_assert(all_in<TileType::Scaling, fp>(),
+template <class Dst, class Src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_accToVecMode(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
+  check_tmov_2<Src, reluPreMode>();
+  check_tmov_3<Src, reluPreMode>();
+  check_tmov_4<Dst, Src, accToVecMode>();
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(!(accToVecMode == AccToVecMode::DualModeSplitN && bits_of<typename Dst::DType> == 32) ||
+      v_col(dst) % 32 == 0, "PTO-E0401",
+      "TMOV: expects dst valid columns %% 32 == 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
+}
+
+template <class Dst, class Src, class Fp, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
+  check_tmov_2<Src, reluPreMode>();
+  check_tmov_4<Dst, Src, accToVecMode>();
+  check_tmov_5<Dst, Src>();
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(is_among<src>(0x10002),
+  static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV: expects fp form src to have element type f32, i32; fix: convert with TCVT");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV: expects fp form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Acc) || src::form == Form::NZ,
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Acc) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
         "slayout=row_major");
   }
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+    PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
+        "rows = %lld, src valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+        "TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid rows = "
+        "%lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(!(accToVecMode == AccToVecMode::DualModeSplitN && bits_of<typename Dst::DType> == 32) ||
+      v_col(dst) % 32 == 0, "PTO-E0401",
+      "TMOV: expects dst valid columns %% 32 == 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_preQuantScalar() {
-  check_tmov_1<dst, src>();
-  check_tmov_2<src, reluPreMode>();
-  check_tmov_3<src, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc,
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_preQuantScalar(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
+  check_tmov_2<Src, reluPreMode>();
+  check_tmov_3<Src, reluPreMode>();
+  check_tmov_5<Dst, Src>();
+  static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+    PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
+        "rows = %lld, src valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+        "TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid rows = "
+        "%lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_preQuantScalar_accToVecMode() {
-  check_tmov_1<dst, src>();
-  check_tmov_2<src, reluPreMode>();
-  check_tmov_3<src, reluPreMode>();
-  check_tmov_4<dst, src, accToVecMode>();
-  static_assert(src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+template <class Dst, class Src, auto accToVecMode, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_preQuantScalar_accToVecMode(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
+  check_tmov_2<Src, reluPreMode>();
+  check_tmov_3<Src, reluPreMode>();
+  check_tmov_4<Dst, Src, accToVecMode>();
+  check_tmov_5<Dst, Src>();
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+    PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
+        "rows = %lld, src valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+        "TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid rows = "
+        "%lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(!(accToVecMode == AccToVecMode::DualModeSplitN && bits_of<typename Dst::DType> == 32) ||
+      v_col(dst) % 32 == 0, "PTO-E0401",
+      "TMOV: expects dst valid columns %% 32 == 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src, class tmp, auto grp_axis = 1>
-constexpr void check_tmov_with_tmp() {
-  check_tmov_1<dst, src>();
+template <class Dst, class Src, class Tmp, auto grp_axis = 1>
+constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
+  check_tmov_1<Dst, Src>();
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TMOV: grp_axis is none of its values");
-  static_assert(is_among<src>(0x20c0) && dtype_of<typename dst::DType> == dtype_of<typename src::DType> &&
-      dtype_of<typename tmp::DType> == dtype_of<typename src::DType>,
+  static_assert(is_among<Src>(0x20c0) && dtype_of<typename Dst::DType> == dtype_of<typename Src::DType> &&
+      dtype_of<typename Tmp::DType> == dtype_of<typename Src::DType>,
       "[PTO][PTO-E0301] TMOV: expects src element type in (U8, HIF8, F8E8M0) and dst element type == src "
       "element type and (tmp element type == src element type); fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(grp_axis == 1) || (src::Rows % 16 == 0 && src::Cols % 2 == 0),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(grp_axis == 1) || (Src::Rows % 16 == 0 && Src::Cols % 2 == 0),
         "[PTO][PTO-E0401] TMOV: expects src rows % 16 == 0 and src columns % 2 == 0");
-    static_assert(!(grp_axis == 0) || (src::Rows % 2 == 0 && src::Cols % 16 == 0),
+    static_assert(!(grp_axis == 0) || (Src::Rows % 2 == 0 && Src::Cols % 16 == 0),
         "[PTO][PTO-E0401] TMOV: expects src rows % 2 == 0 and src columns % 16 == 0");
   }
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, class fp, auto accToVecMode>
-constexpr void check_tmov_fp_with_accToVecMode() {
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, class Fp, auto accToVecMode>
+constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV: expects dst fractal size to be 512");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects src to use the NZ layout");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
+      Dst::ValidCol <= Src::Cols),
+      "[PTO][PTO-E0401] TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TMOV: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
+  static_assert(!(Dst::Loc == TileType::Mat) || same_valid<Src, Dst>(),
       "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
+  static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV: expects valid_le(dst, src)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TMOV: expects dst to be in the mat/vec address space; fix: move it there with TMOV");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(Dst::Loc == TileType::Mat) || same_valid(src, dst), "CA-0001",
+      "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+      "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid rows "
+      "= %lld, src valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+      "TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid rows = "
+      "%lld, dst valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src, class fp, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tmov_with_fp() {
-  static_assert(all_in<TileType::Scaling, fp>(),
+template <class Dst, class Src, class Fp, auto reluPreMode = ReluPreMode::NoRelu>
+constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(is_among<src>(0x10002),
+  static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0xff00e),
+  static_assert(is_one_of<Src>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right)) ||
+      are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || are_combined<Dst, Src>({{0x1,
       0x6}, {0x10, 0x10000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst,
-      src>({{0x12, 0x40000}, {0x13, 0x80000}}),
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling) || are_combined<Dst,
+      Src>({{0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling)) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right ||
+      Dst::Loc == TileType::Bias || Dst::Loc == TileType::Scaling)) || (Src::Loc == TileType::Vec &&
+      Dst::Loc == TileType::Vec) || (Src::Loc == TileType::Acc && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
       "there with TMOV");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || Dst::SFractalSize == 512,
       "[PTO][SA-0013] TMOV_FP: expects A2/A3 acc-to-mat tmov destination fractal to be 512");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][SA-0029] TMOV_FP: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc != TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc != TileType::Mat) || (Src::Rows == Dst::Rows && Src::Cols == Dst::Cols),
         "[PTO][SA-0254] TMOV_FP: expects A2/A3 non-mat tmov to use matching src/dst shapes");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-        (src::Cols * bits_of<typename src::DType>) % 512 == 0,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+        (Src::Cols * bits_of<typename Src::DType>) % 512 == 0,
         "[PTO][SA-0254] TMOV_FP: expects src row size in bytes % 64 == 0");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Vec) || same_dtype<src, dst>(),
+  static_assert(!(Src::Loc == TileType::Vec) || same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TMOV_FP: expects dst to have the element type of src; fix: convert with TCVT");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Mat) || (src::Rows == dst::Rows && src::Cols == dst::Cols),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
+        Dst::ValidCol <= Src::Cols),
+        "[PTO][PTO-E0401] TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns");
+    static_assert(!(Src::Loc == TileType::Mat) || (Src::Rows == Dst::Rows && Src::Cols == Dst::Cols),
         "[PTO][SA-0254] TMOV_FP: expects mat-source tmov to use matching src/dst shapes");
-    static_assert(!(src::Loc == TileType::Acc) || src::form == Form::NZ,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || Src::Rows == 1,
+        "[PTO][SA-0254] TMOV_FP: expects src rows to be 1");
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
+        bits_of<typename Src::DType> == 64) || (Src::Rows == 1 &&
+        (Src::Cols * bits_of<typename Src::DType>) % 1024 == 0),
+        "[PTO][SA-0254] TMOV_FP: expects src rows == 1 and src row size in bytes % 128 == 0");
+    static_assert(!(Src::Loc == TileType::Acc) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV_FP: expects acc-source fp/relu tmov src to use blayout=col_major and "
         "slayout=row_major");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || src::Rows == 1,
-        "[PTO][SA-0254] TMOV_FP: expects src rows to be 1");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
-        bits_of<typename src::DType> == 64) || (src::Rows == 1 &&
-        (src::Cols * bits_of<typename src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV_FP: expects src rows == 1 and src row size in bytes % 128 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right)) ||
+      are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7,
       0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) || are_combined<Dst, Src>({{0x1,
       0xe}, {0x10, 0x10000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || are_combined<dst, src>({{0x1,
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling) || are_combined<Dst, Src>({{0x1,
       0x2}, {0x2, 0x4}, {0x3, 0x8}, {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9,
       0x200}, {0xc, 0x1000}, {0xd, 0x2000}, {0x12, 0x40000}, {0x13, 0x80000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Mat && (dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || are_combined<dst, src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
+  static_assert(!(Src::Loc == TileType::Mat && (Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight)) || are_combined<Dst, Src>({{0x6, 0x40}, {0x7, 0x80}, {0xc, 0x1000},
       {0xd, 0x2000}}),
       "[PTO][SA-0254] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
       0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Bias || dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Vec ||
-      dst::Loc == TileType::Mat)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+      (Dst::Cols * bits_of<typename Dst::DType>) % 512 == 0,
+      "[PTO][SA-0254] TMOV_FP: expects dst row size in bytes % 64 == 0");
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Bias) ||
+      static_cast<int>(Dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
+  static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
+      bits_of<typename Src::DType> == 64) || static_cast<int>(Dst::GetSizeInBytes()) <= 4096,
+      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right ||
+      Dst::Loc == TileType::Bias || Dst::Loc == TileType::Scaling || Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight)) || (Src::Loc == TileType::Vec && (Dst::Loc == TileType::Vec ||
+      Dst::Loc == TileType::Mat)) || (Src::Loc == TileType::Acc && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)),
       "[PTO][SA-0254] TMOV_FP: expects a supported tmov address-space pair for this target; fix: move it "
       "there with TMOV");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 512 == 0,
-      "[PTO][SA-0254] TMOV_FP: expects dst row size in bytes % 64 == 0");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Bias) ||
-      static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
-  static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling &&
-      bits_of<typename src::DType> == 64) || static_cast<int>(dst::GetSizeInBytes()) <= 4096,
-      "[PTO][SA-0254] TMOV_FP: expects dst size in bytes <= 4096");
 #endif
 #if defined(PTO_ISA_CPU)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc != TileType::Acc || dst::Loc != TileType::Vec) || same_valid<src, dst>(),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
+    static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][SA-0254] TMOV_FP: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
-}
-
-template <class dst, class src, class fp>
-constexpr void check_tmov_fp() {
-  static_assert(all_in<TileType::Acc, src>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
-      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
-      "TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+        "TMOV_FP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+        "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+    PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+        "TMOV_FP: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
+        "rows = %lld, src valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+  }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects src to use the NZ layout");
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+        "TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid "
+        "rows = %lld, dst valid columns = %lld",
+        as_number(v_row(dst)), as_number(v_col(dst)));
+  }
+#endif
+#endif
+}
+
+template <class Dst, class Src, class Fp>
+constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
+#if defined(PTO_ISA_A2A3)
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+      "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
+      "TCVT");
+  static_assert(all_in<TileType::Mat, Dst>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat address space; fix: move it there with TMOV");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
+      Dst::ValidCol <= Src::Cols),
+      "[PTO][PTO-E0401] TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TMOV_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || same_valid<src, dst>(),
+  static_assert(!(Dst::Loc == TileType::Mat) || same_valid<Src, Dst>(),
       "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
+  static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TMOV_FP: expects dst to be in the mat/vec address space; fix: move it there with "
       "TMOV");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(Dst::Loc == TileType::Mat) || same_valid(src, dst), "CA-0001",
+      "TMOV_FP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
+      "TMOV_FP: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
+      "rows = %lld, src valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_row(dst) <= Src::Rows && v_col(dst) <= Src::Cols, "PTO-E0401",
+      "TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns; got dst valid rows "
+      "= %lld, dst valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_textract_1() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<src>(0xffc0f),
+  static_assert(is_one_of<Src>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of src needs another target");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xffc0f),
+  static_assert(is_one_of<Dst>(0xffc0f),
       "[PTO][PTO-E0602] TEXTRACT: the element type of dst needs another target");
-  static_assert(!(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+  static_assert(!(Src::Loc == TileType::Mat) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
       {0xc, 0x1000}, {0xd, 0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right)) ||
-      (src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right)) ||
+      (Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::Loc == TileType::Vec &&
+      Dst::Loc == TileType::Vec),
       "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract to use a supported src/dst loc pair; fix: move it "
       "there with TMOV");
-  static_assert(!(dst::Loc == TileType::Left) || dst::form == Form::ZZ,
+  static_assert(!(Dst::Loc == TileType::Left) || Dst::form == Form::ZZ,
       "[PTO][SA-0159] TEXTRACT: expects dst to use the ZZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Mat) || (src::BFractal == BLayout::RowMajor ||
-        src::SFractal == SLayout::RowMajor),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Mat) || (Src::BFractal == BLayout::RowMajor ||
+        Src::SFractal == SLayout::RowMajor),
         "[PTO][SA-0159] TEXTRACT: expects A2/A3 textract src to use a supported mat blayout/slayout "
         "combination; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::Loc != TileType::Acc) || same_dtype<src, dst>(),
+  static_assert(!(Src::Loc != TileType::Acc) || same_dtype<Src, Dst>(),
       "[PTO][SA-0159] TEXTRACT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(!(dst::Loc == TileType::Right) || dst::form == Form::ZN,
+  static_assert(!(Dst::Loc == TileType::Right) || Dst::form == Form::ZN,
       "[PTO][SA-0159] TEXTRACT: expects dst to use the ZN layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Acc) || (src::form == Form::ZN || src::form == Form::NZ),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Acc) || (Src::form == Form::ZN || Src::form == Form::NZ),
         "[PTO][SA-0159] TEXTRACT: expects src to use the ZN/NZ layout");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Mat) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+  static_assert(!(Src::Loc == TileType::Mat) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
       {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd,
       0x2000}}),
       "[PTO][SA-0159] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}, {0x10,
       0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert((src::Loc == TileType::Mat && (dst::Loc == TileType::Left || dst::Loc == TileType::Right ||
-      dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight)) || (src::Loc == TileType::Acc && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)) || (src::Loc == TileType::Vec && (dst::Loc == TileType::Mat ||
-      dst::Loc == TileType::Vec)),
+  static_assert((Src::Loc == TileType::Mat && (Dst::Loc == TileType::Left || Dst::Loc == TileType::Right ||
+      Dst::Loc == TileType::Scaling || Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight)) || (Src::Loc == TileType::Acc && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)) || (Src::Loc == TileType::Vec && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec)),
       "[PTO][SA-0159] TEXTRACT: expects A5 textract to use a supported src/dst loc pair; fix: move it there "
       "with TMOV");
-  static_assert(!(dst::Loc == TileType::Left) || dst::form == Form::NZ,
+  static_assert(!(Dst::Loc == TileType::Left) || Dst::form == Form::NZ,
       "[PTO][SA-0159] TEXTRACT: expects dst to use the NZ layout");
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Left) ||
-        (src::BFractal == BLayout::RowMajor || src::form == Form::NZ),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Left) ||
+        (Src::BFractal == BLayout::RowMajor || Src::form == Form::NZ),
         "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
         "combination; fix: use BLayout::RowMajor");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Right) || (src::form == Form::ZN ||
-        src::form == Form::NZ),
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Right) || (Src::form == Form::ZN ||
+        Src::form == Form::NZ),
         "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
         "combination");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::Scaling) || (src::form == Form::ZN ||
-        src::form == Form::NZ || src::form == Form::ZZ || src::form == Form::NN),
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling) || (Src::form == Form::ZN ||
+        Src::form == Form::NZ || Src::form == Form::ZZ || Src::form == Form::NN),
         "[PTO][SA-0159] TEXTRACT: expects A5 textract src to use a supported mat blayout/slayout "
         "combination");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleLeft) || src::form == Form::ZZ,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::ScaleLeft) || Src::form == Form::ZZ,
         "[PTO][SA-0159] TEXTRACT: expects src to use the ZZ layout");
-    static_assert(!(src::Loc == TileType::Mat && dst::Loc == TileType::ScaleRight) || src::form == Form::NN,
+    static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::ScaleRight) || Src::form == Form::NN,
         "[PTO][SA-0159] TEXTRACT: expects src to use the NN layout");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TEXTRACT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class src, auto reluPreMode>
+template <class Dst, class Src, auto reluPreMode>
 constexpr void check_textract_2() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || src::Loc == TileType::Acc,
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-        (src::form == Form::ND || src::form == Form::NZ)),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
+        (Src::form == Form::ND || Src::form == Form::NZ)),
         "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
   }
 #endif
 #if defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-        dst::form == Form::ND),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Form::ND &&
+        Dst::form == Form::ND),
         "[PTO][PTO-E0501] TEXTRACT: expects A5 vec->vec textract src/dst to use ND layout "
         "(blayout=row_major, slayout=none_box)");
   }
 #endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract() {
-  check_textract_1<dst, src>();
-  check_textract_2<dst, src, reluPreMode>();
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_textract(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_textract_1<Dst, Src>();
+  check_textract_2<Dst, Src, reluPreMode>();
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
+      "TEXTRACT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+        "= %lld, src valid rows = %lld",
+        as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+        "columns = %lld, src valid columns = %lld",
+        as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+        as_number(indexRow));
+    PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+        as_number(indexCol));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::NZ) ||
+        as_number(indexRow) % 16 == 0, "PA-0014",
+        "TEXTRACT: expects indexRow %% 16 == 0; got indexRow = %lld",
+        as_number(indexRow));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_accToVecMode() {
-  check_textract_1<dst, src>();
-  check_textract_2<dst, src, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_textract_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_textract_1<Dst, Src>();
+  check_textract_2<Dst, Src, reluPreMode>();
+  static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
+      "TEXTRACT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+        "= %lld, src valid rows = %lld",
+        as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+        "columns = %lld, src valid columns = %lld",
+        as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+        as_number(indexRow));
+    PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+        as_number(indexCol));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::NZ) ||
+        as_number(indexRow) % 16 == 0, "PA-0014",
+        "TEXTRACT: expects indexRow %% 16 == 0; got indexRow = %lld",
+        as_number(indexRow));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_preQuantScalar() {
-  check_textract_1<dst, src>();
-  check_textract_2<dst, src, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc,
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_textract_with_preQuantScalar(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_textract_1<Dst, Src>();
+  check_textract_2<Dst, Src, reluPreMode>();
+  static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
+      "TEXTRACT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+        "= %lld, src valid rows = %lld",
+        as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+        "columns = %lld, src valid columns = %lld",
+        as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+        as_number(indexRow));
+    PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+        as_number(indexCol));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::NZ) ||
+        as_number(indexRow) % 16 == 0, "PA-0014",
+        "TEXTRACT: expects indexRow %% 16 == 0; got indexRow = %lld",
+        as_number(indexRow));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_textract_with_preQuantScalar_accToVecMode() {
-  check_textract_1<dst, src>();
-  check_textract_2<dst, src, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc,
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_textract_with_preQuantScalar_accToVecMode(const Dst& dst, const Src& src,
+    const IndexRow& indexRow, const IndexCol& indexCol) {
+  check_textract_1<Dst, Src>();
+  check_textract_2<Dst, Src, reluPreMode>();
+  static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+  static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
+      "TEXTRACT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+        "= %lld, src valid rows = %lld",
+        as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+        "columns = %lld, src valid columns = %lld",
+        as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+        as_number(indexRow));
+    PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+        as_number(indexCol));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::NZ) ||
+        as_number(indexRow) % 16 == 0, "PA-0014",
+        "TEXTRACT: expects indexRow %% 16 == 0; got indexRow = %lld",
+        as_number(indexRow));
+  }
+#endif
+#endif
 }
 
-template <class dst, class dst1, class src>
-constexpr void check_textract_with_dst1_indexRow1_indexCol1() {
-  check_textract_1<dst, src>();
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(src::Loc == TileType::Vec && src::form == Form::ND && dst::form == Form::NZ &&
-        dst1::form == Form::NZ && dtype_of<typename dst1::DType> == dtype_of<typename src::DType>,
+template <class Dst, class Dst1, class Src, class IndexRow, class IndexCol, class IndexRow1, class IndexCol1>
+constexpr void check_textract_with_dst1_indexRow1_indexCol1(const Dst& dst, const Dst1& dst1, const Src& src,
+    const IndexRow& indexRow, const IndexCol& indexCol, const IndexRow1& indexRow1,
+    const IndexCol1& indexCol1) {
+  check_textract_1<Dst, Src>();
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(Src::Loc == TileType::Vec && Src::form == Form::ND && Dst::form == Form::NZ &&
+        Dst1::form == Form::NZ && dtype_of<typename Dst1::DType> == dtype_of<typename Src::DType>,
         "[PTO][PTO-E0301] TEXTRACT: expects src location == VEC and src layout == ND and (dst layout == NZ) "
         "and (dst1 layout == NZ) and (dst1 element type == src element type); fix: move it there with TMOV");
-    static_assert((src::Cols * bits_of<typename src::DType>) % 256 == 0 &&
-        (dst::Cols * bits_of<typename dst::DType>) % 256 == 0 &&
-        (dst1::Cols * bits_of<typename dst1::DType>) % 256 == 0,
+    static_assert((Src::Cols * bits_of<typename Src::DType>) % 256 == 0 &&
+        (Dst::Cols * bits_of<typename Dst::DType>) % 256 == 0 &&
+        (Dst1::Cols * bits_of<typename Dst1::DType>) % 256 == 0,
         "[PTO][PTO-E0401] TEXTRACT: expects src row size in bytes % 32 == 0 and dst row size in bytes % 32 "
         "== 0 and (dst1 row size in bytes % 32 == 0)");
   }
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+  PTO_CHECK(as_number(indexRow1) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow1 >= 0; got indexRow1 = %lld",
+      as_number(indexRow1));
+  PTO_CHECK(as_number(indexCol1) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol1 >= 0; got indexCol1 = %lld",
+      as_number(indexCol1));
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+        "= %lld, src valid rows = %lld",
+        as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+        "columns = %lld, src valid columns = %lld",
+        as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+        as_number(indexRow));
+    PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+        as_number(indexCol));
+  }
+#endif
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow1) + v_row(dst1)) <= v_row(src), "CA-0006",
+        "TEXTRACT: expects indexRow1 + dst1 valid rows <= src valid rows; got indexRow1 = %lld, dst1 valid "
+        "rows = %lld, src valid rows = %lld",
+        as_number(indexRow1), as_number(v_row(dst1)), as_number(v_row(src)));
+    PTO_CHECK((as_number(indexCol1) + v_col(dst1)) <= v_col(src), "CA-0006",
+        "TEXTRACT: expects indexCol1 + dst1 valid columns <= src valid columns; got indexCol1 = %lld, dst1 "
+        "valid columns = %lld, src valid columns = %lld",
+        as_number(indexCol1), as_number(v_col(dst1)), as_number(v_col(src)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK((as_number(indexRow1) + Dst1::Rows) <= Src::Rows, "PA-0041",
+        "TEXTRACT: expects indexRow1 + dst1 rows <= src rows; got indexRow1 = %lld",
+        as_number(indexRow1));
+    PTO_CHECK((as_number(indexCol1) + Dst1::Cols) <= Src::Cols, "PA-0040",
+        "TEXTRACT: expects indexCol1 + dst1 columns <= src columns; got indexCol1 = %lld",
+        as_number(indexCol1));
+  }
+#endif
+#if defined(PTO_ISA_A2A3)
+  if constexpr (is_tile_data_v<Src>) {
+    PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::NZ) ||
+        as_number(indexRow) % 16 == 0, "PA-0014",
+        "TEXTRACT: expects indexRow %% 16 == 0; got indexRow = %lld",
+        as_number(indexRow));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src, class fp, auto accToVecMode>
-constexpr void check_textract_fp_with_accToVecMode() {
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
+constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TEXTRACT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] TEXTRACT: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the mat/vec address space; fix: move it there with "
       "TMOV");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+      "TEXTRACT: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows = "
+      "%lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+      "TEXTRACT: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst valid "
+      "columns = %lld, src valid columns = %lld",
+      as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+      "TEXTRACT: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+      "TEXTRACT: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+#endif
 }
 
-template <class dst, class src, class fp>
-constexpr void check_textract_fp() {
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
+constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to be in the mat address space; fix: move it there with "
       "TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst fractal size to be 512");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects src to use the NZ layout");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT_FP: expects dst to be in the mat/vec address space; fix: move it there "
       "with TMOV");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TEXTRACT_FP: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TEXTRACT_FP: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(dst)) <= v_row(src), "CA-0006",
+      "TEXTRACT_FP: expects indexRow + dst valid rows <= src valid rows; got indexRow = %lld, dst valid rows "
+      "= %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(dst)), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(dst)) <= v_col(src), "CA-0006",
+      "TEXTRACT_FP: expects indexCol + dst valid columns <= src valid columns; got indexCol = %lld, dst "
+      "valid columns = %lld, src valid columns = %lld",
+      as_number(indexCol), as_number(v_col(dst)), as_number(v_col(src)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + Dst::Rows) <= Src::Rows, "PA-0041",
+      "TEXTRACT_FP: expects indexRow + dst rows <= src rows; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK((as_number(indexCol) + Dst::Cols) <= Src::Cols, "PA-0040",
+      "TEXTRACT_FP: expects indexCol + dst columns <= src columns; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode>
+template <class Dst, class Src, auto reluPreMode>
 constexpr void check_tinsert_1() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, src>(),
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<src>(0xffc0f),
+  static_assert(is_one_of<Src>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xffc0f),
+  static_assert(is_one_of<Dst>(0xffc0f),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || same_dtype<src, dst>(),
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TINSERT: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert((src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      dst::Loc == TileType::Vec),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
+      (Dst::Cols * bits_of<typename Dst::DType>) % 256 == 0,
+      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
+  static_assert((Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::Loc == TileType::Vec &&
+      Dst::Loc == TileType::Vec),
       "[PTO][PTO-E0501] TINSERT: expects A2/A3 tinsert src to use loc=acc and dst to use loc=mat; fix: move "
       "it there with TMOV");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || dst::SFractalSize == 512,
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || Dst::SFractalSize == 512,
       "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dst::Cols * bits_of<typename dst::DType>) % 256 == 0,
-      "[PTO][SA-0030] TINSERT: expects dst row size in bytes % 32 == 0");
-  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == dst::form &&
-      (src::form == Form::ND || src::form == Form::NZ)),
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
+      (Src::form == Form::ND || Src::form == Form::NZ)),
       "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::form == Form::NZ &&
-      dst::form == Form::NZ),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::form == Form::NZ &&
+      Dst::form == Form::NZ),
       "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(is_one_of<src>(0x33fff),
+  static_assert(is_one_of<Src>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of src needs another target");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(i8/u8/hif8/f8e4m3/f8e5m2/f16/bf16/f32/f4e2m1/f4e1m2/f8e8m0/i32/u32); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x33fff),
+  static_assert(is_one_of<Dst>(0x33fff),
       "[PTO][PTO-E0602] TINSERT: the element type of dst needs another target");
-  static_assert(!(src::Loc == TileType::Vec) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
+  static_assert(!(Src::Loc == TileType::Vec) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0x3, 0x8},
       {0x4, 0x10}, {0x5, 0x20}, {0x6, 0x40}, {0x7, 0x80}, {0x8, 0x100}, {0x9, 0x200}, {0xc, 0x1000}, {0xd,
       0x2000}, {0x10, 0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert((src::Loc == TileType::Acc && dst::Loc == TileType::Mat) || (src::Loc == TileType::Vec &&
-      (dst::Loc == TileType::Mat || dst::Loc == TileType::Vec)),
+  static_assert((Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::Loc == TileType::Vec &&
+      (Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec)),
       "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
       "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Mat) || (src::form == Form::ND ||
-      src::form == Form::NZ),
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Mat) || (Src::form == Form::ND ||
+      Src::form == Form::NZ),
       "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
-  static_assert(!(src::Loc == TileType::Vec && dst::Loc == TileType::Vec) || (src::form == Form::ND &&
-      dst::form == Form::ND),
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Form::ND &&
+      Dst::form == Form::ND),
       "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tinsert_2() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x2}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || !are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x2}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Acc) || are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
+  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3,
       0x10002}, {0x4, 0x2}, {0x5, 0x2}, {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(src::Loc == TileType::Acc) || !are_combined<dst, src>({{0xe, 0x10000}}),
+  static_assert(!(Src::Loc == TileType::Acc) || !are_combined<Dst, Src>({{0xe, 0x10000}}),
       "[PTO][PTO-E0602] TINSERT: the element types of dst and src need another target");
 #endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tinsert() {
-  check_tinsert_1<dst, src, reluPreMode>();
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_tinsert(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_tinsert_1<Dst, Src, reluPreMode>();
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
+      (dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
-      (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
+      ((dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xe)) ||
+      (dtype_of<typename Src::DType> == DType::i32 && dtype_of<typename Dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
+      "TINSERT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows = "
+      "%lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid columns "
+      "= %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tinsert_with_accToVecMode() {
-  check_tinsert_1<dst, src, reluPreMode>();
-  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_tinsert_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_tinsert_1<Dst, Src, reluPreMode>();
+  static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      (dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xc)),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
+      (dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xc)),
       "[PTO][PTO-E0301] TINSERT: expects A2/A3 tinsert element types to be src=f32, dst=f16/bf16; fix: "
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(src::Loc == TileType::Acc && dst::Loc == TileType::Mat) ||
-      ((dtype_of<typename src::DType> == DType::f32 && is_among<dst>(0xe)) ||
-      (dtype_of<typename src::DType> == DType::i32 && dtype_of<typename dst::DType> == DType::i32)),
+  static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
+      ((dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xe)) ||
+      (dtype_of<typename Src::DType> == DType::i32 && dtype_of<typename Dst::DType> == DType::i32)),
       "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
+      "TINSERT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows = "
+      "%lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid columns "
+      "= %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tinsert_with_preQuantScalar() {
-  check_tinsert_1<dst, src, reluPreMode>();
-  check_tinsert_2<dst, src>();
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_tinsert_with_preQuantScalar(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  check_tinsert_1<Dst, Src, reluPreMode>();
+  check_tinsert_2<Dst, Src>();
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
+      "TINSERT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows = "
+      "%lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid columns "
+      "= %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tinsert_with_preQuantScalar_accToVecMode() {
-  check_tinsert_1<dst, src, reluPreMode>();
-  check_tinsert_2<dst, src>();
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, auto reluPreMode = ReluPreMode::NoRelu, class IndexRow, class IndexCol>
+constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, const Src& src,
+    const IndexRow& indexRow, const IndexCol& indexCol) {
+  check_tinsert_1<Dst, Src, reluPreMode>();
+  check_tinsert_2<Dst, Src>();
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(src::Loc == TileType::Acc && dst::Loc == TileType::Vec,
+  static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3)
+  PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
+      (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
+      "TINSERT: expects indexCol * src element bytes %% 32 == 0; got indexCol = %lld",
+      as_number(indexCol));
+#endif
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows = "
+      "%lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid columns "
+      "= %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src, class fp, auto accToVecMode>
-constexpr void check_tinsert_fp_with_accToVecMode() {
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
+constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TINSERT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TINSERT: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat address space; fix: move it there with TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT: the element types of dst and src are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects dst to be in the mat/vec address space; fix: move it there with "
       "TMOV");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows = "
+      "%lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid columns "
+      "= %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src, class fp>
-constexpr void check_tinsert_fp() {
-  static_assert(all_in<TileType::Acc, src>(),
+template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
+constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
+    const IndexCol& indexCol) {
+  static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(all_in<TileType::Scaling, fp>(),
+  static_assert(all_in<TileType::Scaling, Fp>(),
       "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
+  static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Mat, dst>(),
+  static_assert(all_in<TileType::Mat, Dst>(),
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to be in the mat address space; fix: move it there with "
       "TMOV");
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects dst to use the NZ layout");
-  static_assert(dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT_FP: expects dst fractal size to be 512");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects dst to use the NZ layout");
+  static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects src to use the NZ layout");
+  static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!(dst::Loc == TileType::Mat) || dst::form == Form::NZ,
+  static_assert(!(Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
+  static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x10002}, {0x3, 0x10002}, {0x4, 0x2}, {0x5, 0x2},
       {0x7, 0x2}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Mat || dst::Loc == TileType::Vec,
+  static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT_FP: expects dst to be in the mat/vec address space; fix: move it there with "
       "TMOV");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
+      "TINSERT_FP: expects indexRow >= 0; got indexRow = %lld",
+      as_number(indexRow));
+  PTO_CHECK(as_number(indexCol) >= 0, "PTO-E0401",
+      "TINSERT_FP: expects indexCol >= 0; got indexCol = %lld",
+      as_number(indexCol));
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= v_row(dst), "CA-0006",
+      "TINSERT_FP: expects indexRow + src valid rows <= dst valid rows; got indexRow = %lld, src valid rows "
+      "= %lld, dst valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= v_col(dst), "CA-0006",
+      "TINSERT_FP: expects indexCol + src valid columns <= dst valid columns; got indexCol = %lld, src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(indexCol), as_number(v_col(src)), as_number(v_col(dst)));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK((as_number(indexRow) + v_row(src)) <= Dst::Rows, "PA-0041",
+      "TINSERT_FP: expects indexRow + src valid rows <= dst rows; got indexRow = %lld, src valid rows = %lld",
+      as_number(indexRow), as_number(v_row(src)));
+  PTO_CHECK((as_number(indexCol) + v_col(src)) <= Dst::Cols, "PA-0040",
+      "TINSERT_FP: expects indexCol + src valid columns <= dst columns; got indexCol = %lld, src valid "
+      "columns = %lld",
+      as_number(indexCol), as_number(v_col(src)));
+#endif
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tfillpad() {
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0168] TFILLPAD: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(src::Loc == dst::Loc,
+  static_assert(Src::Rows == Dst::Rows && Src::Cols == Dst::Cols,
+      "[PTO][SA-0168] TFILLPAD: expects src and dst to have the same static shape for tfillpad");
+  static_assert(Src::Loc == Dst::Loc,
       "[PTO][PTO-E0501] TFILLPAD: expects src and dst to have the same location; fix: move it there with "
       "TMOV");
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TFILLPAD: expects dst to be in the vec/mat address space; fix: move it there with "
       "TMOV");
-  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
+  static_assert(!(Dst::Loc != TileType::Mat) || static_cast<uint64_t>(Dst::PadVal) != 0,
       "[PTO][SA-0168] TFILLPAD: expects dst PadVal != Null for tfillpad");
-  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
-      "[PTO][SA-0168] TFILLPAD: expects src and dst to have the same static shape for tfillpad");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(dst::Loc == TileType::Mat) || (dst::form == Form::NZ &&
-      (static_cast<uint64_t>(dst::PadVal) == 0 || static_cast<uint64_t>(dst::PadVal) == 1)),
+  static_assert(!(Dst::Loc == TileType::Mat) || (Dst::form == Form::NZ &&
+      (static_cast<uint64_t>(Dst::PadVal) == 0 || static_cast<uint64_t>(Dst::PadVal) == 1)),
       "[PTO][PTO-E0501] TFILLPAD: expects dst layout == NZ and dst pad value in (0, 1)");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<Src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<Dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tfillpad_inplace() {
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0168] TFILLPAD_INPLACE: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(src::Loc == dst::Loc,
-      "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects src and dst to have the same location; fix: move it there "
-      "with TMOV");
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects dst to be in the vec/mat address space; fix: move it "
-      "there with TMOV");
-  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
-      "[PTO][SA-0168] TFILLPAD_INPLACE: expects dst PadVal != Null for tfillpad_inplace");
-  static_assert(src::Rows == dst::Rows && src::Cols == dst::Cols,
+  static_assert(Src::Rows == Dst::Rows && Src::Cols == Dst::Cols,
       "[PTO][SA-0168] TFILLPAD_INPLACE: expects src and dst to have the same static shape for "
       "tfillpad_inplace");
+  static_assert(Src::Loc == Dst::Loc,
+      "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects src and dst to have the same location; fix: move it there "
+      "with TMOV");
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
+      "[PTO][PTO-E0501] TFILLPAD_INPLACE: expects dst to be in the vec/mat address space; fix: move it "
+      "there with TMOV");
+  static_assert(!(Dst::Loc != TileType::Mat) || static_cast<uint64_t>(Dst::PadVal) != 0,
+      "[PTO][SA-0168] TFILLPAD_INPLACE: expects dst PadVal != Null for tfillpad_inplace");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<Src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<Dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_INPLACE: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tfillpad_expand() {
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0168] TFILLPAD_EXPAND: expects sizeof(src element) == sizeof(dst element)");
-  static_assert(src::Loc == dst::Loc,
-      "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects src and dst to have the same location; fix: move it there "
-      "with TMOV");
-  static_assert(dst::Loc == TileType::Vec || dst::Loc == TileType::Mat,
-      "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects dst to be in the vec/mat address space; fix: move it there "
-      "with TMOV");
-  static_assert(!(dst::Loc != TileType::Mat) || static_cast<uint64_t>(dst::PadVal) != 0,
-      "[PTO][SA-0168] TFILLPAD_EXPAND: expects dst PadVal != Null for tfillpad_expand");
-  static_assert(dst::Rows >= src::Rows && dst::Cols >= src::Cols,
+  static_assert(Dst::Rows >= Src::Rows && Dst::Cols >= Src::Cols,
       "[PTO][SA-0168] TFILLPAD_EXPAND: expects dst static shape to be >= src static shape for "
       "tfillpad_expand");
+  static_assert(Src::Loc == Dst::Loc,
+      "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects src and dst to have the same location; fix: move it there "
+      "with TMOV");
+  static_assert(Dst::Loc == TileType::Vec || Dst::Loc == TileType::Mat,
+      "[PTO][PTO-E0501] TFILLPAD_EXPAND: expects dst to be in the vec/mat address space; fix: move it there "
+      "with TMOV");
+  static_assert(!(Dst::Loc != TileType::Mat) || static_cast<uint64_t>(Dst::PadVal) != 0,
+      "[PTO][SA-0168] TFILLPAD_EXPAND: expects dst PadVal != Null for tfillpad_expand");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<Src>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<Dst>(0x3f0fe),
       "[PTO][SA-0168] TFILLPAD_EXPAND: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
-template <class result, class src>
+template <class Result, class Src>
 constexpr void check_treshape() {
-  static_assert(src::isBoxedLayout == result::isBoxedLayout,
+  static_assert(static_cast<int>(Src::GetSizeInBytes()) == static_cast<int>(Result::GetSizeInBytes()),
+      "[PTO][SA-0305] TRESHAPE: expects src and result to have the same size in bytes");
+  static_assert(Src::isBoxedLayout == Result::isBoxedLayout,
       "[PTO][SA-0301] TRESHAPE: cannot reshape between boxed and non-boxed tile layouts");
-  static_assert(src::Loc == result::Loc,
+  static_assert(Src::Loc == Result::Loc,
       "[PTO][SA-0303] TRESHAPE: expects src and result to have the same location; fix: move it there with "
       "TMOV");
-  static_assert(static_cast<int>(src::GetSizeInBytes()) == static_cast<int>(result::GetSizeInBytes()),
-      "[PTO][SA-0305] TRESHAPE: expects src and result to have the same size in bytes");
 }
 
-template <class dst, class src>
-constexpr void check_ttrans() {
-  static_assert(src::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TTRANS: expects src to be in the vec address space; fix: move it there with TMOV");
-  static_assert(dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TTRANS: expects dst to be in the vec address space; fix: move it there with TMOV");
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+template <class Dst, class Src>
+constexpr void check_ttrans(const Dst& dst, const Src& src) {
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][SA-0342] TTRANS: expects src and dst to have the same element bytes");
+  static_assert(Src::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TTRANS: expects src to be in the vec address space; fix: move it there with TMOV");
+  static_assert(Dst::Loc == TileType::Vec,
+      "[PTO][PTO-E0501] TTRANS: expects dst to be in the vec address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(src::BFractal == BLayout::RowMajor,
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(Src::BFractal == BLayout::RowMajor,
         "[PTO][SA-0342] TTRANS: expects src to use the row_major blayout; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(same_dtype<src, dst>(),
+  static_assert(same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TTRANS: expects dst to have the element type of src; fix: convert with TCVT");
+  if constexpr (is_tile_data_v<Dst> && is_tile_data_v<Src>) {
+    static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || (Src::ValidRow <= Dst::Cols &&
+        Src::ValidCol <= Dst::Rows),
+        "[PTO][PTO-E0401] TTRANS: expects src valid rows <= dst columns and src valid columns <= dst rows");
+  }
 #endif
 #if defined(PTO_ISA_A5)
-  if constexpr (is_tile_data_v<dst>) {
-    static_assert(((dst::BFractal == BLayout::RowMajor ? dst::Cols : dst::Rows) * bits_of<typename dst::DType>) % 256 == 0,
+  if constexpr (is_tile_data_v<Dst>) {
+    static_assert(((Dst::BFractal == BLayout::RowMajor ? Dst::Cols : Dst::Rows) * bits_of<typename Dst::DType>) % 256 == 0,
         "[PTO][PTO-E0301] TTRANS: expects (dst columns if dst blayout == ROW else dst rows) * dst element "
         "bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(((src::BFractal == BLayout::RowMajor ? src::Cols : src::Rows) * bits_of<typename src::DType>) % 256 == 0,
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(((Src::BFractal == BLayout::RowMajor ? Src::Cols : Src::Rows) * bits_of<typename Src::DType>) % 256 == 0,
         "[PTO][PTO-E0301] TTRANS: expects (src columns if src blayout == ROW else src rows) * src element "
         "bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0x3f0fe),
+  static_assert(is_one_of<Src>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f0fe),
+  static_assert(is_one_of<Dst>(0x3f0fe),
       "[PTO][SA-0342] TTRANS: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  if constexpr (is_tile_data_v<dst> && is_tile_data_v<src>) {
-    static_assert(!(dst::ValidCol != DYNAMIC && dst::ValidRow != DYNAMIC && src::ValidCol != DYNAMIC &&
-        src::ValidRow != DYNAMIC) || (src::ValidRow == dst::ValidCol && src::ValidCol == dst::ValidRow),
+  if constexpr (is_tile_data_v<Dst> && is_tile_data_v<Src>) {
+    static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src::ValidCol != DYNAMIC &&
+        Src::ValidRow != DYNAMIC) || (Src::ValidRow == Dst::ValidCol && Src::ValidCol == Dst::ValidRow),
         "[PTO][PTO-E0401] TTRANS: expects src valid rows == dst valid columns and src valid columns == dst "
         "valid rows");
   }
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  if constexpr (is_tile_data_v<Dst> && is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(src) == v_col(dst) && v_col(src) == v_row(dst), "PTO-E0401",
+        "TTRANS: expects src valid rows == dst valid columns and src valid columns == dst valid rows; got "
+        "src valid rows = %lld, dst valid columns = %lld, src valid columns = %lld, dst valid rows = %lld",
+        as_number(v_row(src)), as_number(v_col(dst)), as_number(v_col(src)), as_number(v_row(dst)));
+  }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  if constexpr (is_tile_data_v<Dst> && is_tile_data_v<Src>) {
+    PTO_CHECK(v_row(src) <= Dst::Cols && v_col(src) <= Dst::Rows, "PTO-E0401",
+        "TTRANS: expects src valid rows <= dst columns and src valid columns <= dst rows; got src valid rows "
+        "= %lld, src valid columns = %lld",
+        as_number(v_row(src)), as_number(v_col(src)));
+  }
+#endif
+#endif
 }
 
-template <class dst, class src0, class src1>
+template <class Dst, class Src0, class Src1>
 constexpr void check_tconcat_1() {
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TCONCAT: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(same_dtype<dst, src0, src1>(),
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][PTO-E0301] TCONCAT: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(!(dst::ValidRow != DYNAMIC && src0::ValidRow != DYNAMIC && src1::ValidRow != DYNAMIC) ||
-      (src0::ValidRow == dst::ValidRow && src1::ValidRow == dst::ValidRow),
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
+      (Src0::ValidRow == Dst::ValidRow && Src1::ValidRow == Dst::ValidRow),
       "[PTO][PTO-E0401] TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid "
       "rows");
-  static_assert(!(src0::ValidCol != DYNAMIC && src1::ValidCol != DYNAMIC) ||
-      (src0::ValidCol + src1::ValidCol) <= dst::Cols,
+  static_assert(!(Src0::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) ||
+      (Src0::ValidCol + Src1::ValidCol) <= Dst::Cols,
       "[PTO][PTO-E0401] TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns");
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tconcat() {
-  check_tconcat_1<dst, src0, src1>();
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tconcat(const Dst& dst, const Src0& src0, const Src1& src1) {
+  check_tconcat_1<Dst, Src0, Src1>();
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
+      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
+      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
+  PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
+      "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_col(src0)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src0, class src1, class src0Idx, class src1Idx>
-constexpr void check_tconcat_with_src0Idx_src1Idx() {
-  check_tconcat_1<dst, src0, src1>();
-  static_assert(all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx>(),
-      "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx and src1Idx to be in the vec address "
-      "space; fix: move it there with TMOV");
-  static_assert(same_dtype<src0Idx, src1Idx>(),
+template <class Dst, class Src0, class Src1, class Src0Idx, class Src1Idx>
+constexpr void check_tconcat_with_src0Idx_src1Idx(const Dst& dst, const Src0& src0, const Src1& src1) {
+  check_tconcat_1<Dst, Src0, Src1>();
+  static_assert(same_dtype<Src0Idx, Src1Idx>(),
       "[PTO][PTO-E0301] TCONCAT: expects src1Idx to have the element type of src0Idx; fix: convert with "
       "TCVT");
-  static_assert(is_among<src0Idx>(0x3f000),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst, Src0Idx, Src1Idx>(),
+      "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx and src1Idx to be in the vec address "
+      "space; fix: move it there with TMOV");
+  static_assert(is_among<Src0Idx>(0x3f000),
       "[PTO][PTO-E0301] TCONCAT: expects src0Idx element type to be i8/u8/i16/u16/i32/u32; fix: convert "
       "with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst, src0Idx, src1Idx>(),
+  static_assert(all_row_major<Src0, Src1, Dst, Src0Idx, Src1Idx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx and src1Idx to use row-major layout; fix: "
       "use BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
+      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
+      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
+  PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
+      "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_col(src0)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src0, class src1, class dstIdx, class src0Idx, class src1Idx>
-constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx() {
-  check_tconcat_1<dst, src0, src1>();
-  static_assert(all_in<TileType::Vec, src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
-      "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx, src1Idx and dstIdx to be in the vec "
-      "address space; fix: move it there with TMOV");
-  static_assert(same_dtype<src0Idx, src1Idx, dstIdx>(),
+template <class Dst, class Src0, class Src1, class DstIdx, class Src0Idx, class Src1Idx>
+constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx(const Dst& dst, const Src0& src0, const Src1& src1) {
+  check_tconcat_1<Dst, Src0, Src1>();
+  static_assert(same_dtype<Src0Idx, Src1Idx, DstIdx>(),
       "[PTO][PTO-E0301] TCONCAT: expects src1Idx and dstIdx to have the element type of src0Idx; fix: "
       "convert with TCVT");
-  static_assert(is_among<src0Idx>(0x3f000),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst, Src0Idx, Src1Idx, DstIdx>(),
+      "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx, src1Idx and dstIdx to be in the vec "
+      "address space; fix: move it there with TMOV");
+  static_assert(is_among<Src0Idx>(0x3f000),
       "[PTO][PTO-E0301] TCONCAT: expects src0Idx element type to be i8/u8/i16/u16/i32/u32; fix: convert "
       "with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst, src0Idx, src1Idx, dstIdx>(),
+  static_assert(all_row_major<Src0, Src1, Dst, Src0Idx, Src1Idx, DstIdx>(),
       "[PTO][PTO-E0501] TCONCAT: expects src0, src1, dst, src0Idx, src1Idx and dstIdx to use row-major "
       "layout; fix: use BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
+      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
+      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
+  PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
+      "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_col(src0)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src>
-constexpr void check_tpack() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src>
+constexpr void check_tpack(const Dst& dst, const Src& src) {
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_valid<src, dst>(),
+  static_assert(bits_of<typename Src::DType> > bits_of<typename Dst::DType>,
+      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TPACK: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TPACK: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TPACK: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
-#if defined(PTO_ISA_A5)
-  static_assert(bits_of<typename src::DType> > bits_of<typename dst::DType>,
-      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
-#endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f00e),
+  static_assert(is_one_of<Src>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TPACK: the element type of dst is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TPACK: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
+      "= %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_timg2col() {
-  static_assert(all_in<TileType::Left, dst>(),
-      "[PTO][PTO-E0501] TIMG2COL: expects dst to be in the left address space; fix: move it there with TMOV");
-  static_assert(same_dtype<dst, src>(),
+  static_assert(same_dtype<Dst, Src>(),
       "[PTO][PTO-E0301] TIMG2COL: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(src::Loc == TileType::Mat,
+  static_assert(all_in<TileType::Left, Dst>(),
+      "[PTO][PTO-E0501] TIMG2COL: expects dst to be in the left address space; fix: move it there with TMOV");
+  static_assert(Src::Loc == TileType::Mat,
       "[PTO][PTO-E0501] TIMG2COL: expects src to be in the mat address space; fix: move it there with TMOV");
-  static_assert(src::layout == Layout::NC1HWC0 || src::layout == Layout::NDC1HWC0,
+  static_assert(Src::layout == Layout::NC1HWC0 || Src::layout == Layout::NDC1HWC0,
       "[PTO][PTO-E0501] TIMG2COL: expects src to use the NC1HWC0/NDC1HWC0 layout");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported (i8/u8/f16/bf16/f32); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0xc3fff),
+  static_assert(is_one_of<Dst>(0xc3fff),
       "[PTO][PTO-E0602] TIMG2COL: the element type of dst needs another target");
-  static_assert(dst::form == Form::ZZ, "[PTO][PTO-E0501] TIMG2COL: expects dst to use the ZZ layout");
+  static_assert(Dst::form == Form::ZZ, "[PTO][PTO-E0501] TIMG2COL: expects dst to use the ZZ layout");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/f16/bf16/f32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff3fe),
+  static_assert(is_one_of<Dst>(0xff3fe),
       "[PTO][PTO-E0302] TIMG2COL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dst::form == Form::NZ, "[PTO][PTO-E0501] TIMG2COL: expects dst to use the NZ layout");
+  static_assert(Dst::form == Form::NZ, "[PTO][PTO-E0501] TIMG2COL: expects dst to use the NZ layout");
 #endif
 }
 
-template <class dst1, class dst0, class src1, class src0>
-constexpr void check_tinterleave() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst0, dst1>(),
-      "[PTO][PTO-E0501] TINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst0, dst1, src0, src1>(),
+template <class Dst1, class Dst0, class Src1, class Src0>
+constexpr void check_tinterleave(const Dst1& dst1, const Dst0& dst0, const Src1& src1, const Src0& src0) {
+  static_assert(same_dtype<Dst0, Dst1, Src0, Src1>(),
       "[PTO][PTO-E0301] TINTERLEAVE: expects dst1, src0 and src1 to have the element type of dst0; fix: "
       "convert with TCVT");
-  static_assert(same_valid<dst1, dst0>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst0, Dst1>(),
+      "[PTO][PTO-E0501] TINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(same_valid<Dst1, Dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
-  static_assert(same_valid<src0, dst0>(),
+  static_assert(same_valid<Src0, Dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects src0 and dst0 to have the same valid_shape");
-  static_assert(same_valid<src1, dst0>(),
+  static_assert(same_valid<Src1, Dst0>(),
       "[PTO][PTO-E0401] TINTERLEAVE: expects src1 and dst0 to have the same valid_shape");
-  static_assert(!(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
+  static_assert(!(Dst0::ValidCol != DYNAMIC) || Dst0::ValidCol % 2 == 0,
       "[PTO][PTO-E0401] TINTERLEAVE: expects dst0 valid columns % 2 == 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst1>, "[PTO][PTO-E0601] TINTERLEAVE: only on A5");
+  static_assert(never<Dst1>, "[PTO][PTO-E0601] TINTERLEAVE: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst0, dst1>(),
+  static_assert(all_row_major<Src0, Src1, Dst0, Dst1>(),
       "[PTO][PTO-E0501] TINTERLEAVE: expects src0, src1, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst0>(0x3f00e),
+  static_assert(is_one_of<Dst0>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(is_one_of<dst1>(0x3f00e),
+  static_assert(is_one_of<Dst1>(0x3f00e),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst0>(0xff0fe),
+  static_assert(is_one_of<Dst0>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst1>(0xff0fe),
+  static_assert(is_one_of<Dst1>(0xff0fe),
       "[PTO][PTO-E0302] TINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
+      "TINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
+      "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
+      as_number(v_row(dst1)), as_number(v_col(dst1)), as_number(v_row(dst0)), as_number(v_col(dst0)));
+  PTO_CHECK(same_valid(src0, dst0), "PTO-E0401",
+      "TINTERLEAVE: expects src0 and dst0 to have the same valid_shape; got src0 valid rows = %lld, src0 "
+      "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst0)), as_number(v_col(dst0)));
+  PTO_CHECK(same_valid(src1, dst0), "PTO-E0401",
+      "TINTERLEAVE: expects src1 and dst0 to have the same valid_shape; got src1 valid rows = %lld, src1 "
+      "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_col(src1)), as_number(v_row(dst0)), as_number(v_col(dst0)));
+  PTO_CHECK(v_col(dst0) % 2 == 0, "PTO-E0401",
+      "TINTERLEAVE: expects dst0 valid columns %% 2 == 0; got dst0 valid columns = %lld",
+      as_number(v_col(dst0)));
+#endif
 }
 
-template <class dst1, class dst0>
+template <class Dst1, class Dst0>
 constexpr void check_tdeinterleave_1() {
-  static_assert(same_valid<dst1, dst0>(),
+  static_assert(same_valid<Dst1, Dst0>(),
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape");
-  static_assert(!(dst0::ValidCol != DYNAMIC) || dst0::ValidCol % 2 == 0,
+  static_assert(!(Dst0::ValidCol != DYNAMIC) || Dst0::ValidCol % 2 == 0,
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects dst0 valid columns % 2 == 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst1>, "[PTO][PTO-E0601] TDEINTERLEAVE: only on A5");
+  static_assert(never<Dst1>, "[PTO][PTO-E0601] TDEINTERLEAVE: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst0>(0x3f00e),
+  static_assert(is_one_of<Dst0>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
-  static_assert(is_one_of<dst1>(0x3f00e),
+  static_assert(is_one_of<Dst1>(0x3f00e),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/u8/i8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst0>(0xff0fe),
+  static_assert(is_one_of<Dst0>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst0 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
-  static_assert(is_one_of<dst1>(0xff0fe),
+  static_assert(is_one_of<Dst1>(0xff0fe),
       "[PTO][PTO-E0302] TDEINTERLEAVE: the element type of dst1 is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
-template <class dst1, class dst0, class src1, class src0>
-constexpr void check_tdeinterleave_with_src1() {
-  check_tdeinterleave_1<dst1, dst0>();
-  static_assert(all_in<TileType::Vec, src0, src1, dst0, dst1>(),
-      "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; "
-      "fix: move it there with TMOV");
-  static_assert(same_dtype<dst0, dst1, src0, src1>(),
+template <class Dst1, class Dst0, class Src1, class Src0>
+constexpr void check_tdeinterleave_with_src1(const Dst1& dst1, const Dst0& dst0, const Src1& src1,
+    const Src0& src0) {
+  check_tdeinterleave_1<Dst1, Dst0>();
+  static_assert(same_dtype<Dst0, Dst1, Src0, Src1>(),
       "[PTO][PTO-E0301] TDEINTERLEAVE: expects dst1, src0 and src1 to have the element type of dst0; fix: "
       "convert with TCVT");
-  static_assert(same_valid<src0, dst0>() && same_valid<src1, dst0>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst0, Dst1>(),
+      "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; "
+      "fix: move it there with TMOV");
+  static_assert(same_valid<Src0, Dst0>() && same_valid<Src1, Dst0>(),
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects valid_eq(src0, dst0) and valid_eq(src1, dst0)");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, src1, dst0, dst1>(),
+  static_assert(all_row_major<Src0, Src1, Dst0, Dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
+      "TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
+      "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
+      as_number(v_row(dst1)), as_number(v_col(dst1)), as_number(v_row(dst0)), as_number(v_col(dst0)));
+  PTO_CHECK(v_col(dst0) % 2 == 0, "PTO-E0401",
+      "TDEINTERLEAVE: expects dst0 valid columns %% 2 == 0; got dst0 valid columns = %lld",
+      as_number(v_col(dst0)));
+  PTO_CHECK(same_valid(src0, dst0) && same_valid(src1, dst0), "PTO-E0401",
+      "TDEINTERLEAVE: expects valid_eq(src0, dst0) and valid_eq(src1, dst0); got src0 valid rows = %lld, "
+      "src0 valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld, src1 valid rows = %lld, "
+      "src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst0)), as_number(v_col(dst0)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst1, class dst0, class src0>
-constexpr void check_tdeinterleave() {
-  check_tdeinterleave_1<dst1, dst0>();
-  static_assert(all_in<TileType::Vec, src0, dst0, dst1>(),
-      "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst0, dst1, src0>(),
+template <class Dst1, class Dst0, class Src0>
+constexpr void check_tdeinterleave(const Dst1& dst1, const Dst0& dst0, const Src0& src0) {
+  check_tdeinterleave_1<Dst1, Dst0>();
+  static_assert(same_dtype<Dst0, Dst1, Src0>(),
       "[PTO][PTO-E0301] TDEINTERLEAVE: expects dst1 and src0 to have the element type of dst0; fix: convert "
       "with TCVT");
-  static_assert(!(dst0::ValidCol != DYNAMIC && dst0::ValidRow != DYNAMIC && src0::ValidCol != DYNAMIC &&
-      src0::ValidRow != DYNAMIC) || (src0::ValidRow == dst0::ValidRow &&
-      src0::ValidCol == 2 * dst0::ValidCol),
+  static_assert(all_in<TileType::Vec, Src0, Dst0, Dst1>(),
+      "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(!(Dst0::ValidCol != DYNAMIC && Dst0::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC) || (Src0::ValidRow == Dst0::ValidRow &&
+      Src0::ValidCol == 2 * Dst0::ValidCol),
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 valid rows == dst0 valid rows and src0 valid columns == "
       "2 * dst0 valid columns");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src0, dst0, dst1>(),
+  static_assert(all_row_major<Src0, Dst0, Dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(src0::Cols * bits_of<typename src0::DType> >= 4096,
+  static_assert(Src0::Cols * bits_of<typename Src0::DType> >= 4096,
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 row size in bytes >= 512");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
+      "TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
+      "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
+      as_number(v_row(dst1)), as_number(v_col(dst1)), as_number(v_row(dst0)), as_number(v_col(dst0)));
+  PTO_CHECK(v_col(dst0) % 2 == 0, "PTO-E0401",
+      "TDEINTERLEAVE: expects dst0 valid columns %% 2 == 0; got dst0 valid columns = %lld",
+      as_number(v_col(dst0)));
+  PTO_CHECK(v_row(src0) == v_row(dst0) && v_col(src0) == 2 * v_col(dst0), "PTO-E0401",
+      "TDEINTERLEAVE: expects src0 valid rows == dst0 valid rows and src0 valid columns == 2 * dst0 valid "
+      "columns; got src0 valid rows = %lld, dst0 valid rows = %lld, src0 valid columns = %lld, dst0 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst0)), as_number(v_col(src0)), as_number(v_col(dst0)));
+#endif
 }
 
-template <class dst, class src, class idx>
-constexpr void check_tsort32() {
-  static_assert(all_in<TileType::Vec, src, idx, dst>(),
+template <class Dst, class Src, class Idx>
+constexpr void check_tsort32(const Src& src, const Idx& idx) {
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][SA-0022] TSORT32: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Idx, Dst>(),
       "[PTO][SA-0022] TSORT32: expects src, idx and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][SA-0022] TSORT32: expects src to have the element type of dst; fix: convert with TCVT");
-  static_assert(dtype_of<typename idx::DType> == DType::u32,
+  static_assert(dtype_of<typename Idx::DType> == DType::u32,
       "[PTO][SA-0022] TSORT32: expects idx element type to be u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][SA-0022] TSORT32: expects src to use the ND layout");
-  static_assert(idx::form == Form::ND, "[PTO][SA-0022] TSORT32: expects idx to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][SA-0022] TSORT32: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][SA-0022] TSORT32: expects src to use the ND layout");
+  static_assert(Idx::form == Form::ND, "[PTO][SA-0022] TSORT32: expects idx to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][SA-0022] TSORT32: expects dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0x1400e),
+  static_assert(is_one_of<Dst>(0x1400e),
       "[PTO][SA-0022] TSORT32: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
-  static_assert(same_valid<idx, src>(),
+  static_assert(same_valid<Idx, Src>(),
       "[PTO][PTO-E0401] TSORT32: expects idx and src to have the same valid_shape");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(same_valid(idx, src), "PTO-E0401",
+      "TSORT32: expects idx and src to have the same valid_shape; got idx valid rows = %lld, idx valid "
+      "columns = %lld, src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
 #endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tmrgsort_1() {
-  static_assert(src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
-  static_assert(dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
+  static_assert(Src::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src rows to be 1");
+  static_assert(Dst::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects dst rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x6),
+  static_assert(is_one_of<Dst>(0x6),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0x1400e),
+  static_assert(is_one_of<Dst>(0x1400e),
       "[PTO][SA-0274] TMRGSORT: the element type of dst is not supported (f32/f16/bf16/i32/i16); fix: "
       "convert with TCVT");
 #endif
 }
 
-template <class dst, class src>
-constexpr void check_tmrgsort_with_blockLen() {
-  check_tmrgsort_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, class BlockLen>
+constexpr void check_tmrgsort_with_blockLen(const Dst& dst, const Src& src, const BlockLen& blockLen) {
+  check_tmrgsort_1<Dst, Src>();
+  static_assert(same_dtype<Dst, Src>(),
+      "[PTO][PTO-E0301] TMRGSORT: expects src to have the element type of dst; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(same_dtype<dst, src>(),
-      "[PTO][PTO-E0301] TMRGSORT: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert((static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 192 * 1024,
+  static_assert((static_cast<int>(Src::GetSizeInBytes()) + static_cast<int>(Dst::GetSizeInBytes())) < 192 * 1024,
       "[PTO][SA-0043] TMRGSORT: expects src size in bytes + dst size in bytes < 192 * 1024");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(src::Cols == dst::Cols,
+  static_assert(Src::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TMRGSORT: expects src and dst to have the same columns");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert((static_cast<int>(src::GetSizeInBytes()) + static_cast<int>(dst::GetSizeInBytes())) < 256 * 1024,
+  static_assert((static_cast<int>(Src::GetSizeInBytes()) + static_cast<int>(Dst::GetSizeInBytes())) < 256 * 1024,
       "[PTO][SA-0043] TMRGSORT: expects src size in bytes + dst size in bytes < 256 * 1024");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(as_number(blockLen) > 0 && (as_number(blockLen) * bits_of<typename Src::DType>) % 64 == 0,
+      "PTO-E0301",
+      "TMRGSORT: expects blockLen > 0 and blockLen * src element bytes %% 8 == 0; got blockLen = %lld",
+      as_number(blockLen));
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(as_number(blockLen) > 0 && as_number(blockLen) % 64 == 0, "PA-0001",
+      "TMRGSORT: expects blockLen > 0 and blockLen %% 64 == 0; got blockLen = %lld",
+      as_number(blockLen));
+  PTO_CHECK(v_col(src) % (4 * as_number(blockLen)) == 0, "PA-0003",
+      "TMRGSORT: expects src valid columns %% (4 * blockLen) == 0; got src valid columns = %lld, blockLen = "
+      "%lld",
+      as_number(v_col(src)), as_number(blockLen));
+  PTO_CHECK(1 <= (v_col(src) / (4 * as_number(blockLen))) && (v_col(src) / (4 * as_number(blockLen))) <= 255,
+      "PA-0004",
+      "TMRGSORT: expects 1 <= src valid columns // (4 * blockLen) <= 255; got src valid columns = %lld, "
+      "blockLen = %lld",
+      as_number(v_col(src)), as_number(blockLen));
+#endif
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK((v_col(dst) / (4 * as_number(blockLen))) * 4 * as_number(blockLen) <= Src::Cols, "PTO-E0401",
+      "TMRGSORT: expects dst valid columns // (4 * blockLen) * 4 * blockLen <= src columns; got dst valid "
+      "columns = %lld, blockLen = %lld",
+      as_number(v_col(dst)), as_number(blockLen));
+#endif
 #endif
 }
 
-template <class dst, class src, class src1>
+template <class Dst, class Src, class Src1>
 constexpr void check_tmrgsort_with_excuted_src1() {
-  check_tmrgsort_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, src1, dst>(),
-      "[PTO][SA-0274] TMRGSORT: expects src, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src, src1>(),
+  check_tmrgsort_1<Dst, Src>();
+  static_assert(same_dtype<Dst, Src, Src1>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
+  static_assert(all_in<TileType::Vec, Src, Src1, Dst>(),
+      "[PTO][SA-0274] TMRGSORT: expects src, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(Src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, src1, dst>(),
+  static_assert(all_row_major<Src, Src1, Dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 }
 
-template <class dst, class src, class src1, class src2>
+template <class Dst, class Src, class Src1, class Src2>
 constexpr void check_tmrgsort_with_excuted_src1_src2() {
-  check_tmrgsort_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, src1, src2, dst>(),
-      "[PTO][SA-0274] TMRGSORT: expects src, src1, src2 and dst to be in the vec address space; fix: move "
-      "it there with TMOV");
-  static_assert(same_dtype<dst, src, src1, src2>(),
+  check_tmrgsort_1<Dst, Src>();
+  static_assert(same_dtype<Dst, Src, Src1, Src2>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src, src1 and src2 to have the element type of dst; fix: convert "
       "with TCVT");
-  static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
-  static_assert(src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
+  static_assert(all_in<TileType::Vec, Src, Src1, Src2, Dst>(),
+      "[PTO][SA-0274] TMRGSORT: expects src, src1, src2 and dst to be in the vec address space; fix: move "
+      "it there with TMOV");
+  static_assert(Src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
+  static_assert(Src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, src1, src2, dst>(),
+  static_assert(all_row_major<Src, Src1, Src2, Dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 }
 
-template <class dst, class src, class src1, class src2, class src3>
+template <class Dst, class Src, class Src1, class Src2, class Src3>
 constexpr void check_tmrgsort_with_excuted_src1_src2_src3() {
-  check_tmrgsort_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, src1, src2, src3, dst>(),
-      "[PTO][SA-0274] TMRGSORT: expects src, src1, src2, src3 and dst to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst, src, src1, src2, src3>(),
+  check_tmrgsort_1<Dst, Src>();
+  static_assert(same_dtype<Dst, Src, Src1, Src2, Src3>(),
       "[PTO][PTO-E0301] TMRGSORT: expects src, src1, src2 and src3 to have the element type of dst; fix: "
       "convert with TCVT");
-  static_assert(src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
-  static_assert(src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
-  static_assert(src3::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src3 rows to be 1");
+  static_assert(all_in<TileType::Vec, Src, Src1, Src2, Src3, Dst>(),
+      "[PTO][SA-0274] TMRGSORT: expects src, src1, src2, src3 and dst to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(Src1::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src1 rows to be 1");
+  static_assert(Src2::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src2 rows to be 1");
+  static_assert(Src3::Rows == 1, "[PTO][SA-0274] TMRGSORT: expects src3 rows to be 1");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, src1, src2, src3, dst>(),
+  static_assert(all_row_major<Src, Src1, Src2, Src3, Dst>(),
       "[PTO][SA-0274] TMRGSORT: expects src, src1, src2, src3 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 }
 
-template <class src>
+template <class Src>
 constexpr void check_tgather_1() {
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3c00e),
+  static_assert(is_one_of<Src>(0x3c00e),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported (i32/u32/f32/i16/u16/f16/bf16); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<Src>(0x3f0be),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0xff0fe),
+  static_assert(is_one_of<Src>(0xff0fe),
       "[PTO][SA-0127] TGATHER: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src, class cdst, auto cmpMode>
+template <class Dst, class Src, class Cdst, auto cmpMode>
 constexpr void check_tgather_2() {
   static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
       "[PTO][PTO-E0112] TGATHER: cmpMode is none of its values");
-  static_assert(is_among<dst>(0x30000) && dtype_of<typename cdst::DType> == dtype_of<typename dst::DType>,
+  static_assert(is_among<Dst>(0x30000) && dtype_of<typename Cdst::DType> == dtype_of<typename Dst::DType>,
       "[PTO][PTO-E0301] TGATHER: expects dst element type in (I32, U32) and cdst element type == dst "
       "element type; fix: convert with TCVT");
+  static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow <= Dst::Rows,
+      "[PTO][PTO-E0401] TGATHER: expects src valid rows <= dst rows");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_among<src>(0x6) || (is_among<src>(0x30000) && cmpMode == CmpMode::EQ),
+  static_assert(is_among<Src>(0x6) || (is_among<Src>(0x30000) && cmpMode == CmpMode::EQ),
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 compare-form tgather src element type to be f16/f32, or i32 "
       "when cmpMode=eq; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_among<src>(0x3c006),
+  static_assert(is_among<Src>(0x3c006),
       "[PTO][PTO-E0301] TGATHER: expects A5 compare-form tgather src element type to be i16/i32/f16/f32; "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<src, dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10,
+  static_assert(are_combined<Src, Dst>({{0x1, 0x30000}, {0x2, 0x30000}, {0xe, 0x30000}, {0xf, 0x30000}, {0x10,
       0x30000}, {0x11, 0x30000}}),
       "[PTO][SA-0127] TGATHER: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
 }
 
-template <class dst, class src, class indices>
-constexpr void check_tgather_with_indices() {
-  check_tgather_1<src>();
-  static_assert(all_in<TileType::Vec, src, dst, indices>(),
+template <class Dst, class Src, class Indices>
+constexpr void check_tgather_with_indices(const Dst& dst, const Indices& indices) {
+  check_tgather_1<Src>();
+  static_assert(same_dtype<Src, Dst>(),
+      "[PTO][PTO-E0301] TGATHER: expects dst to have the element type of src; fix: convert with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Dst, Indices>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and indices to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(same_dtype<src, dst>(),
-      "[PTO][PTO-E0301] TGATHER: expects dst to have the element type of src; fix: convert with TCVT");
-  static_assert(fitting_valid<dst, indices>(), "[PTO][PTO-E0401] TGATHER: expects valid_le(dst, indices)");
+  static_assert(fitting_valid<Dst, Indices>(), "[PTO][PTO-E0401] TGATHER: expects valid_le(dst, indices)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<src, indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000},
+  static_assert(are_combined<Src, Indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000},
       {0xf, 0x30000}, {0x10, 0x30000}, {0x11, 0x30000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst, indices>(),
+  static_assert(all_row_major<Src, Dst, Indices>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and indices to use row-major layout; fix: use "
       "BLayout::RowMajor");
-  static_assert(!(dst::ValidCol != DYNAMIC && indices::ValidCol != DYNAMIC) || (dst::ValidCol == dst::Cols &&
-      indices::ValidCol == indices::Cols),
+  static_assert(!(Dst::ValidCol != DYNAMIC && Indices::ValidCol != DYNAMIC) || (Dst::ValidCol == Dst::Cols &&
+      Indices::ValidCol == Indices::Cols),
       "[PTO][PTO-E0401] TGATHER: expects dst valid columns == dst columns and indices valid columns == "
       "indices columns");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000},
+  static_assert(are_combined<Src, Indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0xc, 0x3c000}, {0xd, 0x3c000},
       {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<src, indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0x3, 0x3c000}, {0xc, 0x3c000},
+  static_assert(are_combined<Src, Indices>({{0x1, 0x3c000}, {0x2, 0x3c000}, {0x3, 0x3c000}, {0xc, 0x3c000},
       {0xd, 0x3c000}, {0xe, 0x3c000}, {0xf, 0x3c000}, {0x10, 0x3c000}, {0x11, 0x3c000}}),
       "[PTO][SA-0044] TGATHER: the element types of src and indices are no legal combination; fix: convert "
       "with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(dst, indices), "PTO-E0401",
+      "TGATHER: expects valid_le(dst, indices); got dst valid rows = %lld, dst valid columns = %lld, indices "
+      "valid rows = %lld, indices valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(indices)), as_number(v_col(indices)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(v_col(dst) == Dst::Cols && v_col(indices) == Indices::Cols, "PTO-E0401",
+      "TGATHER: expects dst valid columns == dst columns and indices valid columns == indices columns; got "
+      "dst valid columns = %lld, indices valid columns = %lld",
+      as_number(v_col(dst)), as_number(v_col(indices)));
+#endif
+#endif
 }
 
-template <class dst, class src, auto gather_axis = GatherAxis::GATHER_ROW>
-constexpr void check_tgather() {
-  check_tgather_1<src>();
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, auto maskPattern = MaskPattern::P1111,
+          auto gather_axis = GatherAxis::GATHER_ROW>
+constexpr void check_tgather_with_maskPattern(const Dst& dst, const Src& src) {
+  check_tgather_1<Src>();
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][SA-0127] TGATHER: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(bits_of<typename src::DType> == bits_of<typename dst::DType>,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
       "[PTO][PTO-E0301] TGATHER: expects src and dst to have the same element bytes");
-  static_assert(!(dst::ValidCol != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_ROW) ||
-      dst::ValidCol == dst::Cols,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_ROW) ||
+      Dst::ValidCol == Dst::Cols,
       "[PTO][CA-0003] TGATHER: expects dst valid columns == dst columns");
-  static_assert(!(dst::ValidRow != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_COL) ||
-      dst::ValidRow == dst::Rows,
+  static_assert(!(Dst::ValidRow != DYNAMIC) || !(gather_axis == GatherAxis::GATHER_COL) ||
+      Dst::ValidRow == Dst::Rows,
       "[PTO][PTO-E0401] TGATHER: expects dst valid rows == dst rows");
+  static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(gather_axis == GatherAxis::GATHER_ROW) || Src::ValidRow * selected(maskPattern,
+      Src::ValidCol) <= Dst::Rows * Dst::Cols,
+      "[PTO][PTO-E0401] TGATHER: expects src valid rows * selected(maskPattern, src valid columns) <= dst "
+      "rows * dst columns");
+  static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(gather_axis == GatherAxis::GATHER_COL) || (selected(maskPattern, Src::ValidRow) <= Dst::Rows &&
+      Src::ValidCol <= Dst::Cols),
+      "[PTO][PTO-E0401] TGATHER: expects selected(maskPattern, src valid rows) <= dst rows and src valid "
+      "columns <= dst columns");
 #if defined(PTO_ISA_A2A3)
-  static_assert(bits_of<typename src::DType> == 16 || bits_of<typename src::DType> == 32,
+  static_assert(bits_of<typename Src::DType> == 16 || bits_of<typename Src::DType> == 32,
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 mask-pattern gather element size to be 2 or 4 bytes");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][SA-0127] TGATHER: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(!(gather_axis == GatherAxis::GATHER_ROW) || v_col(dst) == Dst::Cols, "CA-0003",
+      "TGATHER: expects dst valid columns == dst columns; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+  PTO_CHECK(!(gather_axis == GatherAxis::GATHER_COL) || v_row(dst) == Dst::Rows, "PTO-E0401",
+      "TGATHER: expects dst valid rows == dst rows; got dst valid rows = %lld",
+      as_number(v_row(dst)));
+  PTO_CHECK((!(gather_axis == GatherAxis::GATHER_ROW) || v_row(src) * selected(maskPattern,
+      v_col(src)) <= Dst::Rows * Dst::Cols), "PTO-E0401",
+      "TGATHER: expects src valid rows * selected(maskPattern, src valid columns) <= dst rows * dst columns; "
+      "got src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)));
+  PTO_CHECK((!(gather_axis == GatherAxis::GATHER_COL) || (selected(maskPattern, v_row(src)) <= Dst::Rows &&
+      v_col(src) <= Dst::Cols)), "PTO-E0401",
+      "TGATHER: expects selected(maskPattern, src valid rows) <= dst rows and src valid columns <= dst "
+      "columns; got src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)));
 #endif
 }
 
-template <class dst, class src, class cdst, auto cmpMode = CmpMode::EQ>
-constexpr void check_tgather_with_kValue_cdst() {
-  check_tgather_1<src>();
-  check_tgather_2<dst, src, cdst, cmpMode>();
-  static_assert(all_in<TileType::Vec, src, dst, cdst>(),
+template <class Dst, class Src, class Cdst, auto cmpMode = CmpMode::EQ>
+constexpr void check_tgather_with_kValue_cdst(const Src& src) {
+  check_tgather_1<Src>();
+  check_tgather_2<Dst, Src, Cdst, cmpMode>();
+  static_assert(all_in<TileType::Vec, Src, Dst, Cdst>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and cdst to be in the vec address space; fix: move it there "
       "with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst, cdst>(),
+  static_assert(all_row_major<Src, Dst, Cdst>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and cdst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src) <= Dst::Rows, "PTO-E0401",
+      "TGATHER: expects src valid rows <= dst rows; got src valid rows = %lld",
+      as_number(v_row(src)));
+#endif
 }
 
-template <class dst, class src, class kTile, class cdst, auto cmpMode = CmpMode::EQ>
-constexpr void check_tgather_with_kTile_cdst() {
-  check_tgather_1<src>();
-  check_tgather_2<dst, src, cdst, cmpMode>();
-  static_assert(all_in<TileType::Vec, src, dst, cdst, kTile>(),
+template <class Dst, class Src, class KTile, class Cdst, auto cmpMode = CmpMode::EQ>
+constexpr void check_tgather_with_kTile_cdst(const Src& src) {
+  check_tgather_1<Src>();
+  check_tgather_2<Dst, Src, Cdst, cmpMode>();
+  static_assert(all_in<TileType::Vec, Src, Dst, Cdst, KTile>(),
       "[PTO][SA-0127] TGATHER: expects src, dst, cdst and kTile to be in the vec address space; fix: move "
       "it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_among<kTile>(0x30000),
+  static_assert(is_among<KTile>(0x30000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be i32/u32; fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<src, dst, cdst, kTile>(),
+  static_assert(all_row_major<Src, Dst, Cdst, KTile>(),
       "[PTO][SA-0127] TGATHER: expects src, dst, cdst and kTile to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_among<kTile>(0x28000),
+  static_assert(is_among<KTile>(0x28000),
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be u16/u32; fix: convert with TCVT");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(v_row(src) <= Dst::Rows, "PTO-E0401",
+      "TGATHER: expects src valid rows <= dst rows; got src valid rows = %lld",
+      as_number(v_row(src)));
 #endif
 }
 
-template <class dst, class src, class offsets>
-constexpr void check_tgatherb() {
-  static_assert(all_in<TileType::Vec, src, offsets, dst>(),
+template <class Dst, class Src, class Offsets>
+constexpr void check_tgatherb(const Dst& dst) {
+  static_assert(all_in<TileType::Vec, Src, Offsets, Dst>(),
       "[PTO][SA-0127] TGATHERB: expects src, offsets and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(bits_of<typename offsets::DType> == 32,
+  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
+      "[PTO][PTO-E0301] TGATHERB: expects src and dst to have the same element bytes");
+  static_assert(bits_of<typename Offsets::DType> == 32,
       "[PTO][PTO-E0301] TGATHERB: expects offsets element bits to be 32");
-  static_assert(!(dst::ValidCol != DYNAMIC) || (dst::ValidCol * bits_of<typename dst::DType>) % 256 == 0,
+  static_assert(!(Dst::ValidCol != DYNAMIC) || (Dst::ValidCol * bits_of<typename Dst::DType>) % 256 == 0,
       "[PTO][CA-0007] TGATHERB: expects dst valid columns * dst element bytes % 32 == 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<Src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(is_one_of<src>(0xfff4f),
+  static_assert(is_one_of<Src>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of src needs another target");
-  static_assert(is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<Dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0xfff4f),
+  static_assert(is_one_of<Dst>(0xfff4f),
       "[PTO][PTO-E0602] TGATHERB: the element type of dst needs another target");
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][SA-0127] TGATHERB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f0be),
+  static_assert(is_one_of<Src>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
-  static_assert(is_one_of<dst>(0x3f0be),
+  static_assert(is_one_of<Dst>(0x3f0be),
       "[PTO][PTO-E0302] TGATHERB: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK((v_col(dst) * bits_of<typename Dst::DType>) % 256 == 0, "CA-0007",
+      "TGATHERB: expects dst valid columns * dst element bytes %% 32 == 0; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src>
+template <class Dst, class Src>
 constexpr void check_tscatter_1() {
-  static_assert(same_dtype<dst, src>(),
+  static_assert(same_dtype<Dst, Src>(),
       "[PTO][PTO-E0301] TSCATTER: expects src to have the element type of dst; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0324] TSCATTER: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src, class indexes>
-constexpr void check_tscatter_with_indexes() {
-  check_tscatter_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, indexes, dst>(),
+template <class Dst, class Src, class Indexes>
+constexpr void check_tscatter_with_indexes(const Src& src, const Indexes& indexes) {
+  check_tscatter_1<Dst, Src>();
+  static_assert(all_in<TileType::Vec, Src, Indexes, Dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src, indexes and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(is_among<indexes>(0x3c000),
+  static_assert(is_among<Indexes>(0x3c000),
       "[PTO][SA-0325] TSCATTER: expects indexes element type to be i32/u32/i16/u16; fix: convert with TCVT");
-  static_assert(fitting_valid<indexes, src>(), "[PTO][PTO-E0401] TSCATTER: expects valid_le(indexes, src)");
+  static_assert(fitting_valid<Indexes, Src>(), "[PTO][PTO-E0401] TSCATTER: expects valid_le(indexes, src)");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(bits_of<typename indexes::DType> == larger_of(bits_of<typename dst::DType>, 16),
+  static_assert(bits_of<typename Indexes::DType> == larger_of(bits_of<typename Dst::DType>, 16),
       "[PTO][SA-0325] TSCATTER: expects indexes element bytes == max(dst element bytes, 2)");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(indexes, src), "PTO-E0401",
+      "TSCATTER: expects valid_le(indexes, src); got indexes valid rows = %lld, indexes valid columns = "
+      "%lld, src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(indexes)), as_number(v_col(indexes)), as_number(v_row(src)), as_number(v_col(src)));
 #endif
 }
 
-template <class dst, class src, auto scatter_axis = ScatterAxis::SCATTER_ROW>
-constexpr void check_tscatter() {
-  check_tscatter_1<dst, src>();
-  static_assert(all_in<TileType::Vec, src, dst>(),
+template <class Dst, class Src, auto maskPattern = MaskPattern::P1111,
+          auto scatter_axis = ScatterAxis::SCATTER_ROW>
+constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
+  check_tscatter_1<Dst, Src>();
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(!(dst::ValidRow != DYNAMIC && src::ValidRow != DYNAMIC) ||
-      !(scatter_axis == ScatterAxis::SCATTER_ROW) || src::ValidRow == dst::ValidRow,
-      "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
-  static_assert(!(dst::ValidCol != DYNAMIC && src::ValidCol != DYNAMIC) ||
-      !(scatter_axis == ScatterAxis::SCATTER_COL) || src::ValidCol == dst::ValidCol,
-      "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
+#if defined(PTO_ISA_A2A3)
+  static_assert(never<Dst>, "[PTO][PTO-E0116] TSCATTER: expects indexes");
+#endif
 #if defined(PTO_ISA_A5)
-  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor &&
-      (bits_of<typename dst::DType> == 16 || bits_of<typename dst::DType> == 32),
+  static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor &&
+      (bits_of<typename Dst::DType> == 16 || bits_of<typename Dst::DType> == 32),
       "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
       "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(scatter_axis == ScatterAxis::SCATTER_ROW) || Src::ValidRow == Dst::ValidRow,
+      "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) ||
+      !(scatter_axis == ScatterAxis::SCATTER_COL) || Src::ValidCol == Dst::ValidCol,
+      "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) ||
+      !(scatter_axis == ScatterAxis::SCATTER_ROW) || Src::ValidCol == selected(maskPattern, Dst::ValidCol),
+      "[PTO][PTO-E0401] TSCATTER: expects src valid columns == selected(maskPattern, dst valid columns)");
+  static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
+      !(scatter_axis == ScatterAxis::SCATTER_COL) || Src::ValidRow == selected(maskPattern, Dst::ValidRow),
+      "[PTO][PTO-E0401] TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows)");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_ROW) || v_row(src) == v_row(dst), "PTO-E0401",
+      "TSCATTER: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows "
+      "= %lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+  PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_COL) || v_col(src) == v_col(dst), "PTO-E0401",
+      "TSCATTER: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
+      "columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+  PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_ROW) || v_col(src) == selected(maskPattern, v_col(dst)),
+      "PTO-E0401",
+      "TSCATTER: expects src valid columns == selected(maskPattern, dst valid columns); got src valid "
+      "columns = %lld, dst valid columns = %lld",
+      as_number(v_col(src)), as_number(v_col(dst)));
+  PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_COL) || v_row(src) == selected(maskPattern, v_row(dst)),
+      "PTO-E0401",
+      "TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows); got src valid rows = %lld, "
+      "dst valid rows = %lld",
+      as_number(v_row(src)), as_number(v_row(dst)));
+#endif
+#endif
 }
 
-template <class dst>
+template <class Dst>
 constexpr void check_tci() {
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TCI: expects dst to be in the vec address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3c000),
+  static_assert(is_one_of<Dst>(0x3c000),
       "[PTO][SA-0139] TCI: the element type of dst is not supported (i32/u32/i16/u16); fix: convert with "
       "TCVT");
-  static_assert(dst::Cols != 1, "[PTO][PTO-E0401] TCI: expects dst columns not to be 1");
+  static_assert(Dst::Cols != 1, "[PTO][PTO-E0401] TCI: expects dst columns not to be 1");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0139] TCI: the element type of dst is not supported "
       "(i8/u8/i16/u16/i32/u32/i64/u64/f32/f16/bf16); fix: convert with TCVT");
-  static_assert(dst::Rows == 1, "[PTO][SA-0140] TCI: expects dst rows to be 1");
+  static_assert(Dst::Rows == 1, "[PTO][SA-0140] TCI: expects dst rows to be 1");
 #endif
 }
 
-template <class dst, auto upperOrLower = 0>
+template <class Dst, auto upperOrLower = 0>
 constexpr void check_ttri() {
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TTRI: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(upperOrLower == 0 || upperOrLower == 1,
       "[PTO][PTO-E0116] TTRI: expects upperOrLower to be 0 (lower) or 1 (upper)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(is_one_of<dst>(0x3cff7),
+  static_assert(is_one_of<Dst>(0x3cff7),
       "[PTO][PTO-E0602] TTRI: the element type of dst needs another target");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TTRI: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][PTO-E0302] TTRI: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 }
 
-template <class dst, auto rounds = 10>
+template <class Dst, auto rounds = 10>
 constexpr void check_trandom() {
   static_assert(rounds == 7 || rounds == 10, "[PTO][PTO-E0112] PTOAS__TRANDOM: rounds is none of its values");
-  static_assert(all_in<TileType::Vec, dst>(),
+  static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] PTOAS__TRANDOM: expects dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] PTOAS__TRANDOM: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] PTOAS__TRANDOM: only on A5");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x30000),
+  static_assert(is_one_of<Dst>(0x30000),
       "[PTO][PTO-E0302] PTOAS__TRANDOM: the element type of dst is not supported (i32/u32); fix: convert "
       "with TCVT");
-  static_assert(all_row_major<dst>(),
+  static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] PTOAS__TRANDOM: expects dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 }
 
-template <class dst, class src, class idx>
+template <class Dst, class Src, class Idx>
 constexpr void check_thistogram_1() {
-  static_assert(all_in<TileType::Vec, src, idx, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Idx, Dst>(),
       "[PTO][PTO-E0501] THISTOGRAM: expects src, idx and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(!(bits_of<typename src::DType> == 32) || all_row_major<idx>(),
+  static_assert(!(bits_of<typename Src::DType> == 32) || all_row_major<Idx>(),
       "[PTO][PTO-E0501] THISTOGRAM: expects idx to use row-major layout; fix: use BLayout::RowMajor");
-  static_assert(!(bits_of<typename src::DType> == 16) || (idx::form == Form::DN && idx::Cols == 1),
+  static_assert(!(bits_of<typename Src::DType> == 16) || (Idx::form == Form::DN && Idx::Cols == 1),
       "[PTO][PTO-E0401] THISTOGRAM: expects idx layout == DN and idx columns == 1");
-  static_assert(src::Rows == dst::Rows,
+  static_assert(Src::Rows == Dst::Rows,
       "[PTO][PTO-E0401] THISTOGRAM: expects src and dst to have the same rows");
-  static_assert(!(dst::ValidCol != DYNAMIC) || (dst::Cols >= 256 && dst::ValidCol >= 256),
+  static_assert(!(Dst::ValidCol != DYNAMIC) || (Dst::Cols >= 256 && Dst::ValidCol >= 256),
       "[PTO][PTO-E0401] THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] THISTOGRAM: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] THISTOGRAM: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(bits_of<typename src::DType> == 16) || idx::Rows == src::Rows,
+  static_assert(!(bits_of<typename Src::DType> == 16) || Idx::Rows == Src::Rows,
       "[PTO][PTO-E0401] THISTOGRAM: expects idx and src to have the same rows");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src, idx>({{0xf11, 0x2000}, {0x1111, 0x2000}}),
+  static_assert(are_combined<Dst, Src, Idx>({{0xf11, 0x2000}, {0x1111, 0x2000}}),
       "[PTO][PTO-E0302] THISTOGRAM: the element types of dst, src and idx are no legal combination; fix: "
       "convert with TCVT");
-  static_assert(src::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects src to use the ND layout");
-  static_assert(dst::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects dst to use the ND layout");
+  static_assert(Src::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects src to use the ND layout");
+  static_assert(Dst::form == Form::ND, "[PTO][PTO-E0501] THISTOGRAM: expects dst to use the ND layout");
 #endif
 }
 
-template <class dst, class src, class idx>
-constexpr void check_thistogram() {
-  check_thistogram_1<dst, src, idx>();
+template <class Dst, class Src, class Idx>
+constexpr void check_thistogram(const Dst& dst) {
+  check_thistogram_1<Dst, Src, Idx>();
+#ifdef PTO_CHECKED
+  PTO_CHECK(Dst::Cols >= 256 && v_col(dst) >= 256, "PTO-E0401",
+      "THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src, class idx, auto hist_byte>
-constexpr void check_thistogram_with_hist_byte() {
-  check_thistogram_1<dst, src, idx>();
+template <class Dst, class Src, class Idx, auto hist_byte>
+constexpr void check_thistogram_with_hist_byte(const Dst& dst) {
+  check_thistogram_1<Dst, Src, Idx>();
   static_assert(hist_byte == HistByte::BYTE_0 || hist_byte == HistByte::BYTE_1 ||
       hist_byte == HistByte::BYTE_2 || hist_byte == HistByte::BYTE_3,
       "[PTO][PTO-E0112] THISTOGRAM: hist_byte is none of its values");
-  static_assert(static_cast<int>(hist_byte) * 8 < bits_of<typename src::DType>,
+  static_assert(static_cast<int>(hist_byte) * 8 < bits_of<typename Src::DType>,
       "[PTO][PTO-E0301] THISTOGRAM: expects hist_byte < src element bytes");
+#ifdef PTO_CHECKED
+  PTO_CHECK(Dst::Cols >= 256 && v_col(dst) >= 256, "PTO-E0401",
+      "THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256; got dst valid columns = %lld",
+      as_number(v_col(dst)));
+#endif
 }
 
-template <class dst, class src, auto quant_type>
+template <class Dst, class Src, auto quant_type>
 constexpr void check_tquant_1() {
-  static_assert(!(quant_type == QuantType::INT8_SYM) || dtype_of<typename dst::DType> == DType::i8,
+  static_assert(!(quant_type == QuantType::INT8_SYM) || dtype_of<typename Dst::DType> == DType::i8,
       "[PTO][PTO-E0301] TQUANT: expects dst element type i8 for INT8_SYM quantization; fix: convert with "
       "TCVT");
   static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) ||
-      dtype_of<typename src::DType> == DType::f32,
+      dtype_of<typename Src::DType> == DType::f32,
       "[PTO][PTO-E0301] TQUANT: expects src element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3)
-  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
+  static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(!are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
+  static_assert(!are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xc}}),
       "[PTO][PTO-E0602] TQUANT: the element types of dst and src need another target");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
   static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
       "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
+  static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
+  static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}, {0xd, 0x2}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) ||
-      (src::Rows == dst::Rows && src::Cols == dst::Cols),
+      (Src::Rows == Dst::Rows && Src::Cols == Dst::Cols),
       "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same shape");
-  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<src,
-      dst>(),
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid<Src,
+      Dst>(),
       "[PTO][PTO-E0401] TQUANT: expects src and dst to have the same valid_shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(!(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
+  static_assert(!(quant_type == QuantType::MXFP8) || is_among<Dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
+  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename Dst::DType> == DType::f4e2m1,
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src, class exp, auto quant_type>
+template <class Dst, class Src, class Exp, auto quant_type>
 constexpr void check_tquant_2() {
-  static_assert(all_in<TileType::Vec, src, dst>(),
+  static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: expects fp");
-  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: expects group results only of an MX scheme");
 #if defined(PTO_ISA_A5)
-  static_assert(src::BFractal == BLayout::RowMajor && dst::BFractal == BLayout::RowMajor,
+  static_assert(Src::Rows * Src::Cols <= 59461,
+      "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
+  static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor,
       "[PTO][PTO-E0501] TQUANT: expects src blayout == ROW and dst blayout == ROW; fix: use "
       "BLayout::RowMajor");
-  static_assert(src::Rows * src::Cols <= 59461,
-      "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(dtype_of<typename exp::DType> == DType::u8,
+  static_assert(dtype_of<typename Exp::DType> == DType::u8,
       "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
 #endif
 }
 
-template <class dst, class src, class fp, auto quant_type>
-constexpr void check_tquant_with_fp() {
-  check_tquant_1<dst, src, quant_type>();
-  static_assert(all_in<TileType::Vec, src, fp, dst>(),
+template <class Dst, class Src, class Fp, auto quant_type>
+constexpr void check_tquant_with_fp(const Dst& dst, const Src& src) {
+  check_tquant_1<Dst, Src, quant_type>();
+  static_assert(all_in<TileType::Vec, Src, Fp, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src, fp and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
+  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
+      dst), "PTO-E0401",
+      "TQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src, class fp, class offset, auto quant_type>
-constexpr void check_tquant_with_fp_offset() {
-  check_tquant_1<dst, src, quant_type>();
-  static_assert(all_in<TileType::Vec, src, fp, offset, dst>(),
+template <class Dst, class Src, class Fp, class Offset, auto quant_type>
+constexpr void check_tquant_with_fp_offset(const Dst& dst, const Src& src) {
+  check_tquant_1<Dst, Src, quant_type>();
+  static_assert(all_in<TileType::Vec, Src, Fp, Offset, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src, fp, offset and dst to be in the vec address space; fix: move "
       "it there with TMOV");
-  static_assert(!(quant_type == QuantType::INT8_SYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_SYM) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_SYM quantization must not have an offset operand");
-  static_assert(dtype_of<typename offset::DType> == DType::f32,
+  static_assert(dtype_of<typename Offset::DType> == DType::f32,
       "[PTO][PTO-E0301] TQUANT: expects offset element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<dst>,
+  static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
+      dst), "PTO-E0401",
+      "TQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
 }
 
-template <class dst, class src, class exp, class max, class scaling, auto quant_type, auto grp_axis = 1>
-constexpr void check_tquant_with_exp_max_scaling() {
-  check_tquant_1<dst, src, quant_type>();
-  check_tquant_2<dst, src, exp, quant_type>();
+template <class Dst, class Src, class Exp, class Max, class Scaling, auto quant_type, auto grp_axis = 1>
+constexpr void check_tquant_with_exp_max_scaling(const Dst& dst, const Src& src) {
+  check_tquant_1<Dst, Src, quant_type>();
+  check_tquant_2<Dst, Src, Exp, quant_type>();
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TQUANT: grp_axis is none of its values");
-  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<Dst>,
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, Exp, Max, Scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects exp, max and scaling to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(!(grp_axis == 1) || src::Cols % 32 == 0,
+  static_assert(!(grp_axis == 1) || Src::Cols % 32 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
-  static_assert(!(grp_axis == 0) || src::Rows % 32 == 0,
+  static_assert(!(grp_axis == 0) || Src::Rows % 32 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
 #endif
-}
-
-template <class dst, class src, class exp, class max, class scaling, class exp_zz, auto quant_type>
-constexpr void check_tquant_with_exp_max_scaling_exp_zz() {
-  check_tquant_1<dst, src, quant_type>();
-  check_tquant_2<dst, src, exp, quant_type>();
-  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<dst>,
-      "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(all_in<TileType::Vec, exp, max, scaling, exp_zz>(),
-      "[PTO][PTO-E0501] TQUANT: expects exp, max, scaling and exp_zz to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(src::Cols % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
-  static_assert(src::Rows % 16 == 0 && src::Cols % 64 == 0,
-      "[PTO][PTO-E0401] TQUANT: expects src rows % 16 == 0 and src columns % 64 == 0");
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
+      dst), "PTO-E0401",
+      "TQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
 #endif
 }
 
-template <class dst, class src, class exp, class max, class scaling, auto quant_type = QuantType::MXFP8,
+template <class Dst, class Src, class Exp, class Max, class Scaling, class Exp_zz, auto quant_type>
+constexpr void check_tquant_with_exp_max_scaling_exp_zz(const Dst& dst, const Src& src) {
+  check_tquant_1<Dst, Src, quant_type>();
+  check_tquant_2<Dst, Src, Exp, quant_type>();
+  static_assert(!(quant_type == QuantType::INT8_ASYM) || never<Dst>,
+      "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
+#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Vec, Exp, Max, Scaling, Exp_zz>(),
+      "[PTO][PTO-E0501] TQUANT: expects exp, max, scaling and exp_zz to be in the vec address space; fix: "
+      "move it there with TMOV");
+  static_assert(Src::Cols % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
+  static_assert(Src::Rows % 16 == 0 && Src::Cols % 64 == 0,
+      "[PTO][PTO-E0401] TQUANT: expects src rows % 16 == 0 and src columns % 64 == 0");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
+      dst), "PTO-E0401",
+      "TQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+#endif
+#endif
+}
+
+template <class Dst, class Src, class Exp, class Max, class Scaling, auto quant_type = QuantType::MXFP8,
           auto interleave = false>
 constexpr void check_tquant_dn() {
   static_assert(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1,
       "[PTO][PTO-E0112] TQUANT: quant_type is none of its values");
-  static_assert(all_in<TileType::Vec, src, dst, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, Src, Dst, Exp, Max, Scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects src, dst, exp, max and scaling to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(dst::Rows == src::Rows && dst::Cols == src::Cols,
-      "[PTO][PTO-E0401] TQUANT: expects dst and src to have the same shape");
-  static_assert(src::Rows % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
-  static_assert(dtype_of<typename exp::DType> == DType::u8,
+  static_assert(dtype_of<typename Exp::DType> == DType::u8,
       "[PTO][PTO-E0301] TQUANT: expects exp element type to be u8; fix: convert with TCVT");
-  static_assert(!(quant_type == QuantType::MXFP8) || is_among<dst>(0x1010),
+  static_assert(!(quant_type == QuantType::MXFP8) || is_among<Dst>(0x1010),
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be i8/f8e4m3; fix: convert with TCVT");
-  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename dst::DType> == DType::f4e2m1,
+  static_assert(!(quant_type == QuantType::MXFP4_E2M1) || dtype_of<typename Dst::DType> == DType::f4e2m1,
       "[PTO][PTO-E0301] TQUANT: expects dst element type to be f4e2m1; fix: convert with TCVT");
+  static_assert(Dst::Rows == Src::Rows && Dst::Cols == Src::Cols,
+      "[PTO][PTO-E0401] TQUANT: expects dst and src to have the same shape");
+  static_assert(Src::Rows % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TQUANT: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TQUANT: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}}),
+  static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}}),
+  static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xe}, {0xc, 0xe}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class src, class exp, class max, class scaling>
+template <class Dst, class Src, class Exp, class Max, class Scaling>
 constexpr void check_tquant_hif4() {
-  static_assert(all_in<TileType::Vec, src, dst, exp, max, scaling>(),
+  static_assert(all_in<TileType::Vec, Src, Dst, Exp, Max, Scaling>(),
       "[PTO][PTO-E0501] TQUANT: expects src, dst, exp, max and scaling to be in the vec address space; fix: "
       "move it there with TMOV");
-  static_assert(dst::Rows == src::Rows && dst::Cols == src::Cols,
+  static_assert(Dst::Rows == Src::Rows && Dst::Cols == Src::Cols,
       "[PTO][PTO-E0401] TQUANT: expects dst and src to have the same shape");
-  static_assert(src::Cols % 64 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 64 == 0");
+  static_assert(Src::Cols % 64 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 64 == 0");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TQUANT: only on the CPU");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TQUANT: only on the CPU");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x9, 0x8}}),
+  static_assert(are_combined<Dst, Src>({{0x9, 0x8}}),
       "[PTO][PTO-E0302] TQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class dst, class src, class scale, class offset>
-constexpr void check_tdequant() {
-  static_assert(all_in<TileType::Vec, src, scale, offset, dst>(),
-      "[PTO][PTO-E0501] TDEQUANT: expects src, scale, offset and dst to be in the vec address space; fix: "
-      "move it there with TMOV");
-  static_assert(same_dtype<dst, scale, offset>(),
+template <class Dst, class Src, class Scale, class Offset>
+constexpr void check_tdequant(const Dst& dst, const Src& src, const Scale& scale, const Offset& offset) {
+  static_assert(same_dtype<Dst, Scale, Offset>(),
       "[PTO][PTO-E0301] TDEQUANT: expects scale and offset to have the element type of dst; fix: convert "
       "with TCVT");
+  static_assert(all_in<TileType::Vec, Src, Scale, Offset, Dst>(),
+      "[PTO][PTO-E0501] TDEQUANT: expects src, scale, offset and dst to be in the vec address space; fix: "
+      "move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(all_row_major<src, dst>(),
+  static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TDEQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(are_combined<dst, src>({{0x1, 0x5000}}),
+  static_assert(are_combined<Dst, Src>({{0x1, 0x5000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(are_combined<dst, src>({{0x1, 0x3f000}, {0x2, 0x3f000}, {0x3, 0x3f000}}),
+  static_assert(are_combined<Dst, Src>({{0x1, 0x3f000}, {0x2, 0x3f000}, {0x3, 0x3f000}}),
       "[PTO][PTO-E0302] TDEQUANT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(same_valid<src, dst>(),
+  static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TDEQUANT: expects src and dst to have the same valid_shape");
-  static_assert(!(dst::ValidRow != DYNAMIC && offset::ValidRow != DYNAMIC && scale::ValidRow != DYNAMIC) ||
-      (scale::ValidRow >= dst::ValidRow && offset::ValidRow >= dst::ValidRow),
+  static_assert(!(Dst::ValidRow != DYNAMIC && Offset::ValidRow != DYNAMIC && Scale::ValidRow != DYNAMIC) ||
+      (Scale::ValidRow >= Dst::ValidRow && Offset::ValidRow >= Dst::ValidRow),
       "[PTO][PTO-E0401] TDEQUANT: expects scale valid rows >= dst valid rows and offset valid rows >= dst "
       "valid rows");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_CPU)
+  PTO_CHECK(same_valid(src, dst), "PTO-E0401",
+      "TDEQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
+      as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
+  PTO_CHECK(v_row(scale) >= v_row(dst) && v_row(offset) >= v_row(dst), "PTO-E0401",
+      "TDEQUANT: expects scale valid rows >= dst valid rows and offset valid rows >= dst valid rows; got "
+      "scale valid rows = %lld, dst valid rows = %lld, offset valid rows = %lld",
+      as_number(v_row(scale)), as_number(v_row(dst)), as_number(v_row(offset)));
+#endif
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tpartadd() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TPARTADD: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tpartadd(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0287] TPARTADD: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TPARTADD: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0287] TPARTADD: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
+      "TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+  PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
+      "TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tpartmul() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TPARTMUL: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tpartmul(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0287] TPARTMUL: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TPARTMUL: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0x3f00e),
+  static_assert(is_one_of<Dst>(0x3f00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
+      "TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+  PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
+      "TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tpartmax() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TPARTMAX: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tpartmax(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0287] TPARTMAX: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TPARTMAX: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0287] TPARTMAX: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TPARTMAX: expects src0 and dst to have the same shape");
-  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(Src1::Rows == Dst::Rows && Src1::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TPARTMAX: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
+      "TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+  PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
+      "TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dst, class src0, class src1>
-constexpr void check_tpartmin() {
-  static_assert(all_in<TileType::Vec, src0, src1, dst>(),
-      "[PTO][PTO-E0501] TPARTMIN: expects src0, src1 and dst to be in the vec address space; fix: move it "
-      "there with TMOV");
-  static_assert(same_dtype<dst, src0, src1>(),
+template <class Dst, class Src0, class Src1>
+constexpr void check_tpartmin(const Dst& dst, const Src0& src0, const Src1& src1) {
+  static_assert(same_dtype<Dst, Src0, Src1>(),
       "[PTO][SA-0287] TPARTMIN: expects src0 and src1 to have the element type of dst; fix: convert with "
       "TCVT");
-  static_assert(fitting_valid<src0, dst>() && fitting_valid<src1, dst>(),
+  static_assert(all_in<TileType::Vec, Src0, Src1, Dst>(),
+      "[PTO][PTO-E0501] TPARTMIN: expects src0, src1 and dst to be in the vec address space; fix: move it "
+      "there with TMOV");
+  static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
-  static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
+  static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
+  static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
       "convert with TCVT");
-  static_assert(all_row_major<src0, src1, dst>(),
+  static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0287] TPARTMIN: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(src0::Rows == dst::Rows && src0::Cols == dst::Cols,
+  static_assert(Src0::Rows == Dst::Rows && Src0::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TPARTMIN: expects src0 and dst to have the same shape");
-  static_assert(src1::Rows == dst::Rows && src1::Cols == dst::Cols,
+  static_assert(Src1::Rows == Dst::Rows && Src1::Cols == Dst::Cols,
       "[PTO][PTO-E0401] TPARTMIN: expects src1 and dst to have the same shape");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<dst>(0xff00e),
+  static_assert(is_one_of<Dst>(0xff00e),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
+      "TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+  PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
+      "TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
+      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
+      "columns = %lld",
+      as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
+      as_number(v_row(src1)), as_number(v_col(src1)));
+#endif
 }
 
-template <class dstVal, class src0Val, class src1Val, class dstIdx, class src0Idx, class src1Idx>
-constexpr void check_tpartargmax() {
-  static_assert(are_combined<dstIdx>({{0x0, 0x3c000}}),
+template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx>
+constexpr void check_tpartargmax(const DstVal& dstVal, const Src0Val& src0Val, const Src1Val& src1Val,
+    const DstIdx& dstIdx, const Src0Idx& src0Idx, const Src1Idx& src1Idx) {
+  static_assert(are_combined<DstIdx>({{0x0, 0x3c000}}),
       "[PTO][PTO-E0302] TPARTARGMAX: the element types of dstIdx are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
-      "[PTO][PTO-E0501] TPARTARGMAX: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
-      "the vec address space; fix: move it there with TMOV");
-  static_assert(same_dtype<dstVal, src0Val, src1Val>(),
+  static_assert(same_dtype<DstVal, Src0Val, Src1Val>(),
       "[PTO][PTO-E0301] TPARTARGMAX: expects src0Val and src1Val to have the element type of dstVal; fix: "
       "convert with TCVT");
-  static_assert(same_dtype<dstIdx, src0Idx, src1Idx>(),
+  static_assert(same_dtype<DstIdx, Src0Idx, Src1Idx>(),
       "[PTO][PTO-E0301] TPARTARGMAX: expects src0Idx and src1Idx to have the element type of dstIdx; fix: "
       "convert with TCVT");
-  static_assert(same_valid<dstIdx, dstVal>(),
+  static_assert(all_in<TileType::Vec, Src0Val, Src1Val, Src0Idx, Src1Idx, DstVal, DstIdx>(),
+      "[PTO][PTO-E0501] TPARTARGMAX: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
+      "the vec address space; fix: move it there with TMOV");
+  static_assert(same_valid<DstIdx, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects dstIdx and dstVal to have the same valid_shape");
-  static_assert(same_valid<src0Idx, src0Val>(),
+  static_assert(same_valid<Src0Idx, Src0Val>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects src0Idx and src0Val to have the same valid_shape");
-  static_assert(same_valid<src1Idx, src1Val>(),
+  static_assert(same_valid<Src1Idx, Src1Val>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects src1Idx and src1Val to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_row_major<Src0Val, Src1Val, Src0Idx, Src1Idx, DstVal, DstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMAX: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to use "
       "row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
+  static_assert(fitting_valid<Src0Val, DstVal>() && fitting_valid<Src1Val, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
-  static_assert(same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
+  static_assert(same_valid<Src0Val, DstVal>() || same_valid<Src1Val, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(dstIdx, dstVal), "PTO-E0401",
+      "TPARTARGMAX: expects dstIdx and dstVal to have the same valid_shape; got dstIdx valid rows = %lld, "
+      "dstIdx valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld",
+      as_number(v_row(dstIdx)), as_number(v_col(dstIdx)), as_number(v_row(dstVal)), as_number(v_col(dstVal)));
+  PTO_CHECK(same_valid(src0Idx, src0Val), "PTO-E0401",
+      "TPARTARGMAX: expects src0Idx and src0Val to have the same valid_shape; got src0Idx valid rows = %lld, "
+      "src0Idx valid columns = %lld, src0Val valid rows = %lld, src0Val valid columns = %lld",
+      as_number(v_row(src0Idx)), as_number(v_col(src0Idx)), as_number(v_row(src0Val)),
+      as_number(v_col(src0Val)));
+  PTO_CHECK(same_valid(src1Idx, src1Val), "PTO-E0401",
+      "TPARTARGMAX: expects src1Idx and src1Val to have the same valid_shape; got src1Idx valid rows = %lld, "
+      "src1Idx valid columns = %lld, src1Val valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src1Idx)), as_number(v_col(src1Idx)), as_number(v_row(src1Val)),
+      as_number(v_col(src1Val)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(fitting_valid(src0Val, dstVal) && fitting_valid(src1Val, dstVal), "PTO-E0401",
+      "TPARTARGMAX: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal); got src0Val valid rows "
+      "= %lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
+      "valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
+      as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
+  PTO_CHECK(same_valid(src0Val, dstVal) || same_valid(src1Val, dstVal), "PTO-E0401",
+      "TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal); got src0Val valid rows = "
+      "%lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
+      "valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
+      as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
+#endif
 #endif
 }
 
-template <class dstVal, class src0Val, class src1Val, class dstIdx, class src0Idx, class src1Idx>
-constexpr void check_tpartargmin() {
-  static_assert(are_combined<dstIdx>({{0x0, 0x3c000}}),
+template <class DstVal, class Src0Val, class Src1Val, class DstIdx, class Src0Idx, class Src1Idx>
+constexpr void check_tpartargmin(const DstVal& dstVal, const Src0Val& src0Val, const Src1Val& src1Val,
+    const DstIdx& dstIdx, const Src0Idx& src0Idx, const Src1Idx& src1Idx) {
+  static_assert(are_combined<DstIdx>({{0x0, 0x3c000}}),
       "[PTO][PTO-E0302] TPARTARGMIN: the element types of dstIdx are no legal combination; fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Vec, src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
-      "[PTO][PTO-E0501] TPARTARGMIN: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
-      "the vec address space; fix: move it there with TMOV");
-  static_assert(same_dtype<dstVal, src0Val, src1Val>(),
+  static_assert(same_dtype<DstVal, Src0Val, Src1Val>(),
       "[PTO][PTO-E0301] TPARTARGMIN: expects src0Val and src1Val to have the element type of dstVal; fix: "
       "convert with TCVT");
-  static_assert(same_dtype<dstIdx, src0Idx, src1Idx>(),
+  static_assert(same_dtype<DstIdx, Src0Idx, Src1Idx>(),
       "[PTO][PTO-E0301] TPARTARGMIN: expects src0Idx and src1Idx to have the element type of dstIdx; fix: "
       "convert with TCVT");
-  static_assert(same_valid<dstIdx, dstVal>(),
+  static_assert(all_in<TileType::Vec, Src0Val, Src1Val, Src0Idx, Src1Idx, DstVal, DstIdx>(),
+      "[PTO][PTO-E0501] TPARTARGMIN: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to be in "
+      "the vec address space; fix: move it there with TMOV");
+  static_assert(same_valid<DstIdx, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects dstIdx and dstVal to have the same valid_shape");
-  static_assert(same_valid<src0Idx, src0Val>(),
+  static_assert(same_valid<Src0Idx, Src0Val>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects src0Idx and src0Val to have the same valid_shape");
-  static_assert(same_valid<src1Idx, src1Val>(),
+  static_assert(same_valid<Src1Idx, Src1Val>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects src1Idx and src1Val to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
-  static_assert(all_row_major<src0Val, src1Val, src0Idx, src1Idx, dstVal, dstIdx>(),
+  static_assert(all_row_major<Src0Val, Src1Val, Src0Idx, Src1Idx, DstVal, DstIdx>(),
       "[PTO][PTO-E0501] TPARTARGMIN: expects src0Val, src1Val, src0Idx, src1Idx, dstVal and dstIdx to use "
       "row-major layout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(fitting_valid<src0Val, dstVal>() && fitting_valid<src1Val, dstVal>(),
+  static_assert(fitting_valid<Src0Val, DstVal>() && fitting_valid<Src1Val, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
-  static_assert(same_valid<src0Val, dstVal>() || same_valid<src1Val, dstVal>(),
+  static_assert(same_valid<Src0Val, DstVal>() || same_valid<Src1Val, DstVal>(),
       "[PTO][PTO-E0401] TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
+#endif
+#ifdef PTO_CHECKED
+  PTO_CHECK(same_valid(dstIdx, dstVal), "PTO-E0401",
+      "TPARTARGMIN: expects dstIdx and dstVal to have the same valid_shape; got dstIdx valid rows = %lld, "
+      "dstIdx valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld",
+      as_number(v_row(dstIdx)), as_number(v_col(dstIdx)), as_number(v_row(dstVal)), as_number(v_col(dstVal)));
+  PTO_CHECK(same_valid(src0Idx, src0Val), "PTO-E0401",
+      "TPARTARGMIN: expects src0Idx and src0Val to have the same valid_shape; got src0Idx valid rows = %lld, "
+      "src0Idx valid columns = %lld, src0Val valid rows = %lld, src0Val valid columns = %lld",
+      as_number(v_row(src0Idx)), as_number(v_col(src0Idx)), as_number(v_row(src0Val)),
+      as_number(v_col(src0Val)));
+  PTO_CHECK(same_valid(src1Idx, src1Val), "PTO-E0401",
+      "TPARTARGMIN: expects src1Idx and src1Val to have the same valid_shape; got src1Idx valid rows = %lld, "
+      "src1Idx valid columns = %lld, src1Val valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src1Idx)), as_number(v_col(src1Idx)), as_number(v_row(src1Val)),
+      as_number(v_col(src1Val)));
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(fitting_valid(src0Val, dstVal) && fitting_valid(src1Val, dstVal), "PTO-E0401",
+      "TPARTARGMIN: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal); got src0Val valid rows "
+      "= %lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
+      "valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
+      as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
+  PTO_CHECK(same_valid(src0Val, dstVal) || same_valid(src1Val, dstVal), "PTO-E0401",
+      "TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal); got src0Val valid rows = "
+      "%lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
+      "valid rows = %lld, src1Val valid columns = %lld",
+      as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
+      as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
+#endif
 #endif
 }
 
-template <class src>
+template <class Src>
 constexpr void check_tprint() {
-  if constexpr (is_tile_data_v<src>) {
-    static_assert(!(is_tile_data_v<src>) || (src::Loc == TileType::Vec || src::Loc == TileType::Acc ||
-        src::Loc == TileType::Mat),
+  if constexpr (is_tile_data_v<Src>) {
+    static_assert(!(is_tile_data_v<Src>) || (Src::Loc == TileType::Vec || Src::Loc == TileType::Acc ||
+        Src::Loc == TileType::Mat),
         "[PTO][PTO-E0501] TPRINT: expects src to be in the vec/acc/mat address space; fix: move it there "
         "with TMOV");
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(is_one_of<src>(0x3f006),
+  static_assert(is_one_of<Src>(0x3f006),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported (f32/f16/i32/u32/i16/u16/i8/u8); "
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(is_one_of<src>(0xff3fe),
+  static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TPRINT: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
 #endif
 }
 
-template <class gm_workspace, auto mode = SyncAllMode::Hard>
-constexpr void check_syncall_with_gm_workspace() {
-  static_assert(is_among<gm_workspace>(0x30000),
+template <class Gm_workspace, auto mode = SyncAllMode::Hard>
+constexpr void check_syncall_with_gm_workspace(const Gm_workspace& gm_workspace) {
+  static_assert(is_among<Gm_workspace>(0x30000),
       "[PTO][PTO-E0301] SYNCALL: expects gm_workspace element type to be i32/u32; fix: convert with TCVT");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(mode == SyncAllMode::Soft,
       "[PTO][PTO-E0116] SYNCALL: expects hard syncall to have no operands");
 #endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(elems(gm_workspace) * bits_of<typename Gm_workspace::DType> >= 512, "PTO-E0301",
+      "SYNCALL: expects gm_workspace to hold at least 64 bytes; got gm_workspace element count = %lld",
+      as_number(elems(gm_workspace)));
+#endif
+#endif
 }
 
-template <class result, class source>
+template <class Result, class Source>
 constexpr void check_subview() {
-  static_assert(dtype_of<typename result::DType> == dtype_of<typename source::DType>,
+  static_assert(dtype_of<typename Result::DType> == dtype_of<typename Source::DType>,
       "[PTO][PTO-E0301] TSUBVIEW: expects result element type to match source; fix: convert with TCVT");
-  static_assert(result::Loc == source::Loc,
+  static_assert(Result::Loc == Source::Loc,
       "[PTO][PTO-E0501] TSUBVIEW: expects result address space to match source; fix: move it there with "
       "TMOV");
-  static_assert(result::form == source::form && result::SFractalSize == source::SFractalSize,
+  static_assert(Result::form == Source::form && Result::SFractalSize == Source::SFractalSize,
       "[PTO][PTO-E0501] TSUBVIEW: expects result tile config to match source");
 }
 
-template <class dst, class src>
-constexpr void check_tget_scale_addr() {
+template <class Dst, class Src>
+constexpr void check_tget_scale_addr(const Dst& dst, const Src& src) {
 #if defined(PTO_ISA_A2A3)
-  static_assert(never<dst>, "[PTO][PTO-E0601] TGET_SCALE_ADDR: only on A5");
+  static_assert(never<Dst>, "[PTO][PTO-E0601] TGET_SCALE_ADDR: only on A5");
 #endif
 #if defined(PTO_ISA_A5)
-  static_assert(dst::Loc == TileType::Scaling || dst::Loc == TileType::ScaleLeft ||
-      dst::Loc == TileType::ScaleRight,
-      "[PTO][PTO-E0501] TGET_SCALE_ADDR: expects dst to be in the scaling/scale_left/scale_right address "
-      "space; fix: move it there with TMOV");
-  static_assert(!(src::Loc == TileType::Left) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
-      (dst::Rows == src::Rows && dst::Cols == ((src::Cols + 31) / 32))),
+  static_assert(!(Src::Loc == TileType::Left) || ((Dst::Rows == Src::Rows && Dst::Cols == Src::Cols) ||
+      (Dst::Rows == Src::Rows && Dst::Cols == ((Src::Cols + 31) / 32))),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 columns "
       "of it");
-  static_assert(!(src::Loc == TileType::Right) || ((dst::Rows == src::Rows && dst::Cols == src::Cols) ||
-      (dst::Cols == src::Cols && dst::Rows == ((src::Rows + 31) / 32))),
+  static_assert(!(Src::Loc == TileType::Right) || ((Dst::Rows == Src::Rows && Dst::Cols == Src::Cols) ||
+      (Dst::Cols == Src::Cols && Dst::Rows == ((Src::Rows + 31) / 32))),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst to have the shape of src, or one scale for 32 rows of "
       "it");
-  static_assert(!(dst::Rows == src::Rows && dst::Cols == src::Cols) || same_valid<dst, src>(),
+  static_assert(!(Dst::Rows == Src::Rows && Dst::Cols == Src::Cols) || same_valid<Dst, Src>(),
       "[PTO][PTO-E0401] TGET_SCALE_ADDR: expects dst and src to have the same valid_shape");
+  static_assert(Dst::Loc == TileType::Scaling || Dst::Loc == TileType::ScaleLeft ||
+      Dst::Loc == TileType::ScaleRight,
+      "[PTO][PTO-E0501] TGET_SCALE_ADDR: expects dst to be in the scaling/scale_left/scale_right address "
+      "space; fix: move it there with TMOV");
+#endif
+#ifdef PTO_CHECKED
+#if defined(PTO_ISA_A5)
+  PTO_CHECK(!(Dst::Rows == Src::Rows && Dst::Cols == Src::Cols) || same_valid(dst, src), "PTO-E0401",
+      "TGET_SCALE_ADDR: expects dst and src to have the same valid_shape; got dst valid rows = %lld, dst "
+      "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
+      as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
+#endif
 #endif
 }
 
-template <class fpTile>
+template <class FpTile>
 constexpr void check_set_quant_vector() {
-  static_assert(is_one_of<fpTile>(0x80000),
+  static_assert(is_one_of<FpTile>(0x80000),
       "[PTO][PTO-E0302] SET_QUANT_VECTOR: the element type of fpTile is not supported (u64); fix: convert "
       "with TCVT");
-  static_assert(all_in<TileType::Scaling, fpTile>(),
+  static_assert(all_in<TileType::Scaling, FpTile>(),
       "[PTO][SA-0052] SET_QUANT_VECTOR: expects fpTile to be in the scaling address space; fix: move it "
       "there with TMOV");
 }
 
 }  // namespace pto::detail
+
+#pragma GCC diagnostic pop
+#endif

@@ -13,7 +13,8 @@ namespace detail {
 
 template <class T>
 inline void check_holds(const char* name, const Place<T>& global, int64_t rows, int64_t cols, Use use) {
-  PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PA-0002",
+  // How many rows and columns a tensor has follows from its layout: no rule of a row can say it.
+  PTO_CHECK(rows <= global.rows.count && cols <= global.cols.count, "PTO-E2102",
             "%s: the tile has %lldx%lld valid elements, the tensor %lldx%lld", name,
             static_cast<long long>(rows), static_cast<long long>(cols),
             static_cast<long long>(global.rows.count), static_cast<long long>(global.cols.count));
@@ -158,7 +159,7 @@ inline void store(Global& dst, TileT& src, uint64_t word) {
 template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
-  detail::check_tstore_fp<Global, TileT, Fp>();
+  PTO_LEGAL(check_tstore_fp<Global, TileT, Fp>(src, fp));
   TSYNC(events...);
   detail::store<Atomic, Relu, TileT::form == detail::Form::DN>(dst, src, detail::ColumnWords<Fp>{fp});
   return {};

@@ -136,10 +136,6 @@ template <class Dst, class A, class B, class ScaleA, class ScaleB, class Add>
 inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& scale_b, const Add& addend) {
   const int m = static_cast<int>(a.GetValidRow()), k = static_cast<int>(a.GetValidCol());
   const int n = static_cast<int>(b.GetValidCol());
-  PTO_CHECK(m <= static_cast<int>(dst.GetValidRow()) && n <= static_cast<int>(dst.GetValidCol()) &&
-                k <= static_cast<int>(b.GetValidRow()),
-            "SA-0060", "TMATMUL: %dx%d times %ux%d does not fit the %ux%d valid elements of the result", m, k,
-            b.GetValidRow(), n, dst.GetValidRow(), dst.GetValidCol());
   const struct Result {
     Lines<Dst> to;
     const Add& addend;
@@ -242,7 +238,7 @@ PTO_INST RecordEvent SETTF32MODE(Events&... events) {
 
 template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
-  detail::check_tmatmul_acc<Dst, In, A, B>();
+  PTO_LEGAL(check_tmatmul_acc<Dst, In, A, B>(dst, in, a, b));
   TSYNC(events...);
   detail::plain_product(dst, a, b, detail::addend_of(in));
   return {};
@@ -261,9 +257,9 @@ template <class Dst, class A, class SA, class B, class SB, class... Events>
   requires(!detail::AccTile<A> && all_events_v<Events...>)
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   if constexpr (detail::kIsHif4<A, SA>) {
-    detail::check_tmatmul_mx_hif4<Dst, A, SA, B, SB>();
+    PTO_LEGAL(check_tmatmul_mx_hif4<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
   } else {
-    detail::check_tmatmul_mx<Dst, A, SA, B, SB>();
+    PTO_LEGAL(check_tmatmul_mx<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
   }
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
@@ -271,7 +267,7 @@ PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, 
 }
 template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, class... Events>
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
-  detail::check_tmatmul_mx_acc<Dst, In, A, SA, B, SB>();
+  PTO_LEGAL(check_tmatmul_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
@@ -280,7 +276,7 @@ template <class Dst, class A, class SA, class B, class SB, class Bias, class... 
   requires(!detail::AccTile<A> && is_tile_data_v<Bias>)
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias,
                                 Events&... events) {
-  detail::check_tmatmul_mx_bias<Dst, A, SA, B, SB, Bias>();
+  PTO_LEGAL(check_tmatmul_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
@@ -294,7 +290,7 @@ PTO_INST RecordEvent TMATMUL_MX(Operands&... operands) {
 
 template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TGEMV_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
-  detail::check_tgemv_acc<Dst, In, A, B>();
+  PTO_LEGAL(check_tgemv_acc<Dst, In, A, B>(dst, in, a, b));
   TSYNC(events...);
   detail::plain_product(dst, a, b, detail::addend_of(in));
   return {};
@@ -312,14 +308,14 @@ PTO_INST RecordEvent TGEMV_ACC(Operands&... operands) {
 template <class Dst, class A, class SA, class B, class SB, class... Events>
   requires(!detail::AccTile<A> && all_events_v<Events...>)
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
-  detail::check_tgemv_mx<Dst, A, SA, B, SB>();
+  PTO_LEGAL(check_tgemv_mx<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
   return {};
 }
 template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, class... Events>
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
-  detail::check_tgemv_mx_acc<Dst, In, A, SA, B, SB>();
+  PTO_LEGAL(check_tgemv_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
@@ -327,7 +323,7 @@ PTO_INST RecordEvent TGEMV_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_s
 template <class Dst, class A, class SA, class B, class SB, class Bias, class... Events>
   requires(!detail::AccTile<A> && is_tile_data_v<Bias>)
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias, Events&... events) {
-  detail::check_tgemv_mx_bias<Dst, A, SA, B, SB, Bias>();
+  PTO_LEGAL(check_tgemv_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};

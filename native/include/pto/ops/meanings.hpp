@@ -703,7 +703,7 @@ struct tpartmin {
 /// Element-wise sum; integers wrap.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tadd<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tadd>(dst, src0, src1);
   return {};
@@ -712,7 +712,7 @@ PTO_INST RecordEvent TADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise difference; integers wrap.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tsub<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tsub>(dst, src0, src1);
   return {};
@@ -721,7 +721,7 @@ PTO_INST RecordEvent TSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise product; integers wrap.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tmul<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tmul>(dst, src0, src1);
   return {};
@@ -730,7 +730,7 @@ PTO_INST RecordEvent TMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise quotient; integers truncate toward zero.
 template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tdiv<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tdiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tdiv>(dst, src0, src1);
   return {};
@@ -739,7 +739,7 @@ PTO_INST RecordEvent TDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise maximum.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tmax<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tmax>(dst, src0, src1);
   return {};
@@ -748,7 +748,7 @@ PTO_INST RecordEvent TMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise minimum.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tmin<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tmin>(dst, src0, src1);
   return {};
@@ -757,7 +757,7 @@ PTO_INST RecordEvent TMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise bitwise AND.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TAND(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tand<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tand<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tand>(dst, src0, src1);
   return {};
@@ -766,7 +766,7 @@ PTO_INST RecordEvent TAND(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise bitwise OR.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tor<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tor<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tor>(dst, src0, src1);
   return {};
@@ -775,7 +775,7 @@ PTO_INST RecordEvent TOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise bitwise exclusive OR.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TXOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_txor<Dst, Src0, Src1>();
+  PTO_LEGAL(check_txor<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::compute<detail::txor>(dst, src0, src1);
   return {};
@@ -784,7 +784,7 @@ PTO_INST RecordEvent TXOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise left shift; bits shifted out are lost.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSHL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tshl<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tshl<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tshl>(dst, src0, src1);
   return {};
@@ -793,7 +793,7 @@ PTO_INST RecordEvent TSHL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise right shift: arithmetic for signed, logical for unsigned elements.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSHR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tshr<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tshr<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tshr>(dst, src0, src1);
   return {};
@@ -802,7 +802,7 @@ PTO_INST RecordEvent TSHR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Parametric ReLU with a slope per element.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tprelu<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tprelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::compute<detail::tprelu>(dst, src0, src1);
   return {};
@@ -811,7 +811,7 @@ PTO_INST RecordEvent TPRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise floored remainder: the result takes the sign of the divisor.
 template <auto Precision = RemAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TREM(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trem<Dst, Src0, Src1, Precision>();
+  PTO_LEGAL(check_trem<Dst, Src0, Src1, Precision>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::compute<detail::trem>(dst, src0, src1);
   return {};
@@ -820,7 +820,7 @@ PTO_INST RecordEvent TREM(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise truncated remainder: the result takes the sign of the dividend.
 template <auto Precision = FmodAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TFMOD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tfmod<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tfmod<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tfmod>(dst, src0, src1);
   return {};
@@ -829,7 +829,7 @@ PTO_INST RecordEvent TFMOD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Difference followed by ReLU.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tsubrelu<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tsubrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tsubrelu>(dst, src0, src1);
   return {};
@@ -838,7 +838,7 @@ PTO_INST RecordEvent TSUBRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Element-wise absolute value.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TABS(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tabs<Dst, Src>();
+  PTO_LEGAL(check_tabs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tabs>(dst, src);
   return {};
@@ -847,7 +847,7 @@ PTO_INST RecordEvent TABS(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise exponential.
 template <auto Precision = ExpAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TEXP(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_texp<Dst, Src>();
+  PTO_LEGAL(check_texp<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::texp>(dst, src);
   return {};
@@ -856,7 +856,7 @@ PTO_INST RecordEvent TEXP(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise natural logarithm.
 template <auto Precision = LogAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TLOG(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tlog<Dst, Src>();
+  PTO_LEGAL(check_tlog<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tlog>(dst, src);
   return {};
@@ -865,7 +865,7 @@ PTO_INST RecordEvent TLOG(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise square root.
 template <auto Precision = SqrtAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSQRT(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tsqrt<Dst, Src>();
+  PTO_LEGAL(check_tsqrt<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tsqrt>(dst, src);
   return {};
@@ -874,7 +874,7 @@ PTO_INST RecordEvent TSQRT(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise reciprocal square root.
 template <auto Precision = RsqrtAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TRSQRT(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trsqrt<Dst, Src>();
+  PTO_LEGAL(check_trsqrt<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
   detail::compute<detail::trsqrt>(dst, src);
   return {};
@@ -883,7 +883,7 @@ PTO_INST RecordEvent TRSQRT(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise reciprocal.
 template <auto Precision = RecipAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TRECIP(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trecip<Dst, Src>();
+  PTO_LEGAL(check_trecip<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::trecip>(dst, src);
   return {};
@@ -892,7 +892,7 @@ PTO_INST RecordEvent TRECIP(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise bitwise complement.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TNOT(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tnot<Dst, Src>();
+  PTO_LEGAL(check_tnot<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tnot>(dst, src);
   return {};
@@ -901,7 +901,7 @@ PTO_INST RecordEvent TNOT(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise rectified linear unit.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TRELU(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trelu<Dst, Src>();
+  PTO_LEGAL(check_trelu<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::trelu>(dst, src);
   return {};
@@ -910,7 +910,7 @@ PTO_INST RecordEvent TRELU(Dst& dst, Src& src, Rest&... rest) {
 /// Element-wise negation; integers wrap.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TNEG(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tneg<Dst, Src>();
+  PTO_LEGAL(check_tneg<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tneg>(dst, src);
   return {};
@@ -919,7 +919,7 @@ PTO_INST RecordEvent TNEG(Dst& dst, Src& src, Rest&... rest) {
 /// Sum of three tiles.
 template <class Dst, class Src0, class Src1, class Src2, class... Rest>
 PTO_INST RecordEvent TADDC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&... rest) {
-  detail::check_taddc<Dst, Src0, Src1, Src2>();
+  PTO_LEGAL(check_taddc<Dst, Src0, Src1, Src2>(dst, src0, src1, src2));
   detail::finish_call<0>(rest...);
   detail::compute<detail::taddc>(dst, src0, src1, src2);
   return {};
@@ -928,7 +928,7 @@ PTO_INST RecordEvent TADDC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&..
 /// Difference of two tiles plus a third.
 template <class Dst, class Src0, class Src1, class Src2, class... Rest>
 PTO_INST RecordEvent TSUBC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&... rest) {
-  detail::check_tsubc<Dst, Src0, Src1, Src2>();
+  PTO_LEGAL(check_tsubc<Dst, Src0, Src1, Src2>(dst, src0, src1, src2));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tsubc>(dst, src0, src1, src2);
   return {};
@@ -937,7 +937,7 @@ PTO_INST RecordEvent TSUBC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&..
 /// Multiplies dst by src0 and adds src1.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TFUSEDMULADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tfusedmuladd<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tfusedmuladd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tfusedmuladd>(dst, src0, src1, dst);
   return {};
@@ -946,7 +946,7 @@ PTO_INST RecordEvent TFUSEDMULADD(Dst& dst, Src0& src0, Src1& src1, Rest&... res
 /// Multiplies dst by src0, adds src1 and applies ReLU.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TFUSEDMULADDRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tfusedmuladdrelu<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tfusedmuladdrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tfusedmuladdrelu>(dst, src0, src1, dst);
   return {};
@@ -955,7 +955,7 @@ PTO_INST RecordEvent TFUSEDMULADDRELU(Dst& dst, Src0& src0, Src1& src1, Rest&...
 /// Adds the product of the sources to dst.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMULADDDST(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tmuladddst<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tmuladddst<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tmuladddst>(dst, src0, src1, dst);
   return {};
@@ -964,7 +964,7 @@ PTO_INST RecordEvent TMULADDDST(Dst& dst, Src0& src0, Src1& src1, Rest&... rest)
 /// Sum, ReLU and saturating conversion to a narrower type.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADDRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_taddreluconv<Dst, Src0, Src1>();
+  PTO_LEGAL(check_taddreluconv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::taddreluconv>(dst, src0, src1);
   return {};
@@ -973,7 +973,7 @@ PTO_INST RecordEvent TADDRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... res
 /// Difference, ReLU and saturating conversion to a narrower type.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tsubreluconv<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tsubreluconv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute<detail::tsubreluconv>(dst, src0, src1);
   return {};
@@ -982,7 +982,7 @@ PTO_INST RecordEvent TSUBRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... res
 /// Element-wise power of one tile to another.
 template <auto Precision = PowAlgorithm::DEFAULT, class Dst, class Base, class Exp, class... Rest>
 PTO_INST RecordEvent TPOW(Dst& dst, Base& base, Exp& exp, Rest&... rest) {
-  detail::check_tpow<Dst, Base, Exp, Precision>();
+  PTO_LEGAL(check_tpow<Dst, Base, Exp, Precision>(dst, base, exp));
   detail::finish_call<1>(rest...);
   detail::compute<detail::tpow>(dst, base, exp);
   return {};
@@ -991,7 +991,7 @@ PTO_INST RecordEvent TPOW(Dst& dst, Base& base, Exp& exp, Rest&... rest) {
 /// Adds a scalar to every element; integers wrap.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TADDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tadds<Dst, Src>();
+  PTO_LEGAL(check_tadds<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tadds>(dst, scalar, src);
   return {};
@@ -1000,7 +1000,7 @@ PTO_INST RecordEvent TADDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Subtracts a scalar from every element; integers wrap.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSUBS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tsubs<Dst, Src>();
+  PTO_LEGAL(check_tsubs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tsubs>(dst, scalar, src);
   return {};
@@ -1009,7 +1009,7 @@ PTO_INST RecordEvent TSUBS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Multiplies every element by a scalar; integers wrap.
 template <class Dst, class Src0, class... Rest>
 PTO_INST RecordEvent TMULS(Dst& dst, Src0& src0, typename Src0::DType scalar, Rest&... rest) {
-  detail::check_tmuls<Dst, Src0>();
+  PTO_LEGAL(check_tmuls<Dst, Src0>(dst, src0));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tmuls>(dst, scalar, src0);
   return {};
@@ -1018,7 +1018,7 @@ PTO_INST RecordEvent TMULS(Dst& dst, Src0& src0, typename Src0::DType scalar, Re
 /// Divides a tile by a scalar, or a scalar by a tile; integers truncate.
 template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TDIVS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tdivs<Dst, Src>();
+  PTO_LEGAL(check_tdivs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tdivs>(dst, scalar, src);
   return {};
@@ -1027,7 +1027,7 @@ PTO_INST RecordEvent TDIVS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Divides a tile by a scalar, or a scalar by a tile; integers truncate.
 template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Scalar, class... Rest>
 PTO_INST RecordEvent TDIVS(Dst& dst, typename Scalar::DType src, Scalar& scalar, Rest&... rest) {
-  detail::check_tdivs_reversed<Dst, Scalar>();
+  PTO_LEGAL(check_tdivs_reversed<Dst, Scalar>(dst, scalar));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tdivs_reversed>(dst, src, scalar);
   return {};
@@ -1036,7 +1036,7 @@ PTO_INST RecordEvent TDIVS(Dst& dst, typename Scalar::DType src, Scalar& scalar,
 /// Maximum of every element and a scalar.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TMAXS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tmaxs<Dst, Src>();
+  PTO_LEGAL(check_tmaxs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tmaxs>(dst, scalar, src);
   return {};
@@ -1045,7 +1045,7 @@ PTO_INST RecordEvent TMAXS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Minimum of every element and a scalar.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TMINS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tmins<Dst, Src>();
+  PTO_LEGAL(check_tmins<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tmins>(dst, scalar, src);
   return {};
@@ -1054,7 +1054,7 @@ PTO_INST RecordEvent TMINS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Leaky ReLU with one slope.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TLRELU(Dst& dst, Src& src, typename Src::DType slope, Rest&... rest) {
-  detail::check_tlrelu<Dst, Src>();
+  PTO_LEGAL(check_tlrelu<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tlrelu>(dst, slope, src);
   return {};
@@ -1063,7 +1063,7 @@ PTO_INST RecordEvent TLRELU(Dst& dst, Src& src, typename Src::DType slope, Rest&
 /// Bitwise AND of every element and a scalar.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TANDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tands<Dst, Src>();
+  PTO_LEGAL(check_tands<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tands>(dst, scalar, src);
   return {};
@@ -1072,7 +1072,7 @@ PTO_INST RecordEvent TANDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Bitwise OR of every element and a scalar.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tors<Dst, Src>();
+  PTO_LEGAL(check_tors<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tors>(dst, scalar, src);
   return {};
@@ -1081,7 +1081,7 @@ PTO_INST RecordEvent TORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&.
 /// Bitwise exclusive OR of every element and a scalar.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TXORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_txors<Dst, Src>();
+  PTO_LEGAL(check_txors<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
   detail::compute_scalar<detail::txors>(dst, scalar, src);
   return {};
@@ -1090,7 +1090,7 @@ PTO_INST RecordEvent TXORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Shifts every element left by a scalar count.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSHLS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tshls<Dst, Src>();
+  PTO_LEGAL(check_tshls<Dst, Src>(dst, src, scalar));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tshls>(dst, scalar, src);
   return {};
@@ -1099,7 +1099,7 @@ PTO_INST RecordEvent TSHLS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Shifts every element right: arithmetic for signed, logical for unsigned elements.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSHRS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tshrs<Dst, Src>();
+  PTO_LEGAL(check_tshrs<Dst, Src>(dst, src, scalar));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tshrs>(dst, scalar, src);
   return {};
@@ -1108,7 +1108,7 @@ PTO_INST RecordEvent TSHRS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Floored remainder by a scalar: the result takes the sign of the scalar.
 template <auto Precision = RemSAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TREMS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_trems<Dst, Src, Precision>();
+  PTO_LEGAL(check_trems<Dst, Src, Precision>(dst, src));
   detail::finish_call<1>(rest...);
   detail::compute_scalar<detail::trems, true>(dst, scalar, src);
   return {};
@@ -1117,7 +1117,7 @@ PTO_INST RecordEvent TREMS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 /// Truncated remainder by a scalar: the result takes the sign of the element.
 template <auto Precision = FmodSAlgorithm::DEFAULT, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TFMODS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
-  detail::check_tfmods<Dst, Src, Precision>();
+  PTO_LEGAL(check_tfmods<Dst, Src, Precision>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tfmods, true>(dst, scalar, src);
   return {};
@@ -1126,7 +1126,7 @@ PTO_INST RecordEvent TFMODS(Dst& dst, Src& src, typename Src::DType scalar, Rest
 /// Raises every element to a scalar power.
 template <auto Precision = PowAlgorithm::DEFAULT, class Dst, class Base, class... Rest>
 PTO_INST RecordEvent TPOWS(Dst& dst, Base& base, typename Base::DType exp, Rest&... rest) {
-  detail::check_tpows<Dst, Base, Precision>();
+  PTO_LEGAL(check_tpows<Dst, Base, Precision>(dst, base));
   detail::finish_call<1>(rest...);
   detail::compute_scalar<detail::tpows>(dst, exp, base);
   return {};
@@ -1135,7 +1135,7 @@ PTO_INST RecordEvent TPOWS(Dst& dst, Base& base, typename Base::DType exp, Rest&
 /// Adds a scalar and a second tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADDSC(Dst& dst, Src0& src0, typename Src0::DType scalar, Src1& src1, Rest&... rest) {
-  detail::check_taddsc<Dst, Src0, Src1>();
+  PTO_LEGAL(check_taddsc<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::taddsc>(dst, scalar, src0, src1);
   return {};
@@ -1144,7 +1144,7 @@ PTO_INST RecordEvent TADDSC(Dst& dst, Src0& src0, typename Src0::DType scalar, S
 /// Subtracts a scalar and adds a second tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBSC(Dst& dst, Src0& src0, typename Src0::DType scalar, Src1& src1, Rest&... rest) {
-  detail::check_tsubsc<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tsubsc<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tsubsc>(dst, scalar, src0, src1);
   return {};

@@ -41,28 +41,11 @@ inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
   go(to, ptrdiff_t{0}, ptrdiff_t{0});
 }
 
-/// A window lies in the valid region of the whole; hardware knows its shape only.
-template <class Whole, class Part>
-inline void check_window([[maybe_unused]] const char* name, [[maybe_unused]] const Whole& whole,
-                         [[maybe_unused]] ptrdiff_t row, [[maybe_unused]] ptrdiff_t col,
-                         [[maybe_unused]] const Part& part) {
-#ifdef PTO_CHECKED
-  const ptrdiff_t rows = kIsa == Isa::cpu ? whole.GetValidRow() : Whole::Rows;
-  const ptrdiff_t cols = kIsa == Isa::cpu ? whole.GetValidCol() : Whole::Cols;
-  const ptrdiff_t high = part.GetValidRow(), wide = part.GetValidCol();
-  const bool inside = row + high <= rows && col + wide <= cols;
-  const char* text = "%s: the window of %tdx%td elements at (%td, %td) is not inside %tdx%td";
-  PTO_CHECK(inside || kIsa != Isa::cpu, "CA-0006", text, name, high, wide, row, col, rows, cols);
-  PTO_CHECK(inside, "PA-0041", text, name, high, wide, row, col, rows, cols);
-#endif
-}
-
 // --- whole tiles and windows ------------------------------------------------------------------------------
 
 /// The window of src at (row, col) to all of dst, by way of the fix-pipe.
 template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
-inline void extract(const char* name, Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words words) {
-  check_window(name, src, row, col, dst);
+inline void extract(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, Words words) {
   for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
     if constexpr (requires { words.first; }) words.first = col + right;
     deliver<Relu == ReluPreMode::NormalRelu>(to, src, row + down, col + right, dst.GetValidRow(),
@@ -73,7 +56,6 @@ inline void extract(const char* name, Dst& dst, Src& src, ptrdiff_t row, ptrdiff
 /// All of src to the window of dst at (row, col).
 template <ReluPreMode Relu, Split S, class Dst, class Src, class Words>
 inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words& words) {
-  check_window("TINSERT", dst, row, col, src);
   for_receivers<S>(dst, row, col, [&](const auto& to, ptrdiff_t, ptrdiff_t) {
     deliver<Relu == ReluPreMode::NormalRelu>(to, src, 0, 0, src.GetValidRow(), src.GetValidCol(), words);
   });
@@ -98,11 +80,6 @@ inline void move(Dst& dst, Src& src) {
   using T = typename Dst::DType;
   using C = compute_t<typename Src::DType>;
   constexpr bool relu = Relu == ReluPreMode::NormalRelu;
-  if constexpr (kIsa == Isa::cpu && !(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec)) {
-    PTO_CHECK(src.GetValidRow() == dst.GetValidRow() && src.GetValidCol() == dst.GetValidCol(), "CA-0001",
-              "TMOV: the valid regions differ, src has %ux%u elements and dst %ux%u", src.GetValidRow(),
-              src.GetValidCol(), dst.GetValidRow(), dst.GetValidCol());
-  }
   for_receivers<S>(dst, 0, 0, [&](const auto& to, ptrdiff_t down, ptrdiff_t right) {
     const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
     if constexpr (!relu) {
@@ -129,7 +106,7 @@ inline void move_any(Dst& dst, Src& src, const Words& words) {
   if constexpr (is_conv_tile_v<Src>) {
     copy_fractal_window(dst, src, 0, 0);
   } else if constexpr (Words::any && kQuantises<typename Src::DType, typename Dst::DType>) {
-    extract<Relu, S>("TMOV", dst, src, 0, 0, words);
+    extract<Relu, S>(dst, src, 0, 0, words);
   } else {
     move<Relu, S>(dst, src);
   }
@@ -169,7 +146,7 @@ inline void fill_padding(Dst& dst, Src& src) {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  detail::check_tmov<Dst, Src, Relu>();
+  PTO_LEGAL(check_tmov<Dst, Src, Relu>(dst, src));
   TSYNC(events...);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::NoWords{});
   return {};
@@ -177,7 +154,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
-  detail::check_tmov_with_accToVecMode<Dst, Src, Mode, Relu>();
+  PTO_LEGAL(check_tmov_with_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
   TSYNC(events...);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::NoWords{});
   return {};
@@ -185,7 +162,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  detail::check_tmov_with_preQuantScalar<Dst, Src, Relu>();
+  PTO_LEGAL(check_tmov_with_preQuantScalar<Dst, Src, Relu>(dst, src));
   TSYNC(events...);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::OneWord{word});
   return {};
@@ -193,7 +170,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) 
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
-  detail::check_tmov_with_preQuantScalar_accToVecMode<Dst, Src, Mode, Relu>();
+  PTO_LEGAL(check_tmov_with_preQuantScalar_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
   TSYNC(events...);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::OneWord{word});
   return {};
@@ -202,16 +179,16 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
           class... Events>
   requires(is_tile_data_v<Fp>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  detail::check_tmov_with_fp_accToVecMode<Dst, Src, Fp, Mode, Relu>();
+  PTO_LEGAL(check_tmov_with_fp_accToVecMode<Dst, Src, Fp, Mode, Relu>(dst, src));
   TSYNC(events...);
-  detail::extract<Relu, detail::split_of(Mode)>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
+  detail::extract<Relu, detail::split_of(Mode)>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
-  detail::check_tmov_with_fp<Dst, Src, Fp, Relu>();
+  PTO_LEGAL(check_tmov_with_fp<Dst, Src, Fp, Relu>(dst, src));
   TSYNC(events...);
-  detail::extract<Relu, detail::Split::first>("TMOV", dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
+  detail::extract<Relu, detail::Split::first>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
 }
 /// Scale exponents into boxes; the third operand is scratch. Out of an accumulator it holds quantisation
@@ -221,11 +198,11 @@ template <class Dst, class Src, class Third, class... Events>
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
   TSYNC(events...);
   if constexpr (Src::Loc == TileType::Acc) {
-    detail::check_tmov_with_fp<Dst, Src, Third>();
-    detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TMOV", dst, src, 0, 0,
+    PTO_LEGAL(check_tmov_with_fp<Dst, Src, Third>(dst, src));
+    detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst, src, 0, 0,
                                                                detail::ColumnWords<Third>{third});
   } else {
-    detail::check_tmov_with_tmp<Dst, Src, Third>();
+    PTO_LEGAL(check_tmov_with_tmp<Dst, Src, Third>(dst, src));
     detail::box_scales<1>(dst, src);
   }
   return {};
@@ -233,7 +210,7 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
 template <int GroupAxis, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Tmp&, Events&... events) {
-  detail::check_tmov_with_tmp<Dst, Src, Tmp, GroupAxis>();
+  PTO_LEGAL(check_tmov_with_tmp<Dst, Src, Tmp, GroupAxis>(dst, src));
   TSYNC(events...);
   detail::box_scales<GroupAxis>(dst, src);
   return {};
@@ -278,7 +255,7 @@ PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
 template <class TileT, PadValue Pad = PadValue::Zero, class... Events>
   requires(TileT::Loc == TileType::Mat)
 PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
-  detail::check_tfillpad<TileT, TileT>();
+  PTO_LEGAL(check_tfillpad<TileT, TileT>());
   TSYNC(events...);
   detail::fill_padding(dst, src);
   return {};
@@ -287,11 +264,11 @@ template <TFillPadMode Mode = TFillPadMode::Normal, class Dst, class Src, class.
   requires(is_tile_data_v<Dst> && is_tile_data_v<Src> && Dst::Loc == TileType::Vec)
 PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
   if constexpr (Mode == TFillPadMode::Expand) {
-    detail::check_tfillpad_expand<Dst, Src>();
+    PTO_LEGAL(check_tfillpad_expand<Dst, Src>());
   } else if constexpr (Mode == TFillPadMode::InPlace) {
-    detail::check_tfillpad_inplace<Dst, Src>();
+    PTO_LEGAL(check_tfillpad_inplace<Dst, Src>());
   } else {
-    detail::check_tfillpad<Dst, Src>();
+    PTO_LEGAL(check_tfillpad<Dst, Src>());
   }
   TSYNC(events...);
   detail::fill_padding(dst, src);
@@ -302,7 +279,7 @@ PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Dst> && is_tile_data_v<Src>, "[PTO][SA-0063] TRESHAPE: an operand is no tile");
-  detail::check_treshape<Dst, Src>();
+  PTO_LEGAL(check_treshape<Dst, Src>());
   TSYNC(events...);
   detail::alias(dst, src, 0);
   return {};
@@ -311,7 +288,7 @@ PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
 /// A window of a tile under another name: its first element is (row, col).
 template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_subview<Dst, Src>();
+  PTO_LEGAL(check_subview<Dst, Src>());
   TSYNC(events...);
   detail::alias(dst, src, detail::bytes_of<typename Src::DType>(static_cast<size_t>(src.offset(row, col))));
   return {};
@@ -336,7 +313,7 @@ template <class Dst, class Src, class... Events>
 PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
   static_assert(is_tile_data_v<Src>, "[PTO][SA-0063] TGET_SCALE_ADDR: the source is no tile");
   static_assert(is_tile_data_v<Dst>, "[PTO][SA-0090] TGET_SCALE_ADDR: the destination is no tile");
-  detail::check_tget_scale_addr<Dst, Src>();
+  PTO_LEGAL(check_tget_scale_addr<Dst, Src>(dst, src));
   TSYNC(events...);
 #ifdef __PTO_AUTO__
   (void)dst, (void)src;

@@ -306,14 +306,14 @@ inline void quantise_axis(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   using Scheme = std::conditional_t<fp8, Mxfp8, Mxfp4>;
   if constexpr (Alg == MxQuantAlg::Hif4) {
     static_assert(Axis == 1, "[PTO][PTO-E0501] TQUANT: HiFloat4 groups lie along columns");
-    check_tquant_hif4<Dst, Src, Exp, Max, Scaling>();
+    PTO_LEGAL(check_tquant_hif4<Dst, Src, Exp, Max, Scaling>());
     quantise_hif4(dst, src, exp, max, scaling);
   } else {
     constexpr QuantType type = fp8 ? QuantType::MXFP8 : QuantType::MXFP4_E2M1;
     if constexpr (Turned) {
-      check_tquant_dn<Dst, Src, Exp, Max, Scaling, type, Interleave>();
+      PTO_LEGAL(check_tquant_dn<Dst, Src, Exp, Max, Scaling, type, Interleave>());
     } else {
-      check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, type, Axis>();
+      PTO_LEGAL(check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, type, Axis>(dst, src));
     }
     if constexpr (Axis == 1) {
       quantise_rows<Scheme, nv>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
@@ -332,7 +332,7 @@ namespace pto {
 template <auto quant_type, class Dst, class Src, class Exp, class Max, class Scaling,
           auto scale_alg = QuantScaleAlg::OCP, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
-  detail::check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>();
+  PTO_LEGAL(check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>(dst, src));
   TSYNC(events...);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
@@ -341,7 +341,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 template <auto quant_type, QuantScaleAlg scale_alg, class Dst, class Src, class Exp, class Max, class Scaling,
           class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
-  detail::check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>();
+  PTO_LEGAL(check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>(dst, src));
   TSYNC(events...);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
@@ -351,7 +351,7 @@ template <auto quant_type, VecStoreMode store_mode, class Dst, class Src, class 
           class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz,
                             Events&... events) {
-  detail::check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, Exp, quant_type>();
+  PTO_LEGAL(check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, Exp, quant_type>(dst, src));
   TSYNC(events...);
   detail::quantise_mx<quant_type, QuantScaleAlg::OCP>(dst, src, exp, max, scaling,
                                                       store_mode == VecStoreMode::NZ ? exp_zz : nullptr);
@@ -381,9 +381,9 @@ template <auto quant_type, class Dst, class Src, class Para, class Offset = Para
   requires(is_tile_data_v<Para> && all_events_v<Events...>)
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nullptr, Events&... events) {
   if constexpr (quant_type == QuantType::INT8_ASYM) {
-    detail::check_tquant_with_fp_offset<Dst, Src, Para, Offset, quant_type>();
+    PTO_LEGAL(check_tquant_with_fp_offset<Dst, Src, Para, Offset, quant_type>(dst, src));
   } else {
-    detail::check_tquant_with_fp<Dst, Src, Para, quant_type>();
+    PTO_LEGAL(check_tquant_with_fp<Dst, Src, Para, quant_type>(dst, src));
   }
   TSYNC(events...);
   detail::quantise_int8(dst, src, scale, offset);

@@ -41,11 +41,8 @@ inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& i
 struct Region {
   ptrdiff_t rows, cols;
 };
-/// A valid region of pairs.
 template <class TileT>
-inline Region even_region([[maybe_unused]] const char* name, const TileT& tile) {
-  PTO_CHECK(tile.GetValidCol() % 2 == 0, "PTO-E2102", "%s: %u valid columns are no pairs", name,
-            tile.GetValidCol());
+inline Region valid_region(const TileT& tile) {
   return {static_cast<ptrdiff_t>(tile.GetValidRow()), static_cast<ptrdiff_t>(tile.GetValidCol())};
 }
 
@@ -67,9 +64,6 @@ inline void transposition(Dst& dst, Src& src) {
     change_layout(dst, src);
   } else {
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
-    PTO_CHECK(rows <= Dst::Cols && cols <= Dst::Rows, "SA-0342",
-              "TTRANS: the transpose of %tdx%td elements does not fit a tile of %dx%d", rows, cols, Dst::Rows,
-              Dst::Cols);
     copy(turned(place(dst)), place(src), rows, cols);
   }
 }
@@ -83,8 +77,6 @@ namespace detail {
 template <class Dst, class Src0, class Src1>
 inline void concatenation(Dst& dst, Src0& src0, Src1& src1) {
   const ptrdiff_t rows = dst.GetValidRow(), n0 = src0.GetValidCol(), n1 = src1.GetValidCol();
-  PTO_CHECK(n0 + n1 <= Dst::Cols, "PTO-E2102", "TCONCAT: no room for %td + %td columns in %d", n0, n1,
-            Dst::Cols);
   copy(place(dst), place(src0), rows, n0);
   copy(place(dst, 0, n0), place(src1), rows, n1);
 }
@@ -138,7 +130,7 @@ inline void low_bits(Dst& dst, Src& src) {
 /// dst0 and dst1 are the halves of src0[0], src1[0], src0[1], src1[1], ..
 template <class Dst1, class Dst0, class Src1, class Src0>
 inline void interleaving(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
-  const Region region = even_region("TINTERLEAVE", dst0);
+  const Region region = valid_region(dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
   const Lines<Src0> from0(src0);
   const Lines<Src1> from1(src1);
@@ -157,7 +149,7 @@ inline void interleaving(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
 /// The reverse: dst0 has the even elements of src0 followed by src1, dst1 the odd ones.
 template <class Dst1, class Dst0, class Src1, class Src0>
 inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
-  const Region region = even_region("TDEINTERLEAVE", dst0);
+  const Region region = valid_region(dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
   const Lines<Dst0> even(dst0);
   const Lines<Dst1> odd(dst1);
@@ -176,7 +168,7 @@ inline void separation(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0) {
 /// Of one source, twice as wide.
 template <class Dst1, class Dst0, class Src>
 inline void separation(Dst1& dst1, Dst0& dst0, Src& src) {
-  const Region region = even_region("TDEINTERLEAVE", dst0);
+  const Region region = valid_region(dst0);
   const ptrdiff_t rows = region.rows, cols = region.cols;
   const Lines<Dst0> even(dst0);
   const Lines<Dst1> odd(dst1);

@@ -175,17 +175,6 @@ inline Extents extents(const Src& src) {
   return A == Along::row ? Extents{rows, cols} : Extents{cols, rows};
 }
 
-/// What a reduction asks of the valid regions.
-template <Along A, class Dst, class Src>
-inline void check_reduction([[maybe_unused]] const char* name, [[maybe_unused]] const Dst& dst,
-                            [[maybe_unused]] const Src& src) {
-  PTO_CHECK(src.GetValidRow() > 0 && src.GetValidCol() > 0, "PA-0030",
-            "%s: the valid region of src, %ux%u, is empty", name, src.GetValidRow(), src.GetValidCol());
-  PTO_CHECK(A == Along::row ? dst.GetValidRow() == src.GetValidRow() : dst.GetValidCol() == src.GetValidCol(),
-            "PA-0032", "%s: dst has %ux%u valid elements, src %ux%u", name, dst.GetValidRow(),
-            dst.GetValidCol(), src.GetValidRow(), src.GetValidCol());
-}
-
 template <Along A, bool Product, bool Wide, class Dst, class Src>
 inline void fold(Dst& dst, const Src& src) {
   using F = Fold<typename Dst::DType, typename Src::DType, Product, Wide>;
@@ -408,7 +397,7 @@ inline void fold_pairs(Dst& dst, const Src& src) {
 /// With scratch for the tree of sums that hardware can make; the cpu profile has none.
 template <class Dst, class Src, class Tmp, class... Events>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool pairs, Events&... events) {
-  detail::check_tcolsum<Dst, Src>();
+  PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
   TSYNC(events...);
   if (pairs && detail::kIsa != detail::Isa::cpu) {
     detail::fold_pairs(dst, src);

@@ -13,9 +13,8 @@ namespace pto {
 /// Sum of each row, into column 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWSUM(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trowsum<Dst, Src>();
+  PTO_LEGAL(check_trowsum<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWSUM", dst, src);
   detail::fold<detail::Along::row, false, true>(dst, src);
   return {};
 }
@@ -23,9 +22,8 @@ PTO_INST RecordEvent TROWSUM(Dst& dst, Src& src, Rest&... rest) {
 /// Product of each row, into column 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWPROD(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trowprod<Dst, Src>();
+  PTO_LEGAL(check_trowprod<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWPROD", dst, src);
   detail::fold<detail::Along::row, true, false>(dst, src);
   return {};
 }
@@ -33,9 +31,8 @@ PTO_INST RecordEvent TROWPROD(Dst& dst, Src& src, Rest&... rest) {
 /// Largest element of each row, into column 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWMAX(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trowmax<Dst, Src>();
+  PTO_LEGAL(check_trowmax<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWMAX", dst, src);
   detail::extreme_value<detail::Along::row, true>(dst, src);
   return {};
 }
@@ -43,9 +40,8 @@ PTO_INST RecordEvent TROWMAX(Dst& dst, Src& src, Rest&... rest) {
 /// Smallest element of each row, into column 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWMIN(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_trowmin<Dst, Src>();
+  PTO_LEGAL(check_trowmin<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
-  detail::check_reduction<detail::Along::row>("TROWMIN", dst, src);
   detail::extreme_value<detail::Along::row, false>(dst, src);
   return {};
 }
@@ -53,9 +49,8 @@ PTO_INST RecordEvent TROWMIN(Dst& dst, Src& src, Rest&... rest) {
 /// Sum of each column, into row 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tcolsum<Dst, Src>();
+  PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLSUM", dst, src);
   detail::fold<detail::Along::col, false, false>(dst, src);
   return {};
 }
@@ -63,9 +58,8 @@ PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Rest&... rest) {
 /// Product of each column, into row 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLPROD(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tcolprod<Dst, Src>();
+  PTO_LEGAL(check_tcolprod<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLPROD", dst, src);
   detail::fold<detail::Along::col, true, false>(dst, src);
   return {};
 }
@@ -73,9 +67,8 @@ PTO_INST RecordEvent TCOLPROD(Dst& dst, Src& src, Rest&... rest) {
 /// Largest element of each column, into row 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLMAX(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tcolmax<Dst, Src>();
+  PTO_LEGAL(check_tcolmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLMAX", dst, src);
   detail::extreme_value<detail::Along::col, true>(dst, src);
   return {};
 }
@@ -83,9 +76,8 @@ PTO_INST RecordEvent TCOLMAX(Dst& dst, Src& src, Rest&... rest) {
 /// Smallest element of each column, into row 0.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLMIN(Dst& dst, Src& src, Rest&... rest) {
-  detail::check_tcolmin<Dst, Src>();
+  PTO_LEGAL(check_tcolmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
-  detail::check_reduction<detail::Along::col>("TCOLMIN", dst, src);
   detail::extreme_value<detail::Along::col, false>(dst, src);
   return {};
 }
@@ -93,7 +85,7 @@ PTO_INST RecordEvent TCOLMIN(Dst& dst, Src& src, Rest&... rest) {
 /// Add a per-row value to every element of a tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandadd<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandadd>(dst, src0, src1);
   return {};
@@ -102,7 +94,7 @@ PTO_INST RecordEvent TROWEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Subtract a per-row value from every element of a tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandsub<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandsub>(dst, src0, src1);
   return {};
@@ -111,7 +103,7 @@ PTO_INST RecordEvent TROWEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Multiply every element of a tile by a per-row value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandmul<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandmul>(dst, src0, src1);
   return {};
@@ -120,7 +112,7 @@ PTO_INST RecordEvent TROWEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Divide every element of a tile by a per-row value.
 template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpanddiv<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpanddiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpanddiv>(dst, src0, src1);
   return {};
@@ -129,7 +121,7 @@ PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Larger of every element and a per-row value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandmax<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandmax>(dst, src0, src1);
   return {};
@@ -138,7 +130,7 @@ PTO_INST RecordEvent TROWEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Smaller of every element and a per-row value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandmin<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandmin>(dst, src0, src1);
   return {};
@@ -147,7 +139,7 @@ PTO_INST RecordEvent TROWEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Exponential of every element minus a per-row value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_trowexpandexpdif<Dst, Src0, Src1>();
+  PTO_LEGAL(check_trowexpandexpdif<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
   detail::expand_rows<detail::trowexpandexpdif>(dst, src0, src1);
   return {};
@@ -156,7 +148,7 @@ PTO_INST RecordEvent TROWEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&...
 /// Add a per-column value to every element of a tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandadd<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandadd>(dst, src0, src1);
   return {};
@@ -165,7 +157,7 @@ PTO_INST RecordEvent TCOLEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Subtract a per-column value from every element of a tile.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandsub<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandsub>(dst, src0, src1);
   return {};
@@ -174,7 +166,7 @@ PTO_INST RecordEvent TCOLEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Multiply every element of a tile by a per-column value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandmul<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandmul>(dst, src0, src1);
   return {};
@@ -183,7 +175,7 @@ PTO_INST RecordEvent TCOLEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Divide every element of a tile by a per-column value.
 template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpanddiv<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpanddiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpanddiv>(dst, src0, src1);
   return {};
@@ -192,7 +184,7 @@ PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Larger of every element and a per-column value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandmax<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandmax>(dst, src0, src1);
   return {};
@@ -201,7 +193,7 @@ PTO_INST RecordEvent TCOLEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Smaller of every element and a per-column value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandmin<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandmin>(dst, src0, src1);
   return {};
@@ -210,7 +202,7 @@ PTO_INST RecordEvent TCOLEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... re
 /// Exponential of every element minus a per-column value.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tcolexpandexpdif<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tcolexpandexpdif<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::expand_cols<detail::tcolexpandexpdif>(dst, src0, src1);
   return {};
@@ -219,7 +211,7 @@ PTO_INST RecordEvent TCOLEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&...
 /// Add two tiles where both are valid, copy the valid one elsewhere.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tpartadd<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tpartadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::combine_parts<detail::tpartadd>(dst, src0, src1);
   return {};
@@ -228,7 +220,7 @@ PTO_INST RecordEvent TPARTADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Multiply two tiles where both are valid, copy the valid one elsewhere.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tpartmul<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tpartmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::combine_parts<detail::tpartmul>(dst, src0, src1);
   return {};
@@ -237,7 +229,7 @@ PTO_INST RecordEvent TPARTMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Maximum of two tiles where both are valid, the valid one elsewhere.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tpartmax<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tpartmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::combine_parts<detail::tpartmax>(dst, src0, src1);
   return {};
@@ -246,7 +238,7 @@ PTO_INST RecordEvent TPARTMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
 /// Minimum of two tiles where both are valid, the valid one elsewhere.
 template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
-  detail::check_tpartmin<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tpartmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
   detail::combine_parts<detail::tpartmin>(dst, src0, src1);
   return {};

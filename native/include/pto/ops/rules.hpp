@@ -3,6 +3,17 @@
 
 #include "pto/core/numbers.hpp"
 
+// What is legal for a call, by its row: PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1)). Emitted code
+// has been verified, and is compiled with -DPTO_CPU_VERIFIED: only its values are left to check.
+#ifdef PTO_CHECKED
+#undef PTO_CPU_VERIFIED
+#endif
+#ifdef PTO_CPU_VERIFIED
+#define PTO_LEGAL(...) ((void)0)
+#else
+#define PTO_LEGAL(...) ::pto::detail::__VA_ARGS__
+#endif
+
 namespace pto::detail {
 
 /// Kinds of an algorithm, as rows name them.
@@ -33,6 +44,51 @@ template <class A, class B>
 constexpr bool fitting_valid() {
   return (A::ValidRow == DYNAMIC || B::ValidRow == DYNAMIC || A::ValidRow <= B::ValidRow) &&
          (A::ValidCol == DYNAMIC || B::ValidCol == DYNAMIC || A::ValidCol <= B::ValidCol);
+}
+
+/// The same of tiles at run time, and other facts of values that rules ask for.
+template <class TileT>
+constexpr int v_row(const TileT& tile) {
+  return static_cast<int>(tile.GetValidRow());
+}
+template <class TileT>
+constexpr int v_col(const TileT& tile) {
+  return static_cast<int>(tile.GetValidCol());
+}
+template <class A, class B>
+constexpr bool same_valid(const A& a, const B& b) {
+  return v_row(a) == v_row(b) && v_col(a) == v_col(b);
+}
+template <class A, class B>
+constexpr bool fitting_valid(const A& a, const B& b) {
+  return v_row(a) <= v_row(b) && v_col(a) <= v_col(b);
+}
+template <class Global>
+constexpr long long elems(const Global& tensor) {
+  long long count = 1;
+  for (int i = 0; i < 5; ++i) count *= tensor.GetShape(i);
+  return count;
+}
+template <class T>
+constexpr long long as_number(const T& value) {
+  return static_cast<long long>(value);
+}
+
+/// A pattern selects every `period`-th position from `first` on.
+constexpr ptrdiff_t period(MaskPattern p) {
+  return p == MaskPattern::P1111 ? 1 : p == MaskPattern::P0101 || p == MaskPattern::P1010 ? 2 : 4;
+}
+constexpr ptrdiff_t first_of(MaskPattern p) {
+  switch (p) {
+    case MaskPattern::P1010:
+    case MaskPattern::P0010: return 1;
+    case MaskPattern::P0100: return 2;
+    case MaskPattern::P1000: return 3;
+    default: return 0;
+  }
+}
+constexpr ptrdiff_t selected(MaskPattern p, ptrdiff_t size) {
+  return size <= first_of(p) ? 0 : (size - first_of(p) + period(p) - 1) / period(p);
 }
 
 constexpr int rounded_up(int a, int b) { return (a + b - 1) / b; }

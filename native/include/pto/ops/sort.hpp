@@ -137,8 +137,6 @@ inline void merge(Dst& dst, const Src& src, int64_t length) {
   constexpr ptrdiff_t each = kRecord<typename Src::DType>;
   if (length <= 0 || length % each != 0 || dst.GetValidRow() == 0) return;
   const ptrdiff_t group = 4 * length, records = length / each;
-  PTO_CHECK(static_cast<ptrdiff_t>(dst.GetValidCol()) / group * group <= Src::Cols, "PA-0003",
-            "TMRGSORT: dst has room for %u columns, src has %d", dst.GetValidCol(), Src::Cols);
   for (ptrdiff_t g = 0; g + group <= static_cast<ptrdiff_t>(dst.GetValidCol()); g += group) {
     RecordList<Src> a(src, g, records), b(src, g + length, records), c(src, g + 2 * length, records),
         d(src, g + 3 * length, records);
@@ -173,7 +171,7 @@ namespace pto {
 template <class Dst, class Tmp, class Src0, class Src1, bool exhausted, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Events&... events) {
-  detail::check_tmrgsort_with_excuted_src1<Dst, Src0, Src1>();
+  PTO_LEGAL(check_tmrgsort_with_excuted_src1<Dst, Src0, Src1>());
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1);
   return {};
@@ -181,7 +179,7 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList,
 template <class Dst, class Tmp, class Src0, class Src1, class Src2, bool exhausted, class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Src2& src2, Events&... events) {
-  detail::check_tmrgsort_with_excuted_src1_src2<Dst, Src0, Src1, Src2>();
+  PTO_LEGAL(check_tmrgsort_with_excuted_src1_src2<Dst, Src0, Src1, Src2>());
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1, src2);
   return {};
@@ -190,7 +188,7 @@ template <class Dst, class Tmp, class Src0, class Src1, class Src2, class Src3, 
           class... Events>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, Tmp&, Src0& src0, Src1& src1,
                               Src2& src2, Src3& src3, Events&... events) {
-  detail::check_tmrgsort_with_excuted_src1_src2_src3<Dst, Src0, Src1, Src2, Src3>();
+  PTO_LEGAL(check_tmrgsort_with_excuted_src1_src2_src3<Dst, Src0, Src1, Src2, Src3>());
   TSYNC(events...);
   detail::merge_tiles<exhausted>(dst, executedNumList, src0, src1, src2, src3);
   return {};

@@ -11,55 +11,55 @@ namespace pto {
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
-  detail::check_textract<Dst, Src, Relu>();
+  PTO_LEGAL(check_textract<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
   if constexpr (is_conv_tile_v<Src>) {
     detail::copy_fractal_window(dst, src, row, col);
   } else {
-    detail::extract<Relu, detail::Split::first>("TEXTRACT", dst, src, row, col, detail::NoWords{});
+    detail::extract<Relu, detail::Split::first>(dst, src, row, col, detail::NoWords{});
   }
   return {};
 }
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_textract_with_accToVecMode<Dst, Src, Relu>();
+  PTO_LEGAL(check_textract_with_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
-  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::NoWords{});
+  detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
   return {};
 }
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                               Events&... events) {
-  detail::check_textract_with_preQuantScalar<Dst, Src, Relu>();
+  PTO_LEGAL(check_textract_with_preQuantScalar<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
-  detail::extract<Relu, detail::Split::first>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
+  detail::extract<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                               Events&... events) {
-  detail::check_textract_with_preQuantScalar_accToVecMode<Dst, Src, Relu>();
+  PTO_LEGAL(check_textract_with_preQuantScalar_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
-  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::OneWord{word});
+  detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
 template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
           class... Events>
   requires(is_tile_data_v<Fp> && all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_textract_fp_with_accToVecMode<Dst, Src, Fp, Mode>();
+  PTO_LEGAL(check_textract_fp_with_accToVecMode<Dst, Src, Fp, Mode>(dst, src, row, col));
   TSYNC(events...);
-  detail::extract<Relu, detail::split_of(Mode)>("TEXTRACT", dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TEXTRACT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_textract_fp<Dst, Src, Fp>();
+  PTO_LEGAL(check_textract_fp<Dst, Src, Fp>(dst, src, row, col));
   TSYNC(events...);
-  detail::extract<Relu, detail::Split::first>("TEXTRACT_FP", dst, src, row, col, detail::ColumnWords<Fp>{fp});
+  detail::extract<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
 /// Two windows of one tile.
@@ -67,12 +67,11 @@ template <class Dst0, class Dst1, class Src, class... Events>
   requires(is_tile_data_v<Dst1> && is_tile_data_v<Src> && all_events_v<Events...>)
 PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 0, uint16_t col0 = 0,
                               uint16_t row1 = 0, uint16_t col1 = 0, Events&... events) {
-  detail::check_textract_with_dst1_indexRow1_indexCol1<Dst0, Dst1, Src>();
+  PTO_LEGAL(
+      check_textract_with_dst1_indexRow1_indexCol1<Dst0, Dst1, Src>(dst0, dst1, src, row0, col0, row1, col1));
   TSYNC(events...);
-  detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TEXTRACT", dst0, src, row0, col0,
-                                                             detail::NoWords{});
-  detail::extract<ReluPreMode::NoRelu, detail::Split::first>("TEXTRACT", dst1, src, row1, col1,
-                                                             detail::NoWords{});
+  detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst0, src, row0, col0, detail::NoWords{});
+  detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst1, src, row1, col1, detail::NoWords{});
   return {};
 }
 
@@ -81,7 +80,7 @@ PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 
 template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
-  detail::check_tinsert<Dst, Src, Relu>();
+  PTO_LEGAL(check_tinsert<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::NoWords{});
   return {};
@@ -89,7 +88,7 @@ PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col 
 template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_tinsert_with_accToVecMode<Dst, Src, Relu>();
+  PTO_LEGAL(check_tinsert_with_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
   return {};
@@ -98,7 +97,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                              Events&... events) {
-  detail::check_tinsert_with_preQuantScalar<Dst, Src, Relu>();
+  PTO_LEGAL(check_tinsert_with_preQuantScalar<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
   return {};
@@ -107,7 +106,7 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, uint16_t col,
                              Events&... events) {
-  detail::check_tinsert_with_preQuantScalar_accToVecMode<Dst, Src, Relu>();
+  PTO_LEGAL(check_tinsert_with_preQuantScalar_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
   return {};
@@ -116,14 +115,14 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
           class... Events>
   requires(is_tile_data_v<Fp> && all_events_v<Events...>)
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_tinsert_fp_with_accToVecMode<Dst, Src, Fp, Mode>();
+  PTO_LEGAL(check_tinsert_fp_with_accToVecMode<Dst, Src, Fp, Mode>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TINSERT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
-  detail::check_tinsert_fp<Dst, Src, Fp>();
+  PTO_LEGAL(check_tinsert_fp<Dst, Src, Fp>(dst, src, row, col));
   TSYNC(events...);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};

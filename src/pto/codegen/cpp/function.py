@@ -31,7 +31,6 @@ from ...isa.enums import ENUMS
 from ...isa.record import Record
 from .spelling import NARROW, Unspellable, identifier
 from .template import Alternative, template
-from .tensors import KnownView
 from .unit import Unit
 
 #: How tightly a text binds: a name or call, a cast, anything else.
@@ -42,6 +41,8 @@ _TOKEN = re.compile("\x01(\\d+)")
 
 Handler = Callable[["Function", Operation], None]
 HANDLERS: dict[str, Handler] = {}
+#: Kinds of places in spellings, beside those that every row may have.
+PLACES: dict[str, Callable[[Function, Operation, str, dict[str, str]], str]] = {}
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -81,13 +82,35 @@ def all_lanes(op: Operation) -> int:
     return min(DTYPES[str(first.type.dtype)].bits, 32)  # type: ignore[attr-defined]
 
 
+Extent = int | Value
+
+
+class KnownView:
+    """What is known of a view: where it starts, and its extents and strides."""
+
+    def __init__(
+        self, pointer: str, dims: list[Extent], strides: list[Extent], layout: str, elem: str,
+        terms: tuple[tuple[Value, Extent], ...] = (),
+    ) -> None:  # fmt: skip
+        self.pointer = pointer
+        self.dims = dims
+        self.strides = strides
+        self.layout = layout
+        self.elem = elem
+        self.terms = terms  # offset and stride of every window taken
+        self.type = ""
+
+    def but(self, layout: str) -> KnownView:
+        """The same window in another layout."""
+        return KnownView(self.pointer, self.dims, self.strides, layout, self.elem, self.terms)
+
+
 class Parts(Record):
     """What the modules that use functions write of them: `program` puts them together."""
 
     body: Callable[[Function], None]
     expression: Handler
     with_tiles: Callable[[Function, Operation, Handler], None]
-    places: dict[str, Callable[[Function, Operation, str, dict[str, str]], str]]
     memref_tensor: Callable[[Function, Value], str]
 
 
@@ -344,8 +367,8 @@ class Function:
                 out.append(self.type_of(op.group(name)[0]))
             elif kind == "elem":
                 out.append(self.types.scalar(op.group(name)[0].type.elem))  # type: ignore[attr-defined]
-            elif kind in self.parts.places:
-                out.append(self.parts.places[kind](self, op, name, own))
+            elif kind in PLACES:
+                out.append(PLACES[kind](self, op, name, own))
             else:
                 out.append(self._attr(op, kind, name))
         return "".join(out)

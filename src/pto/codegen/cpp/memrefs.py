@@ -11,8 +11,7 @@ import re
 from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
 from ...ir.types import MemRefType, TileBufType
-from .function import ATOM, OTHER, Function, Handler, handles
-from .tensors import Extent, KnownView
+from .function import ATOM, OTHER, Extent, Function, Handler, KnownView, handles
 from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 

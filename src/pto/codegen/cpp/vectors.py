@@ -18,7 +18,7 @@ from ...ir.types import MaskType, PtrType, VRegType
 from ...isa.dtypes import DTYPES
 from ...isa.micro_tags import TAGS, spelled
 from .control import is_align
-from .function import CAST, Function, handles
+from .function import CAST, PLACES, Function, handles
 from .spelling import QUALIFIER, register
 from .template import template
 
@@ -93,7 +93,7 @@ def _half(f: Function, op: Operation, name: str, own: dict[str, str]) -> str:
     return "HIGHER" if _constant(f, op, name, own) == "1" else "LOWER"
 
 
-PLACES: dict[str, Callable[[Function, Operation, str, dict[str, str]], str]] = {
+PLACES |= {
     "signed": _as_integers("i"),
     "bits": _as_integers("u"),
     "words": _as_words,

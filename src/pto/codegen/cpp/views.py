@@ -12,9 +12,8 @@ from ...ir.core import Operation, Value, constant_of
 from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
 from ...isa.machine import MEMORIES
-from .function import ATOM, CAST, OTHER, Function, handles, reads_otherwise
+from .function import ATOM, CAST, OTHER, Extent, Function, KnownView, handles, reads_otherwise
 from .spelling import QUALIFIER
-from .tensors import Extent, KnownView
 
 
 def extent(value: Value, static: int | None = None) -> Extent:

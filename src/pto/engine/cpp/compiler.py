@@ -295,6 +295,8 @@ _CUBE = re.compile(
 _INCLUDED = re.compile(r'#\s*include\s*"(?!pto/)')
 TILES_ONLY = "-DPTO_CPU_TILES_ONLY"
 NO_REGISTERS = "-DPTO_CPU_NO_REGISTERS"
+#: Emitted code of a program that was verified breaks no rule that types decide: the headers need not ask.
+VERIFIED = "-DPTO_CPU_VERIFIED"
 
 
 def header_flags(text: str) -> list[str]:

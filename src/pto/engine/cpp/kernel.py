@@ -19,7 +19,7 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
-from .compiler import arch_flags, header_flags
+from .compiler import VERIFIED, arch_flags, header_flags
 from .launcher import Entry, about, single
 
 _BODY = "kernel.inc"
@@ -71,6 +71,7 @@ class CppKernel(CompiledKernel):
         described = about([entry], self.profile.name, checks)
         unit = build.Unit("kernel.cpp", single([entry], _BODY, self.source, described))
         flags = [*arch_flags(self.profile), *header_flags(self.source)]
+        flags += [VERIFIED] if self.checked else []
         flags += ["-DPTO_CHECKED"] if checks else []
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program

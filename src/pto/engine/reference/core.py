@@ -384,7 +384,9 @@ class Core(CoreState):
                 d.notes.extend((text, self.grid.span(op)) for text, op in _provenance(value))
 
     def illegal(self, op: Operation, problem: IllegalInstruction, i: Instr | None = None) -> RunError:
-        d = self.diagnostic(op, problem.code, str(problem), help=problem.help)
+        d = self.diagnostic(
+            op, problem.code, str(problem), expected=problem.expected, got=problem.got, help=problem.help
+        )
         if i is not None and problem.buffer is not None:
             self._say_whence(d, i, problem.buffer)
         return RunError(d)

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa.enums import MASK_PATTERNS
 from .. import elements
 from ..elements import Array
 from ..memory import Pointer, Tile
 from .instr import Instr, valid_extent
 from .registry import executor
-
-#: Mask pattern to (period, first index).
-PATTERNS: dict[str, tuple[int, int]] = {
-    "P0101": (2, 0), "P1010": (2, 1),
-    "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0),
-}  # fmt: skip
 
 BLOCK = 32  # bytes
 
@@ -73,7 +68,7 @@ def _gather_masked(i: Instr) -> None:
 
 def _selected(i: Instr, size: int) -> slice:
     """The indices below `size` that the mask pattern names."""
-    period, first = PATTERNS[i.attr("maskPattern") or "P1111"]
+    period, first = MASK_PATTERNS[i.attr("maskPattern") or "P1111"]
     return slice(first, size, period)
 
 

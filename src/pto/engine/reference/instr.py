@@ -43,6 +43,7 @@ class IllegalInstruction(Exception):
     def __init__(self, message: str, help: str = "", buffer: Buffer | None = None) -> None:
         super().__init__(message)
         self.help = help
+        self.expected = self.got = ""
         #: Where an address is at fault: pointers into this buffer are told where they come from.
         self.buffer = buffer
 

@@ -50,7 +50,7 @@ class ReferenceKernel(Launchable):
         """The lowered functions; raises where one holds what cannot be executed."""
         found = self._programs.get(track)
         if found is None:
-            found = LoweredModule(self.prepared, self.profile, track)
+            found = LoweredModule(self.prepared, self.profile, track, legal=self.checked)
             try:
                 for function in self.functions:
                     found.code(str(function.attr("sym_name")))

@@ -21,15 +21,17 @@ from .control import Control, set_mark
 from .core import BLOCKED, Core
 from .cube import unit_flag
 from .instr import Instr
+from .open_rules import asked
 
 
 class LoweredModule:
     """The functions of a module, lowered on first use."""
 
-    def __init__(self, module: Module, profile: Profile, track: bool = False) -> None:
+    def __init__(self, module: Module, profile: Profile, track: bool = False, legal: bool = True) -> None:
         self.module = module
         self.profile = profile
         self.track = track  # whether undefined scalars are followed
+        self.legal = legal  # whether rules are asked again with what only a run knows
         self._functions = {str(f.attr("sym_name")): f for f in module.functions}
         self._codes: dict[str, Code] = {}
         self._waiting: list[Code] = []  # called by what is lowered right now
@@ -194,6 +196,7 @@ class Lower(Control):
         self.emit(op, step)
 
     def issued(self, op: Operation, execute: registry.Execute) -> None:
+        execute = self.asking(op, execute)
         arguments = self.arguments(op)
         poison = self.poisoning(op)
         pipe = pipe_of(op, self.program.profile)
@@ -228,6 +231,22 @@ class Lower(Control):
                     set_mark(core, slot, i.event.undefined)
 
         self.emit(op, with_result)
+
+    def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
+        """An executor that first asks the rules of a tile instruction that types left open. Who watches sees
+        what comes of a broken one, and says that."""
+        row = op.row
+        assert row is not None
+        asks = asked(op, row, self.program.profile) if self.program.legal and row.set == "tile" else None
+        if asks is None:
+            return execute
+
+        def legal(i: Instr) -> Any:
+            if i.core.watch is None:
+                asks(i.args)
+            return execute(i)
+
+        return legal
 
     def vector(self, op: Operation, execute: registry.Execute) -> None:
         """An instruction of a vecscope: its registers are made here, and it gives its scalar results."""

@@ -250,7 +250,6 @@ ROWS = (
     ),
     conv(
         "setfmatrix", opcode=0x105B, algorithm="feature map", aliases="tsetfmatrix",
-        by_hand="its mode has a default that no program writes",
         doc="Program the feature-map register from a convolution tile.",
         meaning="FMATRIX (A or B by mode): bits [15:0] = fmapW, [31:16] = fmapH, [39:32] [47:40] [55:48] "
         "[63:56] = padList[0..3] (left, right, top, bottom) of src. fmapH and fmapW must be positive.",
@@ -259,7 +258,6 @@ ROWS = (
     ),
     conv(
         "set_img2col_rpt", opcode=0x105A, algorithm="window repetition", aliases="tset_img2col_rpt",
-        by_hand="its mode has a default that no program writes",
         doc="Program the repeat register of img2col from a convolution tile.",
         meaning="bits [15:0] = repeatStride, [23:16] = repeatTime, [31:24] = repeatMode of src; except on "
         "A2A3 also [47:32] = dstStride, [63:48] = dstMposition.",
@@ -267,7 +265,6 @@ ROWS = (
     ),
     conv(
         "set_img2col_padding", opcode=0x1059, algorithm="window padding", aliases="tset_img2col_padding",
-        by_hand="its mode has a default that no program writes",
         doc="Program the value img2col reads outside the feature map.",
         meaning="pad value register = padValue of src: a 1-byte value doubled into both bytes of 16 bits, "
         "2- and 4-byte values as their raw bits.",

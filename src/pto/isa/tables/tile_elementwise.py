@@ -22,7 +22,7 @@ PRECISION = Attr(
 HIGH = "precision_mode == 'HIGH_PRECISION'"
 I16_32 = "i32 u32 i16 u16"
 NEEDS_TMP = R("has(tmp)", on="a2a3", msg="expects a tmp operand on A2/A3")
-NON_EMPTY = R("dst.v_row > 0 and dst.v_col > 0", on="a2a3 a5")
+NON_EMPTY = R("dst.v_row > 0 and dst.v_col > 0", on="a2a3 a5", written=True)
 
 _FAMILY = "elementwise-tile-tile"
 _COMMON: dict[str, Any] = {"pipe": "V", "core": "vector", "writes": "valid", "domain": "dst valid region", "in_place": "any"}

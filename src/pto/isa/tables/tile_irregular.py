@@ -12,7 +12,7 @@ from ._common import form, located, nd, row_major, same_dtype, same_shape, same_
 
 _NPU = "a2a3 a5"
 _INDEX_TYPES = "i32 u32 i16 u16"
-_PATTERN = Attr("maskPattern", "mask_pattern", doc="which of every 2 or 4 positions take part")
+_PATTERN = Attr("maskPattern", "mask_pattern", assumed="P1111", doc="which of every 2 or 4 positions take part")
 _PATTERN_TEXT = (
     "P0101 selects idx%2 == 0, P1010 idx%2 == 1, P0001 idx%4 == 0, P0010 idx%4 == 1, P0100 idx%4 == 2, "
     "P1000 idx%4 == 3, P1111 all"
@@ -185,6 +185,7 @@ _SORT = (
             R("blockLen.const > 0 and blockLen.const * src.bytes % 8 == 0", on="cpu"),
             R("src.v_col % (4 * blockLen.const) == 0", on=_NPU, code="PA-0003"),
             R("1 <= src.v_col // (4 * blockLen.const) <= 255", on=_NPU, code="PA-0004"),
+            R("dst.v_col // (4 * blockLen.const) * 4 * blockLen.const <= src.cols", on="cpu"),
             R("tmp.cols >= dst.cols", on=_NPU),
             R("src.size + dst.size < 192 * 1024", on="a2a3", when="has(blockLen)", code="SA-0043"),
             R("src.size + dst.size < 256 * 1024", on="a5", when="has(blockLen)", code="SA-0043"),
@@ -234,8 +235,7 @@ _INDEXED = (
         forms=(
             *forms("TGATHER($dst, $src, $indices, $tmp)"),
             *forms("TGATHER<Dst, Src, MaskPattern>($dst, $src) | "
-                   "TGATHER<Dst, Src, MaskPattern, GatherAxis::GATHER_$gather_axis.U>($dst, $src)",
-                   by_hand="the pattern has a default that no program writes"),
+                   "TGATHER<Dst, Src, MaskPattern, GatherAxis::GATHER_$gather_axis.U>($dst, $src)"),
             *forms("TGATHER<Dst, Src, Cdst, Tmp, CmpMode, offset>($dst, $src, $kValue, $cdst, $tmp) | "
                    "TGATHER<Dst, Src, KTile, Cdst, Tmp, CmpMode>($dst, $src, $kTile, $cdst, $tmp, $offset)",
                    by_hand="the limit is a number of any type, or a tile; the offset stands in two places"),
@@ -272,8 +272,13 @@ _INDEXED = (
             R("dst.v_col == dst.cols", when="not has(indices) and not has(cdst) and gather_axis == 'row'",
               code="CA-0003"),
             R("dst.v_row == dst.rows", when="not has(indices) and not has(cdst) and gather_axis == 'col'"),
+            R("src.v_row * selected(maskPattern, src.v_col) <= dst.rows * dst.cols",
+              when="not has(indices) and not has(cdst) and gather_axis == 'row'"),
+            R("selected(maskPattern, src.v_row) <= dst.rows and src.v_col <= dst.cols",
+              when="not has(indices) and not has(cdst) and gather_axis == 'col'"),
             # compare
             R("dst.dtype in (I32, U32) and cdst.dtype == dst.dtype", when="has(cdst)"),
+            R("src.v_row <= dst.rows", when="has(cdst)"),
             R("kValue.dtype == src.dtype", when="has(kValue)"),
             R("kTile.dtype in (I32, U32)", on="a2a3", when="has(kTile)"),
             R("kTile.dtype in (U16, U32)", on="a5", when="has(kTile)"),
@@ -349,8 +354,7 @@ _INDEXED = (
         forms=(
             *forms("TSCATTER($dst, $src, $indexes)"),
             *forms("TSCATTER<MaskPattern>($dst, $src) | "
-                   "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)",
-                   by_hand="the pattern has a default that no program writes"),
+                   "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)"),
         ),
         cpu="any", a2a3="floats ints32", a5="floats ints32", dtype_code="SA-0324",
         rules=(
@@ -362,6 +366,10 @@ _INDEXED = (
               when="not has(indexes)"),
             R("src.v_row == dst.v_row", when="not has(indexes) and scatter_axis == 'row'"),
             R("src.v_col == dst.v_col", when="not has(indexes) and scatter_axis == 'col'"),
+            R("src.v_col == selected(maskPattern, dst.v_col)",
+              when="not has(indexes) and scatter_axis == 'row'"),
+            R("src.v_row == selected(maskPattern, dst.v_row)",
+              when="not has(indexes) and scatter_axis == 'col'"),
         ),
         types={
             "indexes": "!pto.tile_buf<vec, 16x64x{I}>", "half/indexes": "!pto.tile_buf<vec, 16x64xi16>",
@@ -372,8 +380,8 @@ _INDEXED = (
         notes=(
             "Indexes are not bounds-checked by hardware; they are element offsets in storage order, not row "
             "numbers.",
-            "Mask form: the number of selected columns (rows) of dst equals src.v_col (src.v_row). a2a3 and a5 clear "
-            "the storage outside the valid region of dst, too, unless the pattern is P1111.",
+            "Mask form: a2a3 and a5 clear the storage outside the valid region of dst, too, unless the pattern is "
+            "P1111.",
             "The C++ simulator reads through the padding of a src whose valid columns are fewer than its "
             "columns; the valid region is walked here.",
         ),

@@ -56,17 +56,25 @@ def _starts(row: str, col: str) -> tuple[Rule, ...]:
     return R(f"{row}.const >= 0"), R(f"{col}.const >= 0")
 
 
-def _window(part: str, whole: str, extent: str) -> tuple[Rule, ...]:
-    """`part` placed at (indexRow, indexCol) lies inside the valid region (cpu) or shape of `whole`.
+def _quantised(when: str = "") -> tuple[Rule, ...]:
+    """A move by way of quantisation words takes what there is."""
+    return (
+        R("valid_le(dst, src)", on="cpu", when=when),
+        R("dst.v_row <= src.rows and dst.v_col <= src.cols", on=_NPU, when=when),
+    )
+
+
+def _window(part: str, whole: str, extent: str, start: str = "indexRow indexCol") -> tuple[Rule, ...]:
+    """`part` placed at `start` lies inside the valid region (cpu) or shape of `whole`.
 
     `extent` names the facts that measure `part` where the shape of `whole` counts.
     """
-    row, col = extent.split()
+    (row, col), (at_row, at_col) = extent.split(), start.split()
     return (
-        R(f"indexRow.const + {part}.v_row <= {whole}.v_row", on="cpu", code="CA-0006"),
-        R(f"indexCol.const + {part}.v_col <= {whole}.v_col", on="cpu", code="CA-0006"),
-        R(f"indexRow.const + {part}.{row} <= {whole}.rows", on=_NPU, code="PA-0041"),
-        R(f"indexCol.const + {part}.{col} <= {whole}.cols", on=_NPU, code="PA-0040"),
+        R(f"{at_row}.const + {part}.v_row <= {whole}.v_row", on="cpu", code="CA-0006"),
+        R(f"{at_col}.const + {part}.v_col <= {whole}.v_col", on="cpu", code="CA-0006"),
+        R(f"{at_row}.const + {part}.{row} <= {whole}.rows", on=_NPU, code="PA-0041"),
+        R(f"{at_col}.const + {part}.{col} <= {whole}.cols", on=_NPU, code="PA-0040"),
     )
 
 
@@ -212,6 +220,7 @@ _MOVES = (
               msg="expects a supported tmov address-space pair for this target"),
             R("dst.dtype == src.dtype", on=_NPU, when="src.loc == VEC"),
             R("valid_eq(src, dst)", on="cpu", when="src.loc != ACC or dst.loc != VEC", code="CA-0001"),
+            *_quantised(when="has(fp) or has(preQuantScalar)"),
             R("src.shape == dst.shape", on=_NPU, when="src.loc == MAT", code="SA-0254",
               msg="expects mat-source tmov to use matching src/dst shapes"),
             R("src.shape == dst.shape", on="a2a3", when="src.loc != MAT", code="SA-0254",
@@ -284,7 +293,7 @@ _MOVES = (
                 "last.",
         cpp="TMOV_FP<Dst, Src, Fp>($dst, $src, $fp) | TMOV_FP<Dst, Src, Fp, ReluPreMode>($dst, $src, $fp) | "
             f"TMOV<Dst, Src, Fp, AccToVecMode, ReluPreMode>($dst, $src, $fp) | {_FP_PHASES}",
-        rules=(R("valid_eq(src, dst)", on="cpu", when="dst.loc == MAT", code="CA-0001"),),
+        rules=(R("valid_eq(src, dst)", on="cpu", when="dst.loc == MAT", code="CA-0001"), *_quantised()),
         notes=("Scheduled on MTE1 as the field's assembler does, although the hardware path is the "
                "fix-pipe.",),
     ),
@@ -329,6 +338,7 @@ _WINDOWS = (
             *_starts("indexRow", "indexCol"),
             *_starts("indexRow1", "indexCol1"),
             *_window("dst", "src", "rows cols"),
+            *_window("dst1", "src", "rows cols", "indexRow1 indexCol1"),
             R("dst.dtype == src.dtype", on=_NPU, when="src.loc != ACC", code="SA-0159"),
             R("(src.loc == MAT and dst.loc in (LEFT, RIGHT)) or (src.loc == ACC and dst.loc == MAT)"
               " or (src.loc == VEC and dst.loc == VEC)", on="a2a3", code="SA-0159",
@@ -601,6 +611,7 @@ _REARRANGE = (
             R("src.bytes == dst.bytes", code="SA-0342"),
             *same_dtype("src dst tmp", on=_NPU),
             R("src.v_row == dst.v_col and src.v_col == dst.v_row", on="cpu"),
+            R("src.v_row <= dst.cols and src.v_col <= dst.rows", on=_NPU),
             *row_major("src", code="SA-0342", on="a2a3"),
             R("(src.cols if src.blayout == ROW else src.rows) * src.bytes % 32 == 0", on="a5"),
             R("(dst.cols if dst.blayout == ROW else dst.rows) * dst.bytes % 32 == 0", on="a5"),

@@ -19,11 +19,12 @@ memory = Family("memory-and-data-movement", "tile", in_place="none")
 
 
 def _positive(view: str) -> tuple[Rule, ...]:
-    return (R(f"all(d is None or d != 0 for d in {view}.dims)", msg=f"expects {view} shape to be positive"),)
+    expr = f"all(d is None or d != 0 for d in {view}.dims)"
+    return (R(expr, msg=f"expects {view} shape to be positive", written=True),)
 
 
 def _not_empty(tile: str) -> tuple[Rule, ...]:
-    return R(f"{tile}.v_row != 0"), R(f"{tile}.v_col != 0")
+    return R(f"{tile}.v_row != 0", written=True), R(f"{tile}.v_col != 0", written=True)
 
 
 # --- loads ------------------------------------------------------------------------------------------------
