@@ -6148,9 +6148,9 @@ constexpr void check_tpartmul() {
   static_assert(same_valid<src0, dst>() || same_valid<src1, dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<dst>(0x3c006),
-      "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
-      "convert with TCVT");
+  static_assert(is_one_of<dst>(0x14006),
+      "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
+      "with TCVT");
   static_assert(all_row_major<src0, src1, dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
