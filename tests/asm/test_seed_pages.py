@@ -167,6 +167,17 @@ def test_tpartmul_one_type_for_all_operands() -> None:
     assert {d.code for d in problems(wrong)} == {"PTO-E0207"}
 
 
+def test_tpartmul_element_types_as_listed() -> None:
+    """The first list is that of A2/A3, the second that of A5."""
+    lists = {"a2a3": "i32 i16 f16 f32", "a5": "u8 i8 u16 i16 u32 i32 f16 f32 bf16"}
+    for target, names in lists.items():
+        for name in "u8 i8 u16 i16 u32 i32 u64 i64 f16 f32 bf16".split():
+            tile = f"!pto.tile_buf<vec, 32x32x{name.replace('u', 'ui')}>"
+            text = f"func.func @f(%a: {tile}, %d: {tile}) {{\n  pto.tpartmul ins(%a, %a : {tile}) outs(%d : {tile})\n"
+            found = {d.code for d in problems(f"{text}  return\n}}\n", target)}
+            assert found == (set() if name in names.split() else {"SA-0287"}), (target, name)
+
+
 def test_tpartmul_validity_patterns_on_every_profile() -> None:
     """One source has the valid region of dst, the other does not exceed it."""
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pto import knobs
+from pto import knobs, runtime
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
 from pto.runtime.compile import Ahead, CompiledJob, Job, _listed, compile_all
@@ -496,3 +496,33 @@ extern "C" void kernel_entry(int64_t* args) { args[0] = RUNTIME_MAX_FUNC_ID; }
         slots = (ctypes.c_int64 * 1)()
         ctypes.CDLL(library.path).pto2_kernel(ctypes.byref(slots), None)
         assert slots[0] == most
+
+
+SCALARS = """module attributes {pto.target_arch = "a5"} {
+func.func @move(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c4 = arith.constant 4 : index
+  %c8 = arith.constant 8 : index
+  %c12 = arith.constant 12 : index
+  %at = arith.constant 4096 : i64
+  %0 = pto.castptr %at : i64 -> !pto.ptr<f32, ub>
+  %1 = pto.addptr %0, %c4 : !pto.ptr<f32, ub> -> !pto.ptr<f32, ub>
+  %v = pto.load_scalar %x[%c0] : !pto.ptr<f32> -> f32
+  pto.store_scalar %v, %1[%c8] : !pto.ptr<f32, ub>, f32
+  %w = pto.load_scalar %0[%c12] : !pto.ptr<f32, ub> -> f32
+  %s = arith.addf %w, %w : f32
+  pto.store_scalar %s, %y[%c0] : !pto.ptr<f32>, f32
+  return
+}
+}
+"""
+
+
+def test_scalars_of_the_unified_buffer_in_a_task(write: Write) -> None:
+    """Pointers page: load_scalar and store_scalar on `ub`, in a `.pto` kernel of a task graph."""
+    move = runtime.kernel(write("move.pto", SCALARS), "in out")
+    x, y = np.full(4, 3, np.float32), np.zeros(4, np.float32)
+    for how in ({"threads": 1}, {"seed": 1}):
+        y[:] = 0
+        runtime.run(lambda rt: rt.submit(move, x, y), block_dim=1, **how)
+        assert y.tolist() == [6, 0, 0, 0]

@@ -245,14 +245,14 @@ def test_a_kernel_that_does_not_return_is_named() -> None:
     here = re.escape(__file__)
     for pattern in (
         r"completed=0 total=2\n",
-        rf"  STUCK-READY  slot=0 kernel_id=0 refcount=0 fanin=0 state=1  task 0 \(slow, submitted at {here}:\d+\)\n",
         r"  STUCK-WAIT   slot=1 kernel_id=1 refcount=0 fanin=1 state=0  task 1 \(add, ",
-        r"  scan result: stuck_ready=1 stuck_waiting=1 in_flight=1\n",
+        r"  scan result: stuck_ready=0 stuck_waiting=1 in_flight=1\n",
         r"    core=\d cond=0x0\(state=0,id=0\) exec_id=0 payload_task=0 kernel=0\n",
         r"========== DIAGNOSTIC REPORT ==========\nProgress: 0/2 tasks \(0\.0%\)\nReady Queues: AIC=0, AIV=0\n",
         r"Core Status:\n  Core \d \[AIV, BUSY\]: COND=0x0 \(reg_task_id=0, reg_state=ACK\), executing_task_id=0, kernel_id=0",
         rf"AIV \d executes task 0 \(slow, submitted at {here}:\d+\)\nSummary: 1 busy, 5 idle\n",
-        r"\*\*\* LIVELOCK / HUNG TASK \*\*\*\n1 cores executing but no progress\n",
+        r"1 core executing for \d+ s: the kernel takes long, or never returns\n",
         r"========== END DIAGNOSTIC ==========$",
     ):
         assert re.search(pattern, text), pattern
+    assert "HUNG" not in text and "STUCK-READY" not in text  # it may just be slow

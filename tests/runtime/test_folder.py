@@ -322,6 +322,63 @@ def test_a_python_function_gets_arrays_and_golden_may_change_its_inputs(tmp_path
     assert result.ok and not result.problems
 
 
+PIPED = """\
+#include "pto_orchestration_api.h"
+static_assert(PTOParamType::PIPE_IN == PTOParamType::INPUT && PTOParamType::PIPE_OUT == PTOParamType::OUTPUT);
+// void aicpu_orchestration_entry(..) would return nothing
+extern "C" int aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
+  const uint64_t shape[] = {8};
+  Tensor out = make_tensor_external(reinterpret_cast<void*>(args[0]), shape, 1);
+  PTO2_SCOPE(rt) {
+    const int32_t cluster = pto2_rt_allocate_cluster(rt);
+    Tensor pipe = make_pipe();
+    PTOParam push[] = {make_pipe_out_param(pipe)};
+    pto2_rt_submit_task_clustered(rt, 0, PTO2_WORKER_CUBE, push, 1, cluster);
+    PTOParam pop[] = {make_pipe_in_param(pipe), make_output_param(out)};
+    pto2_rt_submit_task_clustered(rt, 1, PTO2_WORKER_VECTOR, pop, 2, cluster);
+    pto2_rt_free_cluster(rt, cluster);
+  }
+  return static_cast<int>(args[1]);
+}
+"""
+PIPED_CONFIG = """\
+fifo = []
+def push(pipe):
+    fifo.append(7)
+def pop(pipe, out):
+    out[:] = fifo.pop()
+KERNELS = [
+    {"func_id": 0, "core_type": "aic", "function": push, "args": "pipe_out"},
+    {"func_id": 1, "core_type": "aiv", "function": pop, "args": "pipe_in out"},
+]
+ORCHESTRATION = {"source": "task.cpp"}
+RUNTIME_CONFIG = {"runtime": "tensormap_and_ringbuffer", "block_dim": 1, "aicpu_thread_num": 8}
+"""
+PIPED_GOLDEN = """\
+import ctypes
+import numpy as np
+def generate_inputs(params):
+    return [("out", np.zeros(8, np.float32)), ("code", ctypes.c_int64(params.get("code", 0)))]
+def compute_golden(tensors, params):
+    tensors["out"][:] = 7
+"""
+
+
+def test_pipes_thread_limit_return_value_and_an_output_without_outputs(tmp_path: Path) -> None:
+    """Four lines of the documents at once, as they share what takes long: the compiler."""
+    write_folder(tmp_path / "f", golden=PIPED_GOLDEN, config=PIPED_CONFIG)
+    (tmp_path / "f" / "kernels" / "task.cpp").write_text(PIPED)
+    runner = Runner(folder.load(str(tmp_path / "f")))
+    runner.compile()
+    result = runner.run({"name": "Default"})
+    assert result.ok and [c.name for c in result.comparisons] == ["out"]
+    (warned,) = result.problems
+    assert warned.severity == "warning"
+    assert warned.message == "aicpu_thread_num is 8; a device has 4 AICPU threads"
+    failed = runner.run({"name": "Default", "code": 7}).problems[0]
+    assert failed.code == "PTO-E2623" and "aicpu_orchestration_entry failed with code 7" in failed.message
+
+
 def test_e2603_roles_of_a_python_function(tmp_path: Path) -> None:
     path = write_folder(tmp_path / "f", config=TASK_CONFIG.replace("in float out", "in flaot out"))
     with pytest.raises(DiagnosticError, match="unknown role 'flaot'"):

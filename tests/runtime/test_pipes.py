@@ -13,8 +13,8 @@ from pto import runtime
 
 SOURCE = Path(__file__).parents[2] / "examples/runtime/python/cluster_pipe.pto"
 
-product = runtime.kernel(SOURCE, "in in out", core="aic", name="product")
-exponent = runtime.kernel(SOURCE, "in out", core="aiv", name="exponent")
+product = runtime.kernel(SOURCE, "in in pipe_out", core="aic", name="product")
+exponent = runtime.kernel(SOURCE, "pipe_in out", core="aiv", name="exponent")
 
 
 def _inputs(count: int) -> tuple[Any, Any, Any]:
@@ -26,7 +26,7 @@ def _inputs(count: int) -> tuple[Any, Any, Any]:
 def _pairs(rt: Any, a: Any, b: Any, y: Any) -> None:
     for i in range(len(a)):
         with rt.scope(), rt.cluster() as cluster:
-            pipe = rt.tensor(1, "i32")
+            pipe = rt.pipe()
             rt.submit(product, a[i], b[i], pipe, cluster=cluster)
             rt.submit(exponent, pipe, y[i], cluster=cluster)
 

@@ -327,6 +327,22 @@ def test_blocked_every_10000_spins_and_unblocked(monkeypatch: pytest.MonkeyPatch
     )
 
 
+def test_blocked_is_said_also_by_who_does_not_spin() -> None:
+    """Deadlock detection: the one thread there is executes the task that it waits for, for more than a second."""
+    lines: list[str] = []
+    slow = kernel(lambda x: time.sleep(1.05), "inout", name="slow")
+
+    def orchestrate(rt: Runtime) -> None:
+        for _ in range(4):
+            with rt.scope():
+                rt.submit(slow if not lines else touch, SHARED)
+
+    run(orchestrate, block_dim=1, threads=1, task_window=4, log=lambda level, text: lines.append(text))
+    assert re.search(
+        r"\[TaskRing\] BLOCKED \(Flow Control\): current=3, .*/4 \(.*%\), spins=\d0000$", lines[0]
+    )
+
+
 def test_numbers_of_the_spin_rules() -> None:
     """Deadlock detection: notify every 10,000 spins, limit 100,000, in the header that users can name."""
     text = (PTO2 / TMR / "pto_runtime2_types.h").read_text()

@@ -153,6 +153,7 @@ def test_phases_of_schedulers() -> None:
     assert set(mine["phase"].tolist()) >= {0, 1, 2}
     assert mine[mine["phase"] == 0]["count"].sum() == 24
     assert mine[mine["phase"] == 1]["count"].sum() == 24
+    assert (phases["start"][1:] >= phases["start"][:-1]).all()  # of all threads, in the order of time
 
 
 def test_the_orchestrator_runs_beside_the_schedulers() -> None:

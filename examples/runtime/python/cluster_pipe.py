@@ -11,14 +11,14 @@ from pto import runtime
 
 SOURCE = Path(__file__).with_suffix(".pto")  # both halves
 
-product = runtime.kernel(SOURCE, "in in out", core="aic", name="product")
-exponent = runtime.kernel(SOURCE, "in out", core="aiv", name="exponent")
+product = runtime.kernel(SOURCE, "in in pipe_out", core="aic", name="product")
+exponent = runtime.kernel(SOURCE, "pipe_in out", core="aiv", name="exponent")
 
 
 def orchestrate(rt: runtime.Runtime, a: np.ndarray, b: np.ndarray, y: np.ndarray) -> None:
     for i in range(len(a)):
         with rt.scope(), rt.cluster() as cluster:  # its cube core and its vector cores share FIFOs
-            pipe = rt.tensor(1, "i32")  # stands for what is in the FIFO
+            pipe = rt.pipe()  # what is in the FIFO: the second task waits for the first
             rt.submit(product, a[i], b[i], pipe, cluster=cluster)
             rt.submit(exponent, pipe, y[i], cluster=cluster)
 

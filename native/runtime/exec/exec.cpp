@@ -16,6 +16,9 @@ constexpr int kTurnsBeforeSleep = 100;  // some tens of microseconds: less than 
 constexpr int kCoresPerTurn = 16;
 constexpr int kSuspectsBeforeWork = 3;  // looks of about a microsecond
 constexpr int kPollMilliseconds = 50;
+constexpr int kSpinsPerLine = 10'000;
+/// Who sleeps, or executes a task itself, does not spin: time counts as spins, a line of the log per second.
+constexpr int64_t kNanosecondsPerSpin = 1'000'000'000 / kSpinsPerLine;
 constexpr int kWatchMilliseconds = 1000;
 constexpr size_t kPinnedTickets =
     65536;  // blocks that may wait for one cluster; unlike tasks, no ring bounds them
@@ -585,6 +588,7 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
   const Unguarded ours;
   bool proven = false;
   Attention attention{.idle = 1};  // others may be at work: it only helps where it is needed
+  int64_t counted = now_ns();
   while (!free()) {
     throw_if_failed();
     pause_.point();
@@ -594,13 +598,20 @@ bool Exec::help_until(const std::function<bool()>& free, const std::function<voi
       proven = true;
       break;
     }
-    if (++spins % 10000 == 0) still_blocked(spins);
+    if (++spins % kSpinsPerLine == 0) still_blocked(spins);
     if (pause_.interleaver != nullptr) {
       pause_(attention.idle);
       continue;
     }
     if (spins % 16 == 0) ask();
     if (!turn_if_needed(0, attention) && rest(0, attention, &free)) break;
+    const int64_t now = now_ns();
+    const int64_t spared = (now - counted) / kNanosecondsPerSpin;
+    if (spared == 0) continue;
+    counted = now;
+    const int lines = spins / kSpinsPerLine;
+    spins += static_cast<int>(spared);
+    if (spins / kSpinsPerLine > lines) still_blocked(spins / kSpinsPerLine * kSpinsPerLine);
   }
   no_longer_busy(attention);
   orchestrator_blocked_.store(false, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "platform.hpp"
 #include "pto/core/launch_abi.hpp"
@@ -53,7 +54,9 @@ class Graph {
   // For the report of a run that stands still: read while others may work, so nothing is exact.
   virtual Progress progress() const { return {}; }
   /// Tasks that are ready or wait, a line each, and how many there are of both; `running` cores execute.
-  virtual std::string stuck(int running) const { return (void)running, std::string(); }
+  virtual std::string stuck(const std::vector<int64_t>& running) const {
+    return (void)running, std::string();
+  }
   /// Where a task that has not been retired was submitted; empty if that is not known.
   virtual std::string site(int64_t id) const { return (void)id, std::string(); }
 

@@ -2,6 +2,7 @@
 #include <cinttypes>
 #include <cstdarg>
 #include <cstdio>
+#include <vector>
 
 #include "exec.hpp"
 
@@ -9,7 +10,7 @@ namespace pto2 {
 
 namespace {
 
-constexpr int kCoresShown = 8;
+constexpr size_t kCoresShown = 8;
 
 [[gnu::format(printf, 2, 3)]] void add(std::string& text, const char* format, ...) {
   char line[256];
@@ -51,12 +52,15 @@ std::string Exec::unmoved(int64_t now) {
 std::string Exec::stall_report(int64_t seconds) const {
   const Progress progress = graph_.progress();
   std::string text, busy, status;
-  int running = 0, all = 0;
+  std::vector<int64_t> running;
+  int all = 0;
   for (const auto& cores : cores_) {
     for (const VirtualCore& core : cores) {
       ++all;
       const uint32_t cond = core.cond.load(std::memory_order_acquire);
-      if ((cond & kFinBit) != 0 || ++running > kCoresShown) continue;
+      if ((cond & kFinBit) != 0) continue;
+      running.push_back(core.payload.task_id);
+      if (running.size() > kCoresShown) continue;
       const auto id = static_cast<long long>(cond & kTaskIdMask);
       const char* type = core.type == CoreType::Aic ? "AIC" : "AIV";
       const int32_t number = core.payload.kernel_id;
@@ -83,9 +87,11 @@ std::string Exec::stall_report(int64_t seconds) const {
       total > 0 ? 100.0 * double(done) / double(total) : 0.0);
   add(text, "\nReady Queues: AIC=%zu, AIV=%zu", queued(CoreType::Aic), queued(CoreType::Aiv));
   text += "\nCore Status:" + status;
-  add(text, "\nSummary: %d busy, %d idle", running, all - running);
-  if (running > 0) {
-    add(text, "\n*** LIVELOCK / HUNG TASK ***\n%d cores executing but no progress", running);
+  const auto busy_cores = static_cast<int>(running.size());
+  add(text, "\nSummary: %d busy, %d idle", busy_cores, all - busy_cores);
+  if (busy_cores > 0) {  // what hangs and what takes long look the same
+    add(text, "\n%d core%s executing for %lld s: the kernel takes long, or never returns", busy_cores,
+        busy_cores == 1 ? "" : "s", static_cast<long long>(seconds));
   }
   return text + "\n========== END DIAGNOSTIC ==========";
 }

@@ -84,6 +84,9 @@ std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log,
   auto* entry = library.get<void(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");
   auto* config = library.find<PTO2OrchestrationConfig(uint64_t*, int)>("aicpu_orchestration_config");
   auto* bind = library.find<void(TensorPool*)>("pto2_bind_tensor_pool");
+  auto* coded = library.find<const int>("pto2_entry_returns") == nullptr
+                    ? nullptr
+                    : library.get<int(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");
   const auto count = static_cast<int>(args.size());
   TensorPool pool;
   Handle handle{{&kOps}, graph, pool};
@@ -100,7 +103,17 @@ std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log,
       }
     }
     const int64_t start = now_ns();
-    call_guarded(library.text(), [&] { entry(&handle, args.data(), count); });
+    int code = 0;
+    call_guarded(library.text(), [&] {
+      if (coded != nullptr) {
+        code = coded(&handle, args.data(), count);
+      } else {
+        entry(&handle, args.data(), count);
+      }
+    });
+    if (code != 0) {
+      throw std::runtime_error("aicpu_orchestration_entry failed with code " + std::to_string(code));
+    }
     log(Level::Info, "orchestrate", "aicpu_orchestration_entry returned, cost %.3fus",
         static_cast<double>(now_ns() - start) / 1e3);
   });

@@ -118,7 +118,7 @@ std::string TensormapGraph::site(int64_t id) const {
   return task.task_id == id && task.site_file != nullptr ? site_text({task.site_file, task.site_line}) : "";
 }
 
-std::string TensormapGraph::stuck(int running) const {
+std::string TensormapGraph::stuck(const std::vector<int64_t>& running) const {
   constexpr int kReadyShown = 8, kWaitShown = 4;
   std::string text;
   int ready = 0, waiting = 0;
@@ -126,7 +126,7 @@ std::string TensormapGraph::stuck(int running) const {
   for (int64_t id = alive(); id < total; ++id) {
     const TaskDescriptor& task = memory_.task(id);
     const int32_t state = task.state.load(std::memory_order_relaxed);
-    if (state >= kCompleted) continue;
+    if (state >= kCompleted || std::find(running.begin(), running.end(), id) != running.end()) continue;
     const bool is_ready = state == kReady;
     if (is_ready ? ++ready > kReadyShown : ++waiting > kWaitShown) continue;
     text += format("\n  %s slot=%zu kernel_id=%d refcount=%d fanin=%d state=%d",
@@ -135,8 +135,8 @@ std::string TensormapGraph::stuck(int running) const {
                    task.fanin_count.load(std::memory_order_relaxed), state);
     text += "  " + task_line(id);
   }
-  return text +
-         format("\n  scan result: stuck_ready=%d stuck_waiting=%d in_flight=%d", ready, waiting, running);
+  return text + format("\n  scan result: stuck_ready=%d stuck_waiting=%d in_flight=%zu", ready, waiting,
+                       running.size());
 }
 
 /// What cannot go on, and why.

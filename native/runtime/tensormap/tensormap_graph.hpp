@@ -105,7 +105,7 @@ class TensormapGraph final : public Graph {
   bool completed(int64_t id, int scheduler) override;
   void sample(Recorder& recorder, int64_t now) override;
   Progress progress() const override;
-  std::string stuck(int running) const override;
+  std::string stuck(const std::vector<int64_t>& running) const override;
   std::string site(int64_t id) const override;
   TaskRecord* record(int64_t id) override { return records_ ? &(*records_)[memory_.slot(id)] : nullptr; }
 

@@ -12,7 +12,7 @@ from .common import FAILED, OK, Parser
 
 _EXAMPLES = """\
   pto explain SA-0353
-  pto explain PTO-E0801 PTO-E0803
+  pto explain PTO-E0803 PTO-E0804
   pto explain --list
 """
 

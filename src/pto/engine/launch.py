@@ -33,8 +33,8 @@ def kernel(
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
-    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles. `auto` is auto mode for C++: tiles
-    have storage of their own, and need no TASSIGN.
+    compiles run-time checks of bounds, capacity and validity into a kernel of an engine that compiles.
+    `auto` is auto mode for C++: tiles have storage of their own, and need no TASSIGN.
     """
     if engine not in (None, *ENGINES):
         raise ValueError(f"unknown engine {engine!r}; one of {', '.join(ENGINES)}")

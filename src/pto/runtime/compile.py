@@ -22,7 +22,7 @@ from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler
 from ..engine.cpp.compiler import Compiler
-from ..engine.cpp.handwritten import kinds
+from ..engine.cpp.handwritten import kinds, without_comments
 from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
@@ -42,6 +42,8 @@ _LEAN = "-DPTO_CPU_LEAN"
 _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 #: What tells that it is not worth while; and to who catches errors, their class is not the same without.
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
+#: An entry that returns a code, as the documents declare it; elsewhere it returns nothing.
+_RETURNS = re.compile(r"\bint\s+aicpu_orchestration_entry\s*\(")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
@@ -193,6 +195,8 @@ class _Plan(cache.Files):
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
+            if _RETURNS.search(without_comments(text)):
+                self.flags.append("-DPTO2_ENTRY_RETURNS")
             if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             self.lean = quick

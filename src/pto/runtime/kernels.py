@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .compile import Job
 
 #: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
-ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3}
+ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
 _MAX_PARAMS = 16
 #: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
 _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
@@ -27,7 +27,8 @@ _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 class Kernel:
     """What tasks execute: a Python function, or a C++ or `.pto` source, compiled when a run needs it.
 
-    `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32).
+    `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32);
+    pipe_in and pipe_out for a FIFO of a cluster that it pops from or pushes to (`Runtime.pipe`).
     """
 
     def __init__(
@@ -75,7 +76,7 @@ def kernel(
 
 def roles(args: Any) -> list[str]:
     """The words that say what each parameter is."""
-    help = "use in, out, inout, scalar and float"
+    help = "use in, out, inout, scalar, float, pipe_in and pipe_out"
     if not isinstance(args, str):
         raise refuse(f"kernel arguments {args!r}: expected a text such as 'in in out'", help)
     words = args.split()

@@ -72,10 +72,11 @@ def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str
     made = columns(tasks[order], TIMES)
     if len(numbers):
         made["site"] = numbers[made["site"]]
+    phases = _read(raw, "phases", _PHASE)  # of one thread after another
     return Records(
         tasks=table("tasks", made),
         edges=table("edges", columns(_read(raw, "edges", _EDGE), ())),
-        phases=table("phases", columns(_read(raw, "phases", _PHASE), ("start", "end"))),
+        phases=table("phases", columns(phases[np.argsort(phases["start"], kind="stable")], ("start", "end"))),
         counters=table("counters", columns(_read(raw, "counters", _COUNTER), ("time",))),
         names=dict(names),
         sites=list(sites),

@@ -18,7 +18,7 @@ from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import Ahead, CompiledJob, Progress, compile_all
-from .folder import RUNTIMES, Folder
+from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
 
@@ -180,6 +180,7 @@ class Runner:
         problems = [c.problem(name) for c in comparisons if not c.ok]
         problems += found
         problems += golden.unused_lengths(params)
+        problems += self._threads()
         problems += _side_effects(name, memory)
         return CaseResult(name, tuple(comparisons), tuple(problems), records, seconds, golden_seconds)
 
@@ -199,6 +200,15 @@ class Runner:
             return records, unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+
+    def _threads(self) -> Sequence[Diagnostic]:
+        """A warning where a device has not as many AICPU threads."""
+        threads = self.options.aicpu_threads or self.folder.config.aicpu_threads
+        if threads <= MAX_AICPU_THREADS:
+            return []
+        what = f"aicpu_thread_num is {threads}; a device has {MAX_AICPU_THREADS} AICPU threads"
+        help = f"use at most {MAX_AICPU_THREADS}: {MAX_AICPU_THREADS - 1} schedulers and the orchestrator"
+        return [Diagnostic("PTO-E2603", what, severity="warning", help=help)]
 
     def _check_options(self) -> None:
         if self.options.track_war and self.runtime != "tensormap_and_ringbuffer":

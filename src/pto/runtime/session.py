@@ -148,6 +148,10 @@ class Runtime(Session):
         """A tensor without memory: it gets some from the heap ring when it is the output of a task."""
         return extension().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
 
+    def pipe(self) -> Any:
+        """What is in a FIFO between tasks of a cluster: the one that pops waits for the one that pushes."""
+        return self.tensor(1, "i32")
+
     def external(self, array: Array) -> Any:
         """A NumPy array as a tensor on the same memory. Slices of one array are known to share it."""
         found = self._external.get(id(array))

@@ -119,5 +119,5 @@ extern "C" int aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int ar
     }
     default: break;
   }
-  return 1;  // the value is not looked at
+  return 0;
 }

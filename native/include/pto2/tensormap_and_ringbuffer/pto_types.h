@@ -18,6 +18,8 @@ enum class PTOParamType : int32_t {
   OUTPUT = 1,
   INOUT = 2,
   SCALAR = 3,
+  PIPE_IN = INPUT,    // what is in a FIFO of the cluster, as a tensor of one element: popped by the task,
+  PIPE_OUT = OUTPUT,  // or pushed
 };
 
 /// Submitting a task takes the tensor out of the parameter.
@@ -61,6 +63,21 @@ inline PTOParam make_output_param(const Tensor& tensor, const char* file = __bui
                                   int line = __builtin_LINE()) {
   (void)tensor.data(file, line);
   return PTOParam(PTOParamType::OUTPUT, tensor, 0);
+}
+
+/// A FIFO between tasks of a cluster (TPUSH, TPOP): a tensor of minimal shape stands for what is in it, so that
+/// the task that pops waits for the one that pushes. The data goes through the FIFO.
+inline Tensor make_pipe() {
+  const uint64_t shape[] = {1};
+  return make_tensor(shape, 1, DataType::INT32);
+}
+inline PTOParam make_pipe_in_param(const Tensor& pipe, const char* file = __builtin_FILE(),
+                                   int line = __builtin_LINE()) {
+  return make_input_param(pipe, file, line);
+}
+inline PTOParam make_pipe_out_param(const Tensor& pipe, const char* file = __builtin_FILE(),
+                                    int line = __builtin_LINE()) {
+  return make_output_param(pipe, file, line);
 }
 
 inline PTOParam make_inout_param(const Tensor& tensor, const char* file = __builtin_FILE(),
