@@ -11,14 +11,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from math import prod
 from typing import Any
 
-from ...ir.core import Operation
+from ...ir.core import Operation, Value, constant_of
 from ...ir.facts import Arg, Args, environment
+from ...ir.types import ScalarType, TileBufType, ViewType
 from ...isa.profiles import Profile
 from ...isa.row import Row
-from ...isa.rules import Rule, Unknown, broken, code_of, evaluate, stage_of
+from ...isa.rules import Rule, Unknown, broken, code_of, evaluate, facts_in, stage_of
 from ..memory import Tile, View
 from .instr import IllegalInstruction
 
@@ -60,12 +62,17 @@ class _Met:
 
 def asked(op: Operation, row: Row, profile: Profile) -> Callable[[Mapping[str, Any]], None] | None:
     """What asks the open rules of an operation of the values of its operands; None where it has none."""
+    late = {declared.name for declared, value in op.named() if _leaves_open(value)}
+    if not late:
+        return None
+    near = [r for r, words in _late_rules(row.rules) if late & words and (not r.on or profile.isa in r.on)]
+    if not near:
+        return None
     known = environment(op, row, profile)
-    here = (r for r in row.rules if not r.written and (not r.on or profile.isa in r.on))
-    rules = [r for r in sorted(here, key=stage_of) if _is_open(r, known)]
+    rules = [r for r in near if _is_open(r, known)]
     if not rules:
         return None
-    words = {word for r in rules for word in _NAME.findall(f"{r.expr} {r.when}")}
+    words = {word for r in rules for word in _words(r)}
     names = [name for name, arg in known.items() if name in words and isinstance(arg, Arg | Args)]
     passed: set[tuple[Any, ...]] = set()
 
@@ -81,6 +88,28 @@ def asked(op: Operation, row: Row, profile: Profile) -> Callable[[Mapping[str, A
             passed.add(key)
 
     return ask
+
+
+def _leaves_open(value: Value) -> bool:
+    """Whether the type of an operand, or the program, does not say all that rules may ask for."""
+    match value.type:
+        case TileBufType(v_row=rows, v_col=cols):
+            return rows is None or cols is None
+        case ViewType(dims=dims):
+            return None in dims
+        case _:
+            return isinstance(value.type, ScalarType) and constant_of(value) is None
+
+
+@cache
+def _late_rules(every: tuple[Rule, ...]) -> list[tuple[Rule, frozenset[str]]]:
+    """Rules that ask for what a run may have to say, in the order of reports, with the names in them."""
+    rules = sorted((r for r in every if not r.written), key=stage_of)
+    return [(r, _words(r)) for r in rules if _LATER & facts_in(f"{r.expr} {r.when}")]
+
+
+def _words(rule: Rule) -> frozenset[str]:
+    return frozenset(_NAME.findall(f"{rule.expr} {rule.when}"))
 
 
 def _is_open(rule: Rule, known: Mapping[str, Any]) -> bool:
