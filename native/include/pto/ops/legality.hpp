@@ -2197,9 +2197,6 @@ template <class Dst, class Src>
 constexpr void check_tcmps_1() {
   static_assert(is_among<Dst>(0x3f000),
       "[PTO][PTO-E0301] TCMPS: expects dst element type to be u8/i8/u16/i16/u32/i32; fix: convert with TCVT");
-  static_assert(!(Src::ValidCol != DYNAMIC) || rounded_up(Src::ValidCol,
-      bits_of<typename Dst::DType>) <= Dst::Cols,
-      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
   static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) || Src::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TCMPS: expects src and dst to have the same valid rows");
 #if defined(PTO_ISA_A2A3)
@@ -2208,6 +2205,11 @@ constexpr void check_tcmps_1() {
       "convert with TCVT");
   static_assert(is_one_of<Src>(0xfcff7),
       "[PTO][PTO-E0602] TCMPS: the element type of src needs another target");
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Src::ValidCol != DYNAMIC) || rounded_up(Src::ValidCol,
+      bits_of<typename Dst::DType>) <= Dst::Cols,
+      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<Src>(0x3f00e),
@@ -2228,9 +2230,11 @@ constexpr void check_tcmps(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TCMPS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
       "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
       as_number(v_col(src)));
+#endif
   PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
       "TCMPS: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows = "
       "%lld",
@@ -2247,9 +2251,11 @@ constexpr void check_tcmps_tile(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TCMPS: expects src, scalar and dst to be in the vec address space; fix: move it "
       "there with TMOV");
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
       "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
       as_number(v_col(src)));
+#endif
   PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
       "TCMPS: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows = "
       "%lld",
@@ -7939,8 +7945,6 @@ constexpr void check_tpack(const Dst& dst, const Src& src) {
   static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
-  static_assert(bits_of<typename Src::DType> > bits_of<typename Dst::DType>,
-      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
   static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TPACK: expects src and dst to have the same valid_shape");
 #if defined(PTO_ISA_A2A3)
@@ -7949,6 +7953,10 @@ constexpr void check_tpack(const Dst& dst, const Src& src) {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TPACK: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
+#endif
+#if defined(PTO_ISA_A5)
+  static_assert(bits_of<typename Src::DType> > bits_of<typename Dst::DType>,
+      "[PTO][PTO-E0301] TPACK: expects A5 tpack element-size pair to be 4->2, 4->1, or 2->1 bytes");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Src>(0x3f00e),
@@ -8513,8 +8521,6 @@ constexpr void check_tgatherb(const Dst& dst) {
   static_assert(all_in<TileType::Vec, Src, Offsets, Dst>(),
       "[PTO][SA-0127] TGATHERB: expects src, offsets and dst to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(bits_of<typename Src::DType> == bits_of<typename Dst::DType>,
-      "[PTO][PTO-E0301] TGATHERB: expects src and dst to have the same element bytes");
   static_assert(bits_of<typename Offsets::DType> == 32,
       "[PTO][PTO-E0301] TGATHERB: expects offsets element bits to be 32");
   static_assert(!(Dst::ValidCol != DYNAMIC) || (Dst::ValidCol * bits_of<typename Dst::DType>) % 256 == 0,
@@ -8592,16 +8598,6 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
   static_assert(all_in<TileType::Vec, Src, Dst>(),
       "[PTO][PTO-E0501] TSCATTER: expects src and dst to be in the vec address space; fix: move it there "
       "with TMOV");
-#if defined(PTO_ISA_A2A3)
-  static_assert(never<Dst>, "[PTO][PTO-E0116] TSCATTER: expects indexes");
-#endif
-#if defined(PTO_ISA_A5)
-  static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor &&
-      (bits_of<typename Dst::DType> == 16 || bits_of<typename Dst::DType> == 32),
-      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
-      "in (16, 32)); fix: use BLayout::RowMajor");
-#endif
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_ROW) || Src::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid rows");
@@ -8614,9 +8610,13 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
   static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_COL) || Src::ValidRow == selected(maskPattern, Dst::ValidRow),
       "[PTO][PTO-E0401] TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows)");
+#if defined(PTO_ISA_A5)
+  static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor &&
+      (bits_of<typename Dst::DType> == 16 || bits_of<typename Dst::DType> == 32),
+      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
+      "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
-#if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_ROW) || v_row(src) == v_row(dst), "PTO-E0401",
       "TSCATTER: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows "
       "= %lld",
@@ -8635,7 +8635,6 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
       "TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows); got src valid rows = %lld, "
       "dst valid rows = %lld",
       as_number(v_row(src)), as_number(v_row(dst)));
-#endif
 #endif
 }
 
@@ -9066,9 +9065,9 @@ constexpr void check_tpartmul(const Dst& dst, const Src0& src0, const Src1& src1
   static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
       "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
 #if defined(PTO_ISA_A2A3)
-  static_assert(is_one_of<Dst>(0x3c006),
-      "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
-      "convert with TCVT");
+  static_assert(is_one_of<Dst>(0x14006),
+      "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
+      "with TCVT");
   static_assert(all_row_major<Src0, Src1, Dst>(),
       "[PTO][SA-0287] TPARTMUL: expects src0, src1 and dst to use row-major layout; fix: use "
       "BLayout::RowMajor");
