@@ -29,7 +29,7 @@ def build(name: str, arch: str, folder: Path, checked: bool = False) -> Library:
     source = Source(str(path), path.read_text(encoding="utf-8"))
     made, problems = handwritten.entries(source, None)
     assert not problems
-    built = handwritten.library(source, made, profile(arch), checked, str(folder))
+    built = handwritten.library(source, made, profile(arch), checked, False, str(folder))
     assert built.ok, built.output
     return Library(built.path)
 
