@@ -31,6 +31,7 @@ from .shapes import emit as emit_text
 
 #: What is meant where an attribute is left out.
 _ABSENT = {
+    "relu_mode": "no_relu",
     "cmpMode": "eq",
     "nosplit": False,
     "layout": "nd",
@@ -70,6 +71,7 @@ def _meaning(attr: Attr, value: Any, made: Plan) -> Any:
     """Values with the same meaning need not differ in C++."""
     if value is None:
         value = attr.default if attr.default is not None else _ABSENT.get(attr.name)
+        value = "nz2nz" if attr.choices and "nz2nz" in attr.choices else value  # the layout of L0C itself
     if attr.kind in ("pipe_event_type", "sync_op_type"):
         return SYNC_OP_PIPE[str(value)]
     if attr.kind == "round_mode":

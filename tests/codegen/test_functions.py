@@ -257,9 +257,9 @@ func.func @k(%p: !pto.ptr<f32>, %n: index) {
 def test_everything_that_is_wrong_is_told_at_once() -> None:
     with pytest.raises(pto.DiagnosticError) as e:
         emit("""\
-func.func @k() {
-  pto.sethf32mode {enable = true}
-  pto.settf32mode {enable = true}
+func.func @k(%p: !pto.ptr<f32, ub>, %n: i64) {
+  pto.vsort32 %p, %p, %n : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64
+  pto.vsort32 %p, %p, %n : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, i64
   return
 }
 """)
