@@ -25,6 +25,7 @@ from tests.tools import tools
 from pto import knobs
 from pto.asm import parse_source
 from pto.diag import Diagnostic, Source
+from pto.engine.cpp import compiler
 from pto.verify import verify
 
 #: `op //~ CODE CODE`: the diagnostics expected on this line.
@@ -80,6 +81,15 @@ def tool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """What stands first in PATH where pages, scripts and tests call our tools."""
     with tools(tmp_path_factory.mktemp("tools")) as folder:
         yield folder
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are compiled in half the time, for tests of what many instructions give; `make matrix` compiles
+    them as the engine does."""
+    if not os.environ.get("PTO_TEST_MATRIX"):
+        for name in ("GCC_FLAGS", "CLANG_FLAGS"):
+            monkeypatch.setattr(compiler, name, ("-O0",))
 
 
 @pytest.fixture

@@ -1,27 +1,18 @@
-"""Libraries that several tests launch, built once; compiled kernels go to a folder of the test run."""
+"""Libraries that several tests launch, built once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pto import knobs
 from pto.diag import Source
 from pto.engine.compiled.library import Library
 from pto.engine.cpp import handwritten
 from pto.isa.profiles import profile
 
 HERE = Path(__file__).parent
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("kernels")
-    with knobs.override(PTO_CACHE_DIR=str(folder)):
-        yield folder
 
 
 def build(name: str, arch: str, folder: Path, checked: bool = False) -> Library:

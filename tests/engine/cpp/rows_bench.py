@@ -189,7 +189,7 @@ def scalar_word(type: Any, value: Any) -> int:
     return int(value)
 
 
-def compiled(plans: Sequence[Plan], column: str, flags: Sequence[str] = ()) -> list[Compiled]:
+def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
     """Functions for plans of one legality column, in one library."""
     made = [Compiled(plan, f"case_{i}") for i, plan in enumerate(plans)]
     b = Builder.module({"pto.target_arch": StrAttr(column)})
@@ -207,7 +207,7 @@ def compiled(plans: Sequence[Plan], column: str, flags: Sequence[str] = ()) -> l
             f"(decltype(imaged({one.name}))::run<{one.name}>))\n"
         )
     unit = build.Unit("rows.cpp", text)
-    built = build.cached([unit], [], [*compiler.arch_flags(target), *flags])
+    built = build.cached([unit], [], compiler.arch_flags(target))
     assert built.ok, built.output[:4000]
     library = Library(built.path)
     for one in made:

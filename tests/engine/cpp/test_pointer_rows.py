@@ -370,6 +370,7 @@ def _cases(kind: str) -> list[Case]:
     return list(made[kind]())
 
 
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("kind", ["copies", "moves", "products", "ways out"])
 def test_rows(kind: str) -> None:
     assert differences(_cases(kind)) == []

@@ -149,8 +149,7 @@ def _view_shape(view: View) -> tuple[int, int]:
 def differences(found: list[Plan], column: str) -> list[str]:
     """What differs between the engines over all runs of some plans."""
     out: list[str] = []
-    quick = [] if os.environ.get("PTO_TEST_MATRIX") else ["-O0"]
-    for one in compiled(found, column, quick):
+    for one in compiled(found, column):
         out += _compare(one)
     return out
 
@@ -227,6 +226,7 @@ PARTS = 24 if os.environ.get("PTO_TEST_MATRIX") else 3
 
 
 @pytest.mark.parametrize("column", ISAS)
+@pytest.mark.usefixtures("quick")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_rows(part: int, column: str) -> None:
     """One library for many rows: reading the headers takes as long as compiling a dozen of them."""
