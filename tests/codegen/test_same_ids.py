@@ -12,6 +12,7 @@ import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterator, Sequence, Set
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -38,14 +39,37 @@ from pto.witness.programs import build
 
 from ..native.instructions import COMPILER, DEFINES, INCLUDE
 
-#: Every tile row with a C++ call, and its checks.
-CHECKS = {row.name: checks_of(row) for row in isa.rows() if row.set == "tile"}
-ROWS = [row for row in isa.rows() if CHECKS.get(row.name)]
-_BY_CALL: dict[str, list[str]] = defaultdict(list)
-for _check in (c for checks in CHECKS.values() for c in checks):
-    _BY_CALL[_check.call.name].append(_check.name)
-#: The place of a check among those of its call.
-PLACES = {name: place for names in _BY_CALL.values() for place, name in enumerate(names)}
+
+@cache
+def checks() -> dict[str, list[Check]]:
+    """Every tile row with a C++ call, and its checks."""
+    made = {row.name: checks_of(row) for row in isa.rows() if row.set == "tile"}
+    return {name: found for name, found in made.items() if found}
+
+
+def rows() -> list[Row]:
+    return [row for row in isa.rows() if row.name in checks()]
+
+
+@cache
+def places() -> dict[str, int]:
+    """The place of a check among those of its call."""
+    by_call: dict[str, list[str]] = defaultdict(list)
+    for check in (c for found in checks().values() for c in found):
+        by_call[check.call.name].append(check.name)
+    return {name: place for names in by_call.values() for place, name in enumerate(names)}
+
+
+@cache
+def decided_rules() -> dict[str, list[tuple[Rule, Set[str]]]]:
+    """Rules that C++ decides, by the name of the check, with the operands that have to be tiles for it."""
+    return {
+        c.name: [(r, found.tiles) for r in c.row.rules if (found := asserted(c, r)) is not None]
+        for of_row in checks().values()
+        for c in of_row
+    }
+
+
 #: Checks of entries that other headers have, or that check by another row: TMOV_FP is also a form of tmov.
 NOT_CALLED = {"check_tmov_fp", "check_tmov_fp_with_accToVecMode", "check_tprefetch_async",
               "check_syncall_with_gm_workspace", "check_talloc"}  # fmt: skip
@@ -59,7 +83,9 @@ def reported(made: Plan) -> tuple[set[str], Check | None]:
     RowChecker(context).check(op)
     chosen, _ = template(made.row, made.isa).choose(op)
     found = [
-        c for c in CHECKS[made.row.name] if chosen is not None and any(f.cpp == chosen.text for f in c.forms)
+        c
+        for c in checks()[made.row.name]
+        if chosen is not None and any(f.cpp == chosen.text for f in c.forms)
     ]
     return {d.code for d in context.diagnostics if d.severity == "error"}, next(
         (
@@ -95,20 +121,12 @@ def _spelled_type(types: Types, made: Plan, name: str) -> str:
     return types(type).replace("Layout::ND", layout) if isinstance(type, ViewType) else types(type)
 
 
-#: Rules that C++ decides, by the name of the check, with the operands that have to be tiles for it.
-DECIDED = {
-    c.name: [(r, found.tiles) for r in c.row.rules if (found := asserted(c, r)) is not None]
-    for checks in CHECKS.values()
-    for c in checks
-}
-
-
 def decided(made: Plan, check: Check) -> set[str]:
     """The ids of the rules that a plan breaks and C++ decides."""
     env = environment(made)
     return {
         rule.code
-        for rule, tiles in DECIDED[check.name]
+        for rule, tiles in decided_rules()[check.name]
         if (not rule.on or made.isa in rule.on)
         and all(isinstance(_type(made, n), TileBufType) for n in tiles)
         and broken(rule, env)
@@ -145,7 +163,7 @@ def _plans(row: Row, column: str, form: str) -> Iterator[Plan]:
 
 def _neighbours(made: Plan, check: Check, seen: Set[str]) -> Iterator[tuple[str, Plan]]:
     """Plans that break a rule whose id is still wanted."""
-    for rule, _ in DECIDED[check.name]:
+    for rule, _ in decided_rules()[check.name]:
         if rule.code in seen or (rule.on and made.isa not in rule.on):
             continue
         names = names_in(rule.expr) | names_in(rule.when or "0")
@@ -203,13 +221,13 @@ def _said(column: str, calls: list[str], *flags: str) -> list[set[str]]:
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("column", ["cpu", "a2a3", "a5"])
 def test_the_compiler_says_what_the_verifier_says(column: str) -> None:
-    probes = [probe for row in ROWS if column in row.isas for probe in illegal(row, column)]
+    probes = [probe for row in rows() if column in row.isas for probe in illegal(row, column)]
     assert len(probes) > 500
     # What the checks of one call share is said once in a file: each has a file of its own.
     files: dict[int, list[tuple[str, set[str], str]]] = defaultdict(list)
     for probe in probes:
         name = probe[2].removeprefix("detail::").partition("<")[0]
-        files[PLACES[name]].append(probe)
+        files[places()[name]].append(probe)
     wrong = [
         f"{what}: verifier {sorted(wanted)}, compiler {sorted(ids)}: {call}"
         for found in files.values()
@@ -352,7 +370,7 @@ def test_a_run_says_what_the_verifier_says(tmp_path: Path) -> None:
     wrong: list[str] = []
     count = 0
     for column in ("a2a3", "a5", "cpu"):
-        found = [case for row in ROWS if column in row.isas for case in cases(row, column, seen)]
+        found = [case for row in rows() if column in row.isas for case in cases(row, column, seen)]
         count += len(found)
         for case, id in zip(found, _run(column, found, tmp_path), strict=True):
             ids, engine = reported(case.bad)[0], case.run_by_the_engine
@@ -408,8 +426,8 @@ def test_every_check_is_called() -> None:
     ops = Path(INCLUDE) / "pto/ops"
     text = "".join(p.read_text() for p in ops.glob("*.hpp") if p.name != "legality.hpp")
     text = re.sub(r"check_##(?:name|row)", "check_*", text)
-    for row in ROWS:
-        for check in CHECKS[row.name]:
+    for row in rows():
+        for check in checks()[row.name]:
             stem = check.name.replace(row.name, "*")
             called = f"{check.name}<" in text or f"{stem}<" in text or stem.replace("*", "*##") in text
             assert called or check.is_empty or check.name in NOT_CALLED, check.name
