@@ -110,14 +110,16 @@ constexpr int count_of(Result (*)(Args...)) {
   }                                                                                              \
   PTO_EXPORT int pto_##half##_args_##name() { return pto::detail::count_of(&function); }
 
-#define PTO_JOINED_LAUNCHER(name)                                                 \
-  extern "C" void pto_cube_##name(const pto_launch&, const pto::detail::Core&);   \
-  extern "C" void pto_vector_##name(const pto_launch&, const pto::detail::Core&); \
-  extern "C" int pto_cube_args_##name();                                          \
-  PTO_EXPORT int pto_launch_##name(pto_launch* launch) {                          \
-    using pto::detail::CoreKind;                                                  \
-    const pto::detail::Role roles[] = {{CoreKind::Cube, 0, pto_cube_##name},      \
-                                       {CoreKind::Vector, 0, pto_vector_##name},  \
-                                       {CoreKind::Vector, 1, pto_vector_##name}}; \
-    return pto::detail::run_launch(launch, roles, 3, pto_cube_args_##name());     \
+#define PTO_JOINED_LAUNCHER(name)                                                    \
+  extern "C" void pto_cube_##name(const pto_launch&, const pto::detail::Core&);      \
+  extern "C" void pto_vector_##name(const pto_launch&, const pto::detail::Core&);    \
+  extern "C" int pto_cube_args_##name();                                             \
+  extern "C" int pto_vector_args_##name();                                           \
+  PTO_EXPORT int pto_launch_##name(pto_launch* launch) {                             \
+    using pto::detail::CoreKind;                                                     \
+    const pto::detail::Role roles[] = {{CoreKind::Cube, 0, pto_cube_##name},         \
+                                       {CoreKind::Vector, 0, pto_vector_##name},     \
+                                       {CoreKind::Vector, 1, pto_vector_##name}};    \
+    const int cube = pto_cube_args_##name(), vector = pto_vector_args_##name();      \
+    return pto::detail::run_launch(launch, roles, 3, cube > vector ? cube : vector); \
   }
