@@ -69,7 +69,7 @@ def _bodies(text: str) -> dict[str, str]:
     """What stands after the head of every function that is marked; where none is, of every plain one."""
     text = without_comments(text)
     heads = [m for m in _KERNEL.finditer(text) if not m["template"]] or list(_PLAIN.finditer(text))
-    ends = [m.start() for m in heads[1:]] + [len(text)]
+    ends = [*(m.start() for m in heads), len(text)][1:]
     return {m["name"]: text[m.end() : end] for m, end in zip(heads, ends, strict=True)}
 
 
