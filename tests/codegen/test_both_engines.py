@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -241,6 +242,31 @@ def test_slots_that_are_a_tensor() -> None:
              "TPipe<0, Direction::DIR_C2V, 1024, 8, 8, true>(%gm, ")  # fmt: skip
     arrays = product()
     assert np.array_equal(both(pushed("a3", "", tensor=True), *arrays)[2], arrays[0].astype(np.float32))
+
+
+@needs_compiler
+def test_blocks_have_slots_of_their_own() -> None:
+    """A pair that takes its block as an argument leaves it to the launch to deal out the slots."""
+    shared = (Path(__file__).parents[1] / "sanitize" / "programs" / "blocks_share_slots.bad.pto").read_text()
+    text = shared.replace(
+        "%all: !pto.ptr<f32>)", "%all: !pto.ptr<f32>, %__pypto_spmd_block_idx: i32)"
+    ).replace("%block = pto.get_block_idx", "%block = arith.extsi %__pypto_spmd_block_idx : i32 to i64")
+    own = pto.kernel(pto.parse(text.replace("%all, %offset", "%all, %zero")))
+    assert own.dealt == {3}
+    x = np.random.default_rng(3).integers(-4, 4, (16, 16)).astype(np.float16) / np.float16(8)
+    results = []
+    for k in (own, pto.kernel(own.module, engine="cpp")):
+        y, slots = np.zeros((2, 16, 16), np.float32), np.zeros(4096, np.float32)
+        options = {"sanitize": ["race"]} if k is own else {}
+        k(x, np.eye(16, dtype=np.float16), y, slots, blocks=2, **options)
+        assert np.array_equal(slots[:256], x.ravel()) and np.array_equal(slots[2048:2304], x.ravel())
+        results.append(y)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6)
+    np.testing.assert_allclose(results[0][1], np.exp(x.astype(np.float32)), rtol=1e-6)
+    # Programs that deal them out themselves, with the argument or with an instruction, and those of one block.
+    one = text.replace("__pypto_spmd_block_idx", "turn").replace("%all, %offset", "%all, %zero")
+    for other in (shared, shared.replace("%all, %offset", "%all, %zero"), text, one):
+        assert not pto.kernel(pto.parse(other)).dealt
 
 
 # -- copies with loops ---------------------------------------------------------------------------------------

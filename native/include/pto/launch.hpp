@@ -20,11 +20,22 @@
 
 namespace pto::detail {
 
+/// Where the part of an array begins that a block is given: whole words of 4 bytes, as many for each.
+inline uint64_t part_of(const pto_launch& launch, const Core& core, uint64_t address) {
+  for (int i = 0; i < launch.array_count; ++i) {
+    const uint64_t from = address - reinterpret_cast<uintptr_t>(launch.arrays[i].data);
+    const uint64_t bytes = launch.arrays[i].bytes;
+    if (from < bytes) return address + (bytes - from) / 4 / core.block_num * core.block_idx * 4;
+  }
+  return address;
+}
+
 [[gnu::noinline]] inline uint64_t word_of(const pto_launch& launch, const Core& core, int index) {
   const int special = launch.special != nullptr ? launch.special[index] : 0;
   return special == 1   ? core.block_idx
          : special == 2 ? core.block_num
          : special == 3 ? core.subblock_idx
+         : special == 4 ? part_of(launch, core, launch.args[index])
                         : launch.args[index];
 }
 
@@ -110,14 +121,16 @@ constexpr int count_of(Result (*)(Args...)) {
   }                                                                                              \
   PTO_EXPORT int pto_##half##_args_##name() { return pto::detail::count_of(&function); }
 
-#define PTO_JOINED_LAUNCHER(name)                                                 \
-  extern "C" void pto_cube_##name(const pto_launch&, const pto::detail::Core&);   \
-  extern "C" void pto_vector_##name(const pto_launch&, const pto::detail::Core&); \
-  extern "C" int pto_cube_args_##name();                                          \
-  PTO_EXPORT int pto_launch_##name(pto_launch* launch) {                          \
-    using pto::detail::CoreKind;                                                  \
-    const pto::detail::Role roles[] = {{CoreKind::Cube, 0, pto_cube_##name},      \
-                                       {CoreKind::Vector, 0, pto_vector_##name},  \
-                                       {CoreKind::Vector, 1, pto_vector_##name}}; \
-    return pto::detail::run_launch(launch, roles, 3, pto_cube_args_##name());     \
+#define PTO_JOINED_LAUNCHER(name)                                                    \
+  extern "C" void pto_cube_##name(const pto_launch&, const pto::detail::Core&);      \
+  extern "C" void pto_vector_##name(const pto_launch&, const pto::detail::Core&);    \
+  extern "C" int pto_cube_args_##name();                                             \
+  extern "C" int pto_vector_args_##name();                                           \
+  PTO_EXPORT int pto_launch_##name(pto_launch* launch) {                             \
+    using pto::detail::CoreKind;                                                     \
+    const pto::detail::Role roles[] = {{CoreKind::Cube, 0, pto_cube_##name},         \
+                                       {CoreKind::Vector, 0, pto_vector_##name},     \
+                                       {CoreKind::Vector, 1, pto_vector_##name}};    \
+    const int cube = pto_cube_args_##name(), vector = pto_vector_args_##name();      \
+    return pto::detail::run_launch(launch, roles, 3, cube > vector ? cube : vector); \
   }

@@ -25,6 +25,7 @@
 #include "pto/ops/matmul.hpp"
 #include "pto/ops/micro.hpp"
 #include "pto/ops/moves.hpp"
+#include "pto/ops/multi_pipe.hpp"
 #include "pto/ops/part.hpp"
 #include "pto/ops/prefetch_async.hpp"
 #include "pto/ops/quantise.hpp"

@@ -15,7 +15,7 @@ from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewT
 from ..isa.dtypes import DTYPES
 from .elements import ARRAY_DTYPES, Array
 from .entry import SPMD, Launchable
-from .memory import GlobalMemory, Pointer, View
+from .memory import DealtPointer, GlobalMemory, Pointer, View
 from .reference.scalars import fit as make_fit
 
 #: What turns a number into one of a scalar type, made once per type.
@@ -62,6 +62,9 @@ class Binding:
         for function in self.kernel.functions:
             mine = function.regions[0].blocks[0].args
             values = [*first, *[p.name for p in mine[len(first) :]]][: len(mine)]
+            for at in self.kernel.dealt:
+                given = values[at]
+                values[at] = DealtPointer(given.buffer, given.offset, given.dtype, given.name)
             self.values[str(function.attr("sym_name"))] = values
 
     def _problem(self, code: str, message: str, param: Value | None, **facts: str) -> Diagnostic:

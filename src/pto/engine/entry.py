@@ -8,7 +8,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
-from ..ir.facts import entries, halves, module_profile
+from ..ir.facts import constant_of, entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
@@ -16,6 +16,10 @@ from . import registry
 #: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
 #: number of blocks, the index of the vector core.
 SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
+
+
+#: Says in `special` of pto_launch that an argument is dealt out, behind the numbers of `SPMD`.
+DEALT = len(SPMD) + 1
 
 
 class LaunchResult:
@@ -55,6 +59,8 @@ class Launchable:
         self.roles = find_roles(module, self.functions)
         #: Vector cores of a mixed kernel, unless a launch says otherwise.
         self.subblocks = 1 if _one_lane(module) else SUBBLOCKS
+        #: Arguments, by position, of which every block is given a part of its own.
+        self.dealt = _dealt(self.functions)
 
     def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
         """What the driver makes of the program, which has been verified; raises where that is impossible."""
@@ -181,3 +187,30 @@ def _one_lane(module: Module) -> bool:
         a.name == SPMD[2] for f in module.functions for r in f.regions for b in r.blocks[:1] for a in b.args
     )
     return bool(splits) and not any(splits) and not asks and not takes
+
+
+def _dealt(functions: list[Operation]) -> frozenset[int]:
+    """The slots of FIFOs in global memory of a pair that takes its block as an argument. The compiler that
+    writes such pairs leaves it to the launch to give each block slots of its own; who asks for the block with
+    an instruction deals them out himself."""
+    bodies = [f.regions[0].blocks[0].args for f in functions]
+    if len(functions) != 2 or not any(a.name in SPMD[:2] for args in bodies for a in args):
+        return frozenset()
+    first, second = (
+        {args.index(v) for v in map(_slots, f.walk()) if v in args}
+        for f, args in zip(functions, bodies, strict=True)
+    )
+    return frozenset(first & second)
+
+
+def _slots(op: Operation) -> Value | None:
+    """What the FIFO that an operation makes has its slots in, if they are as far from its start in all
+    blocks."""
+    if op.name not in ("pto.aic_initialize_pipe", "pto.aiv_initialize_pipe"):
+        return None
+    value = op.get("gm_slot_buffer")
+    while value is not None and value.op is not None and value.op.name == "pto.addptr":
+        value, offset = value.op.operands
+        if constant_of(offset) is None:
+            return None
+    return value

@@ -169,6 +169,15 @@ class Pointer:
         return cols, 1
 
 
+class DealtPointer(Pointer):
+    """A pointer that a launch deals out: every block is given as many words of 4 bytes, in order."""
+
+    __slots__ = ()
+
+    def part(self, block: int, blocks: int) -> Pointer:
+        return self.at(self.offset + (self.buffer.data.size - self.offset) // 4 // blocks * block * 4)
+
+
 @lru_cache(maxsize=1024)
 def _dense(rows: int, cols: int) -> tuple[Axis, Axis]:
     """Axes of rows one behind the other."""

@@ -1,6 +1,7 @@
 // Mixed kernels: the same source for the cube core and for the vector cores.
 #include "pto/core/cross_core.hpp"
 #include "pto/ops/fifo.hpp"
+#include "pto/ops/multi_pipe.hpp"
 
 using namespace pto;
 
@@ -99,5 +100,106 @@ __global__ AICORE void full(int32_t pushes) {
 #endif
 #ifdef __DAV_VEC__
   if (pushes > 4) SYNCALL<SyncCoreType::Mix>();
+#endif
+}
+
+// Entries that go from the cube core to the vector cores and back, +1 on the way: two slots of 16 x 32, written
+// and read by the cube core as two tiles, by each vector core as its eight rows.
+using Square = Tile<TileType::Acc, float, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 1024>;
+using Wide = Tile<TileType::Vec, float, 8, 32>;
+using Back = Tile<TileType::Mat, float, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 512>;
+using There = TMPipe<0, FIFOType::GM_FIFO, 2, 1, Square, Wide, false, 2>;
+using Return = TMPipe<2, FIFOType::GM_FIFO, 2, 1, Wide, Back, false, 0>;
+__global__ AICORE void there_and_back(__gm__ float* slots, __gm__ float* out, int32_t rounds) {
+  slots += get_block_idx() * 2048, out += get_block_idx() * rounds * 512;
+  There there(slots, 0x400);
+  Return back(slots + 1024);
+  constexpr int piece = 16 * 16 * sizeof(float);
+#ifdef __DAV_CUBE__
+  Square acc;
+  TASSIGN(acc, 0);
+  Back mat;
+  TASSIGN(mat, 0);
+  const auto push = [&](int32_t i) {
+    for (int half = 0; half < 2; ++half) {
+      for (int n = 0; n < 256; ++n) acc.data()[n] = static_cast<float>(i * 512 + n / 16 * 32 + half * 16 + n % 16);
+      there.prod.setTileId(i, half);
+      there.prod.setAllocateStatus(half == 0 && i > 0);  // both slots are free at first
+      there.prod.setRecordStatus(half == 1);
+      there.prod.setEntryOffset(half * piece);
+      TPUSH(acc, there);
+    }
+  };
+  push(0);
+  for (int32_t i = 0; i < rounds; ++i) {
+    if (i + 1 < rounds) push(i + 1);
+    for (int half = 0; half < 2; ++half) {
+      back.cons.setTileId(i, half);
+      back.cons.setWaitStatus(half == 0);
+      back.cons.setFreeStatus(half == 1);
+      back.cons.setEntryOffset(half * piece);
+      TPOP(mat, back);
+      for (int r = 0; r < 16; ++r) {
+        for (int c = 0; c < 16; ++c) out[i * 512 + r * 32 + half * 16 + c] = mat.data()[c / 8 * 128 + r * 8 + c % 8];
+      }
+    }
+  }
+  there.prod.allocate();
+#endif
+#ifdef __DAV_VEC__
+  Wide tile;
+  const int mine = static_cast<int>(get_subblockid()) * 8 * 16 * static_cast<int>(sizeof(float));
+  there.cons.setEntryOffset(mine);
+  back.prod.setEntryOffset(mine);
+  for (int32_t i = 0; i < rounds; ++i) {
+    there.cons.setTileId(i, 0);
+    back.prod.setTileId(i, 0);
+    TPOP(tile, there);
+    for (int n = 0; n < 8 * 32; ++n) tile.data()[n] += 1;
+    TPUSH(tile, back);
+  }
+#endif
+}
+
+// The same in the buffers of the consumers: nothing is copied by a pop. An A2A3 has no such pipes.
+using Rows = Tile<TileType::Vec, float, 8, 16>;
+using Boxes = Tile<TileType::Vec, float, 8, 16, BLayout::ColMajor, 8, 16, SLayout::RowMajor, 512>;
+__global__ AICORE void near_and_back(__gm__ float* out, int32_t rounds) {
+#if defined(PTO_NPU_ARCH_A5)
+  using Near = TMPipe<4, FIFOType::VEC_FIFO, 2, 1, Square, Rows, false, 0>;
+  using NearBack = TMPipe<6, FIFOType::MAT_FIFO, 2, 1, Boxes, Back, false, 0>;
+  Near there(0x1000);
+  NearBack back(0x2000);
+#ifdef __DAV_CUBE__
+  Square acc;
+  TASSIGN(acc, 0);
+  for (int32_t i = 0; i < rounds; ++i) {
+    for (int n = 0; n < 256; ++n) acc.data()[n] = static_cast<float>(i * 256 + n);
+    there.prod.setTileId(i, 0);
+    back.cons.setTileId(i, 0);
+    TPUSH(acc, there);
+    Back mat;
+    TASSIGN(mat, 0x2000 + i % 2 * 1024);
+    TPOP(mat, back);
+    for (int r = 0; r < 16; ++r) {
+      for (int c = 0; c < 16; ++c) out[i * 256 + r * 16 + c] = mat.data()[c / 8 * 128 + r * 8 + c % 8];
+    }
+    TFREE(back);
+  }
+#endif
+#ifdef __DAV_VEC__
+  Boxes boxes;
+  TASSIGN(boxes, 0);
+  for (int32_t i = 0; i < rounds; ++i) {
+    there.cons.setTileId(i, 0);
+    back.prod.setTileId(i, 0);
+    Rows rows;
+    TASSIGN(rows, 0x1000 + i % 2 * 512);
+    TPOP(rows, there);
+    for (int n = 0; n < 128; ++n) boxes.data()[n % 16 / 8 * 64 + n / 16 * 8 + n % 8] = rows.data()[n] + 1;
+    TFREE(there);
+    TPUSH(boxes, back);
+  }
+#endif
 #endif
 }

@@ -14,9 +14,11 @@ import pytest
 import pto
 from pto import DiagnosticError, cache
 from pto.cli.main import main
+from pto.diag import Source
 from pto.engine.cpp import compiler, handwritten
 from pto.engine.cpp.files import FileKernel
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 KERNEL = """\
 #include "scale.hpp"
 /// x * factor + n, with one block per element.
@@ -223,11 +225,56 @@ func.func @put(%out: !pto.ptr<i32>, %v: !pto.tensor_view<2x?xf32>, %__pypto_spmd
     assert error(k, out, np.zeros((3, 4), np.float32)).code == "PTO-E2015"
 
 
-def test_a_mixed_kernel(folder: Path) -> None:
-    path = Path(__file__).parent / "mixed.cpp"
-    names = handwritten.kernels(path.read_text())
-    k = FileKernel(str(path), names[0], "a3")
-    assert len(k.args) == len(handwritten.parameters(path.read_text(), names[0]))
+def test_a_pair_that_the_assembler_wrote(tmp_path: Path) -> None:
+    """Its cube and vector side are functions of their own; the kernel has the name that the program's has."""
+    program = (EXAMPLES / "09_fifo_push_pop.pto").read_text()
+    bare = program.replace(", pto.entry", "").replace("pto.entry, ", "")
+    other = bare.replace("exp_product_aic", "matrix").replace("exp_product_aiv", "activation")
+    marked, plain, by_kind = (pto.emit_cpp(pto.parse(t), insert_sync=True) for t in (program, bare, other))
+    assert "__global__" in marked and "__global__" not in plain
+    for text in (marked, plain):
+        assert handwritten.pairs(text) == {"exp_product": ("exp_product_aic", "exp_product_aiv")}
+        assert text[slice(*handwritten.place_of(text, "exp_product") or ())] == "exp_product_aic"
+    made, _ = handwritten.entries(Source("k.cpp", marked), "exp_product_aiv")
+    assert (made[0].name, made[0].cube, made[0].vector) == (
+        "exp_product_aiv",
+    ) * 3  # one side alone, if wanted
+
+    path = tmp_path / "k.cpp"
+    path.write_text(by_kind)
+    assert main(["build", str(path), "-q"]) == 0
+    k = pto.kernel(str(tmp_path / "k.so"))
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((16, 16)).astype(np.float16) for _ in range(2))
+    y, expected = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    k(a, b, y)
+    of_program = pto.kernel(pto.parse(other))
+    of_program(a, b, expected)
+    np.testing.assert_allclose(y, expected, rtol=1e-6)
+    assert k.name == of_program.name == "matrix"
+
+
+def test_two_functions_that_are_no_pair() -> None:
+    cube, vector = (f"void {n}(int x) {{\n#ifdef __DAV_{n}__\n#endif\n}}\n" for n in ("CUBE", "VEC"))
+    plain = "AICORE " + cube + "AICORE " + vector
+    assert handwritten.pairs(plain) == {"CUBE": ("CUBE", "VEC")}
+    for text in (
+        plain.replace("AICORE", "__global__ AICORE"),  # two kernels of a user
+        plain.replace("int x", "float x", 1),
+        plain + "AICORE void third() {}\n",
+        plain + "__global__ AICORE void k() { CUBE(1); VEC(1); }\n",
+        plain.replace("_CUBE__", "_VEC__"),
+        "AICORE void k_aic(int);\nAICORE void k_aiv(int) {}\n",
+    ):
+        assert not handwritten.pairs(text)
+    marked = "__global__ void k_aic() {}\n__global__ void k_aiv() {}\n"
+    assert [e.name for e in handwritten.entries(Source("k.cpp", marked), None)[0]] == ["k"]
+    marked += "__global__ void other() {}\n"  # runs as it is
+    assert [e.mix for e in handwritten.entries(Source("k.cpp", marked), None)[0]] == [
+        "k_aic",
+        "k_aiv",
+        "other",
+    ]
 
 
 # -- what is refused ----------------------------------------------------------------------------------------

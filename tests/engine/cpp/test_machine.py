@@ -130,6 +130,19 @@ def test_like_cores_meet(mixed: Library) -> None:
     assert (counts[:10] == 14).all() and (counts[10:] == 20).all() and not late.any()
 
 
+def test_pipes_that_the_program_steers(mixed: Library) -> None:
+    """TMPipe: tiles narrower than the entry, several entries on the way, a part of it for each lane."""
+    blocks, rounds = 2, 5
+    slots, out = np.zeros(blocks * 2048, np.float32), np.zeros((blocks, rounds * 512), np.float32)
+    arguments = [address(slots), address(out), rounds]
+    assert mixed.launch("pto_launch_there_and_back", arguments, blocks, 2, 2) == (DONE, "")
+    assert (out == 1 + np.arange(rounds * 512, dtype=np.float32)).all()
+    if '"target": "a5"' in (mixed.text("pto_library") or ""):
+        near = np.zeros(rounds * 256, np.float32)
+        assert mixed.launch("pto_launch_near_and_back", [address(near), rounds], 1, 2, 1) == (DONE, "")
+        assert (near == 1 + np.arange(rounds * 256, dtype=np.float32)).all()
+
+
 def test_a_full_fifo_that_nobody_reads_is_stuck(mixed: Library) -> None:
     assert mixed.launch("pto_launch_full", [4]) == (DONE, "")  # as many as there are slots
     status, text = mixed.launch("pto_launch_full", [5])

@@ -14,8 +14,8 @@ from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.facts import may_fail
 from ...ir.types import ViewType
 from ..binding import Binding
-from ..entry import SPMD, Launchable, LaunchResult, check_options
-from ..memory import GlobalMemory
+from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options
+from ..memory import DealtPointer, GlobalMemory
 from . import bounds
 from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
@@ -95,7 +95,10 @@ class CompiledKernel(Launchable):
             else kept.word(v)
             for t, v in zip(self._types, values, strict=True)
         ]
-        special = bytes(SPMD.index(v) + 1 if isinstance(v, str) else 0 for v in values)
+        special = bytes(
+            SPMD.index(v) + 1 if isinstance(v, str) else DEALT if isinstance(v, DealtPointer) else 0
+            for v in values
+        )
         done = self._library.call(
             self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays
         )

@@ -2,7 +2,8 @@
 
 A kernel is a function that is marked `__global__`. A file that asks for both `__DAV_CUBE__` and `__DAV_VEC__`
 holds mixed kernels and is compiled once for each kind of core; one that asks for a single guard runs on that
-kind; any other runs as it is, on one core per block.
+kind; any other runs as it is, on one core per block. The two sides of a mixed kernel may also be functions of
+their own, as the assembler writes them; see `pairs`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import re
 
 from ...diag import Diagnostic, Source, did_you_mean
+from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
 from .compiler import arch_flags, find, header_flags
@@ -20,8 +22,13 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _KERNEL = re.compile(
     r"(?P<template>template\s*<[^;{}]*>\s*)?(?:extern\s*\x22C\x22\s*)?__global__\s+(?P<words>[\w\s]*?)\b(?P<name>\w+)\s*\("
 )
+_PLAIN = re.compile(
+    r"^[ \t]*(?:extern\s*\x22.\x22\s*)?(?:static\s+)?AICORE\s+void\s+(?P<name>\w+)\s*\((?=[^;{}]*\)\s*\{)",
+    re.MULTILINE,
+)
 _INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"', re.MULTILINE)
 _TARGET = re.compile(r"^// target: (\w+)[ \t]*$", re.MULTILINE)
+_LANES = re.compile(r"TILE_UP_|TILE_LEFT_|get_subblock")
 _GUARD = {"cube": re.compile(r"__DAV_(?:\w+_)?CUBE__"), "vector": re.compile(r"__DAV_(?:\w+_)?VEC__")}
 
 
@@ -40,6 +47,45 @@ def kernels(text: str) -> list[str]:
     return list(dict.fromkeys(found))
 
 
+def pairs(text: str) -> dict[str, tuple[str, str]]:
+    """Kernels whose cube and vector side are functions of their own, by name, as `ir.facts.halves` has them:
+    those called `X_aic` and `X_aiv`, or else the only two functions, where each asks for a kind of its own
+    and both take the same arguments. They need no mark in a file that marks nothing."""
+    bodies = _bodies(text)
+    named = [n[:-4] for n in bodies if n.endswith("_aic") and f"{n[:-4]}_aiv" in bodies]
+    if named:
+        return {n: (f"{n}_aic", f"{n}_aiv") for n in named}
+    if kernels(text) and target_of(text) is None:  # two kernels, as far as their author is concerned
+        return {}
+    kinds = {kind: [n for n, body in bodies.items() if _asks_for(body) == {kind}] for kind in _GUARD}
+    if len(bodies) != 2 or not all(kinds.values()):
+        return {}
+    (cube,), (vector,) = kinds["cube"], kinds["vector"]
+    same = _signature(text, cube) == _signature(text, vector)
+    return {cube: (cube, vector)} if same else {}
+
+
+def _bodies(text: str) -> dict[str, str]:
+    """What stands after the head of every function that is marked; where none is, of every plain one."""
+    text = without_comments(text)
+    heads = [m for m in _KERNEL.finditer(text) if not m["template"]] or list(_PLAIN.finditer(text))
+    ends = [*(m.start() for m in heads), len(text)][1:]
+    return {m["name"]: text[m.end() : end] for m, end in zip(heads, ends, strict=True)}
+
+
+def _asks_for(text: str) -> set[str]:
+    return {kind for kind, pattern in _GUARD.items() if pattern.search(text)}
+
+
+def _head(text: str, name: str) -> re.Match[str] | None:
+    """Where a function begins, in a text without comments."""
+    for pattern in (_KERNEL, _PLAIN):
+        for m in pattern.finditer(text):
+            if m["name"] == name and not m.groupdict().get("template"):
+                return m
+    return None
+
+
 def target_of(text: str) -> str | None:
     """The target that a file names for itself, as the assembler writes it: a line `// target: a5`."""
     m = _TARGET.search(text, 0, 4096)
@@ -49,7 +95,21 @@ def target_of(text: str) -> str | None:
 def parameters(text: str, kernel: str) -> list[tuple[str, int]]:
     """Names of the arguments of a kernel and where each begins; an argument without a name is `arg2`."""
     text = without_comments(text)
-    m = next((m for m in _KERNEL.finditer(text) if m["name"] == kernel and not m["template"]), None)
+    out = []
+    for n, (start, end) in enumerate(_parts(text, kernel), 1):
+        words = list(re.finditer(r"\w+", text[start:end].partition("=")[0]))
+        if len(words) < 2:
+            if not words or words[0][0] == "void":
+                continue
+            out.append((f"arg{n}", start + words[0].start()))
+        else:
+            out.append((words[-1][0], start + words[-1].start()))
+    return out
+
+
+def _parts(text: str, kernel: str) -> list[tuple[int, int]]:
+    """Where the parameters of a kernel begin and end, in a text without comments."""
+    m = _head(text, kernel)
     if m is None:
         return []
     parts, depth, start = [], 0, m.end()
@@ -65,34 +125,30 @@ def parameters(text: str, kernel: str) -> list[tuple[str, int]]:
         elif c == "," and not depth:
             parts.append((start, at))
             start = at + 1
-    out = []
-    for n, (start, end) in enumerate(parts, 1):
-        words = list(re.finditer(r"\w+", text[start:end].partition("=")[0]))
-        if len(words) < 2:
-            if not words or words[0][0] == "void":
-                continue
-            out.append((f"arg{n}", start + words[0].start()))
-        else:
-            out.append((words[-1][0], start + words[-1].start()))
-    return out
+    return parts
+
+
+def _signature(text: str, kernel: str) -> list[str]:
+    """The types of the arguments of a kernel, as written."""
+    text = without_comments(text)
+    return [re.sub(r"\w+\s*$", "", text[start:end]).strip() for start, end in _parts(text, kernel)]
 
 
 def place_of(text: str, kernel: str, parameter: str | None = None) -> tuple[int, int] | None:
     """Where the name of a kernel stands, or that of its parameter: start and end."""
+    kernel = _described(text, *pairs(text).get(kernel, (kernel,)))
     if parameter is not None:
         for name, at in parameters(text, kernel):
             if name == parameter:
                 m = re.compile(r"\w+").match(text, at)
                 return at, m.end() if m else at + 1
-    for m in _KERNEL.finditer(without_comments(text)):
-        if m["name"] == kernel and not m["template"]:
-            return m.span("name")
-    return None
+    m = _head(without_comments(text), kernel)
+    return m.span("name") if m is not None else None
 
 
 def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str]:
     """Kinds of core that a file and the files it includes by a relative name ask for."""
-    found = {kind for kind, pattern in _GUARD.items() if pattern.search(text)}
+    found = _asks_for(text)
     for name in _INCLUDE.findall(text):
         path = os.path.realpath(os.path.join(folder, name))
         if path in seen or not os.path.isfile(path) or len(seen) > 200:
@@ -104,8 +160,15 @@ def kinds(text: str, folder: str, seen: frozenset[str] = frozenset()) -> set[str
 
 def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagnostic]]:
     """Launchers for the kernels of a file, or for the one that is wanted."""
-    found = kernels(source.text)
-    if wanted is not None and wanted not in found:
+    marked, halves = kernels(source.text), pairs(source.text)
+    cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
+    alone = [n for n in marked if not any(n in pair for pair in halves.values())]
+    if halves and not alone:
+        cores = {"cube", "vector"}
+    elif cores != {"cube", "vector"}:  # the others run as they are
+        halves, alone = {}, marked
+    found = [*halves, *alone]
+    if wanted is not None and wanted not in (*found, *marked):
         help = did_you_mean(wanted, found) or (
             f"the file has {', '.join(found)}" if found else "mark it __global__; a template is no kernel"
         )
@@ -115,11 +178,27 @@ def entries(source: Source, wanted: str | None) -> tuple[list[Entry], list[Diagn
         if re.search(r"\bkernel_entry\s*\(", source.text):
             help = "kernel_entry is what a task runs: pto runtime run, or pto.runtime.kernel in Python"
         return [], [Diagnostic("PTO-E2404", f"no kernel in '{source.name}'", help=help)]
-    cores = kinds(source.text, os.path.dirname(os.path.abspath(source.name)))
-    names = [wanted] if wanted is not None else found
     roles = ("cube", "vector") if cores == {"cube", "vector"} else (next(iter(cores), "mix"),)
-    args = {n: tuple(name for name, _ in parameters(source.text, n)) for n in names}
-    return [Entry(n).replace(**dict.fromkeys(roles, n), args=args[n]) for n in names], []
+    made = []
+    for n in [wanted] if wanted is not None else found:
+        functions = halves[n] if n in halves else (n,) * len(roles)
+        most = _described(source.text, *functions)
+        args = tuple(name for name, _ in parameters(source.text, most))
+        sides = dict(zip(roles, functions, strict=True))
+        made.append(Entry(n, subblocks=_subblocks(source.text)).replace(**sides, args=args, longest=most))
+    return made, []
+
+
+def _described(text: str, *functions: str) -> str:
+    """The function whose arguments a launch gives: all cores are given the same words."""
+    return max(functions, key=lambda n: len(parameters(text, n)))
+
+
+def _subblocks(text: str) -> int:
+    """Vector cores of a mixed kernel, as for the program that it was emitted from: one where FIFOs split no
+    tile and nobody asks for the sub-block."""
+    emitted = target_of(text) is not None and "TPipe<" in text
+    return SUBBLOCKS if not emitted or _LANES.search(without_comments(text)) else 1
 
 
 def library(

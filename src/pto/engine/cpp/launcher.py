@@ -28,6 +28,7 @@ class Entry(Record):
     cube: str = ""  # function of the cube core; with `vector`: a mixed kernel
     vector: str = ""
     mix: str = ""  # function that no core is named for
+    longest: str = ""  # of these, in C++ of users, the one with most arguments
     args: tuple[str, ...] = ()  # names of the arguments, for messages
     types: tuple[str, ...] = ()  # their types in the program; empty for C++ of users, where the library says
     subblocks: int = SUBBLOCKS  # vector cores of a mixed kernel, unless a launch says otherwise
@@ -111,8 +112,8 @@ def half(kind: str, entries: list[Entry], body: str) -> str:
     for e in entries:
         name = e.symbol.removeprefix("pto_launch_")
         parts.append(f"PTO_HALF({kind}, {name}, ::{getattr(e, kind)})\n")
-        if kind == "cube":
-            parts.append(_arguments(e, f"::{e.cube}"))
+        if getattr(e, kind) == e.longest and (kind == "cube" or e.cube != e.longest):
+            parts.append(_arguments(e, f"::{e.longest}"))
     return "\n".join(parts)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from ...diag import Diagnostic, Span
 from ...ir.core import Module, Operation
 from ...isa.profiles import Profile
-from ..memory import GlobalMemory, Tile, View
+from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..watch import Watchers
 from .code import Code
 from .core import Core, Item, RunError
@@ -124,6 +124,8 @@ class Grid:
 
     def _spmd(self, core: Core, value: Any) -> Any:
         """An argument; a name stands for what only the launch knows of the core."""
+        if isinstance(value, DealtPointer):
+            return value.part(core.block, self.blocks)
         if not isinstance(value, str):
             return value
         return {"__pypto_spmd_block_idx": core.block, "__pypto_spmd_block_num": self.blocks}.get(
