@@ -242,13 +242,13 @@ class Lower(Control):
             return execute
 
         def legal(i: Instr) -> Any:
-            if i.core.watch is None:
-                asks(i.args)
-                return execute(i)
+            core = i.core
             try:
                 asks(i.args)
             except IllegalInstruction as problem:
-                i.core.grid.broken = i.core.grid.broken or i.core.illegal(op, problem, i)
+                if core.watch is None or not isinstance(core, Core):
+                    raise
+                core.grid.broken = core.grid.broken or core.illegal(op, problem, i)
             return execute(i)
 
         return legal
