@@ -199,6 +199,11 @@ def test_explain_takes_several_codes(capsys: pytest.CaptureFixture[str]) -> None
     assert main(["explain", "SA-0352", "e0803"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("SA-0352: ") and "\n\nPTO-E0803: " in out
+    assert main(["explain", "SA-0352", "sa-352"]) == 0
+    assert capsys.readouterr().out.count("SA-0352: ") == 1
+    with pytest.raises(SystemExit):
+        main(["isa", "tile", "--set", "micro"])
+    assert "exclude each other" in capsys.readouterr().err
     assert main(["explain", "SA-0352", "nothing", "--json"]) == 1
     said = capsys.readouterr()
     assert [e["code"] for e in json.loads(said.out)] == ["SA-0352"] and "'nothing'" in said.err

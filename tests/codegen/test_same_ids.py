@@ -406,7 +406,9 @@ def test_a_launch_asks_what_the_program_leaves_open() -> None:
             and "tabs: expects src and dst to have the same valid_shape" in str(found).lower()
         )
     assert kernel(module, check=False).run(3, 5).ok
-    assert kernel(module).run(3, 5, sanitize="race").ok, "who watches says what comes of it"
+    for watched in ({"sanitize": "race"}, {"memory_map": True}):  # who watches has nothing to say of it
+        (found,) = kernel(module).run(3, 5, **watched).diagnostics
+        assert found.code == "PTO-E0401"
 
 
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")

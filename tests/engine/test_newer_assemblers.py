@@ -174,13 +174,32 @@ def test_a_tile_of_two_slots(tile: str, how: str) -> None:
             "pto.alloc_multi_tile valid_row = %c16 :",
             "valid_row operand must be absent",
         ),
+        ("vec, 16x64xf32, count=2", "", "takes a tile and a count"),
+        ("count=2", "count=\u00b2", "is no number"),
+        ("outs(%t : !tile)", "outs(%mb : !mb)", "operand 'dst' must be an on-chip tile"),
+        ("%mb[%k] : !mb", "%t0[%k] : !tile", "operand 'source' must be a tile of several slots"),
+        ("%mb[%k]", "%mb[%at]", "operand 'slot' must be an index"),
     ],
 )
 def test_bad_slots(old: str, new: str, said: str) -> None:
     text = SLOTS.format(tile="vec, 16x64xf32", how="")
     assert old in text
+    text = text.replace("  %mb =", "  %t0 = pto.alloc_tile : !tile\n  %mb =")
     try:
         found = pto.verify(pto.parse(text.replace(old, new)), "a5")
     except DiagnosticError as e:
         found = e.diagnostics
     assert any(said in f"{d.message} {d.expected}" for d in found), found
+
+
+def test_slots_of_a_tile_from_elsewhere() -> None:
+    """Their valid region is in the type, or cannot be known."""
+    text = SLOTS.format(tile="vec, 16x64xf32, valid=?x?", how="valid_row = %c16 valid_col = %c64")
+    text = text.replace("step %c1 {", "step %c1 iter_args(%m = %mb) -> (!mb) {").replace("%mb[%k]", "%m[%k]")
+    text = text.replace("  scf.for", "  %last = scf.for").replace(
+        "\n  }\n", "\n    scf.yield %m : !mb\n  }\n"
+    )
+    (found,) = pto.verify(pto.parse(text), "a5")
+    assert found.code == "PTO-E0401" and "%m does not say the valid region" in found.message
+    text = text.replace(", valid=?x?", "").replace("valid_row = %c16 valid_col = %c64 ", "")
+    assert pto.verify(pto.parse(text), "a5") == []

@@ -197,6 +197,10 @@ def _shape(body: _Body, index: int) -> tuple[Dims, ScalarType]:
 def _int(text: str, part: tuple[int, int]) -> int:
     if len(text) > 19:
         raise TypeTextError(f"number {text[:12]}... is too large", part, code="PTO-E0104")
+    if not text.isascii():  # a digit of another script, or a raised one
+        raise TypeTextError(
+            f"'{text}' is no number", part, "write it with the digits 0 to 9", code="PTO-E0104"
+        )
     return int(text)
 
 
@@ -347,10 +351,10 @@ def _tile(body: _Body) -> Type:
 def _multi_tile(body: _Body) -> Type:
     """`!pto.multi_tile_buf<vec, 16x64xf32, count=2>`, or with a tile type in place of its parts."""
     help = "write !pto.multi_tile_buf<vec, 16x64xf32, count=2>"
-    keyed = _key(body.parts[-1][0]) if len(body.parts) > 1 else None
+    last = max(len(body.parts) - 1, 0)
+    keyed = _key(body.parts[last][0]) if last else None
     if keyed is None or keyed[0] != "count" or not keyed[1].isdigit():
-        raise body.error("!pto.multi_tile_buf takes a tile and a count", len(body.parts) - 1, help)
-    last = len(body.parts) - 1
+        raise body.error("!pto.multi_tile_buf takes a tile and a count", last, help)
     count = _nat(body, last, keyed[1], "count")
     if not SLOTS[0] <= count <= SLOTS[1]:
         raise body.error(

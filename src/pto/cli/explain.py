@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> int:
         )
         return OK
     asked = [(given, _entry(given)) for given in dict.fromkeys(options.codes)]
-    found = [e for _, e in asked if e is not None]
+    found = list({e.code: e for _, e in asked if e is not None}.values())  # a code has several spellings
     if options.json and found:
         shown = [e.as_dict() for e in found]
         print(json.dumps(shown if len(asked) > 1 else shown[0], indent=2))
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
         if e is None:
             hint = did_you_mean(given.upper(), CATALOGUE) or "pto explain --list shows all"
             print(f"pto explain: unknown code '{given}'; {hint}", file=sys.stderr)
-    return OK if len(found) == len(asked) else FAILED
+    return OK if all(e is not None for _, e in asked) else FAILED
 
 
 def _entry(given: str) -> CatalogueEntry | None:

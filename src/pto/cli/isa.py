@@ -45,9 +45,8 @@ def main(arguments: Sequence[str]) -> int:
     table = isa.rows()
     families, sets = {r.family for r in table}, {s for r in table for s in (r.set, *r.also)}
     named = (options.name or "").lower()
-    if (
-        isa.row(named) is None and named in families | sets
-    ):  # a family says itself what it is, and so does a set
+    free = not (options.family or options.set_)
+    if free and isa.row(named) is None and named in families | sets:  # a family and a set say what they are
         if named in families:
             options.family, options.name = named, None
         else:

@@ -51,7 +51,7 @@ def _rewrite(block: Block, values: dict[Value, Value], types: dict[Value, MultiT
     for op in block.ops:
         if op.name == ALLOC:
             made = [_make("pto.alloc_tile", op, op.result.type, {}, addr=op.group("addr"))]
-        elif op.name == GET:
+        elif op.name == GET and op.operands[0] in types:
             made = _slot(op, types[op.operands[0]])
         else:
             ops.append(op)

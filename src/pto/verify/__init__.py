@@ -46,8 +46,7 @@ def verify(
     check_structure(context)
     if structure_only:
         return context.diagnostics
-    check_slots(context)
-    sound = not has_errors(context.diagnostics)
+    sound = check_slots(context) and not has_errors(context.diagnostics)
     checker = RowChecker(context)
     if sound:
         context.module = module = single_tiles(module)

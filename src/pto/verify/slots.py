@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from ..ir.context import Context
 from ..ir.core import Operation, constant_of
+from ..ir.kinds import kind_matches
 from ..ir.multi_tiles import ALLOC, GET
 from ..ir.types import MultiTileBufType
 
 
-def check_slots(context: Context) -> None:
+def check_slots(context: Context) -> bool:
+    """Whether each use of such a tile fits its type: where one does not, the checks of rows say so."""
+    found = False
     for op in context.module.walk():
         if op.name == ALLOC:
             _allocated(context, op)
         elif op.name == GET:
             _taken(context, op)
+        else:
+            continue
+        found = True
+    return not found or all(_fits(op) for op in context.module.walk())
+
+
+def _fits(op: Operation) -> bool:
+    """Whether an operation takes slots of a tile that has some, and no such tile for a single one."""
+    if op.row is None or not (
+        op.name == GET or any(isinstance(v.type, MultiTileBufType) for v in op.operands)
+    ):
+        return True
+    return all(kind_matches(declared, value.type) for declared, value in op.named())
 
 
 def _allocated(context: Context, op: Operation) -> None:
@@ -40,6 +56,12 @@ def _taken(context: Context, op: Operation) -> None:
         context.report(
             op, "PTO-E0301", "the result is no slot of the source", expected=str(of.slot),
             got=str(op.result.type), help="the result type is that of a slot, without the count",
+        )  # fmt: skip
+    if of.slot.valid is None and (source.op is None or source.op.name != ALLOC):
+        context.report(
+            op, "PTO-E0401", f"%{source.name} does not say the valid region of its slots", at=source,
+            expected="the result of alloc_multi_tile, or a valid region without ? in the type",
+            got=str(of), help="take the slot where the tile is made",
         )  # fmt: skip
     number = constant_of(slot)
     if isinstance(number, int) and not 0 <= number < of.count:

@@ -218,3 +218,20 @@ def test_the_same_help(engine: str) -> None:
     (found,) = kernel(COPY, engine).run(array(768), array(768), 1, 0, 64, 16).diagnostics
     assert "too small" in found.help
     assert found.expected == "addresses below 3072"
+
+
+def test_an_access_of_a_called_function() -> None:
+    text = """
+func.func private @h(%a: !pto.ptr<i32>, %n: index) {
+  %c1 = arith.constant 1 : i32
+  pto.store_scalar %c1, %a[%n] : !pto.ptr<i32>, i32
+  return
+}
+func.func @k(%a: !pto.ptr<i32>, %n: index) attributes {pto.entry} {
+  func.call @h(%a, %n) : (!pto.ptr<i32>, index) -> ()
+  return
+}
+"""
+    (d,) = pto.kernel(pto.parse(text), engine="cpp").run(np.zeros(4, np.int32), 100).diagnostics
+    assert d.code == "PTO-E2101" and d.message.startswith("store_scalar: ") and d.span is not None
+    assert d.span.line == 4

@@ -186,6 +186,7 @@ def test_e2405_libraries_that_cannot_be_run(library: str, tmp_path: Path) -> Non
         (str(broken), {}, "cannot be loaded"),
         (library, {"target": "a3"}, "was built for a5, not for a2a3"),
         (library, {"checked": True}, "was built without run-time checks"),
+        (library, {"auto": True}, "was built without auto mode"),
     )
     for path, options, word in cases:
         with pytest.raises(DiagnosticError) as raised:

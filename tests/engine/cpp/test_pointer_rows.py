@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pto import emit_cpp, parse
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError
 from pto.engine import elements
@@ -374,3 +375,30 @@ def _cases(kind: str) -> list[Case]:
 @pytest.mark.parametrize("kind", ["copies", "moves", "products", "ways out"])
 def test_rows(kind: str) -> None:
     assert differences(_cases(kind)) == []
+
+
+_SET_ELSEWHERE = """
+func.func private @set() {
+  %one = arith.constant 1 : i64
+  pto.set_loop_size_outtoub %one, %one : i64, i64
+  return
+}
+func.func @k(%a: !pto.ptr<f32, gm>) attributes {pto.entry} {
+  %z = arith.constant 0 : i64
+  %n = arith.constant 128 : i64
+  %ub = pto.castptr %z : i64 -> !pto.ptr<f32, ub>
+  func.call @set() : () -> ()
+  pto.mte_gm_ub %a, %ub, %z, %n nburst(%n, %n, %n) : !pto.ptr<f32, gm>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+  return
+}
+"""
+
+
+def test_loop_registers_of_another_function_are_not_overwritten() -> None:
+    with pytest.raises(DiagnosticError, match="another function sets the loop registers") as e:
+        emit_cpp(parse(_SET_ELSEWHERE), target=ISA)
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E1301"]
+    alone = _SET_ELSEWHERE.replace("  func.call @set() : () -> ()\n", "").replace(
+        "private @set() {", "@set() {"
+    )
+    assert "copy_gm_to_ubuf_align_v2" in emit_cpp(parse(alone), target=ISA)

@@ -66,7 +66,7 @@ def test_tpartmul_auto_example_has_storage_of_its_own(
     assert main(["run", path, "--auto", "-q", "--print", "--", "f32:1"]) == 0
     assert "6" in capsys.readouterr().out
     assert main(["build", path, "--auto", "-q", "-o", str(tmp_path / "k.so")]) == 0
-    pto.kernel(str(tmp_path / "k.so"))(out)
+    pto.kernel(str(tmp_path / "k.so"), auto=True)(out)
     assert main(["run", "examples/01_vec_add.pto", "--auto", "--", "f32:1"]) == 1
     assert "--auto is an option of C++" in capsys.readouterr().err
 

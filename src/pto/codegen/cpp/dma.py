@@ -6,7 +6,8 @@
                                             set_loop_size_outtoub(1 << 21 | 1);
 
 Two loops are in registers, further ones around the call. A function that sets these registers itself keeps
-them: there all loops stand around the call, under counts of one.
+them: there all loops stand around the call, under counts of one. What another function
+set cannot be put back.
 """
 
 from __future__ import annotations
@@ -58,7 +59,19 @@ def bits_of_scalar(f: Function, value: Value, widen: bool = False) -> str:
 
 def _kept(f: Function, way: str) -> bool:
     """Whether a function sets the loop registers of copies itself."""
-    return any(op.name.startswith("pto.set_loop") and op.name.endswith(way) for op in f.op.walk())
+    return _sets(f.op, way)
+
+
+def _sets(function: Operation, way: str) -> bool:
+    return any(op.name.startswith("pto.set_loop") and op.name.endswith(way) for op in function.walk())
+
+
+def _set_elsewhere(f: Function, way: str) -> bool:
+    """Whether the registers may hold what a caller, or a function that is called, has set."""
+    others = [other for other in f.unit.module.functions if other is not f.op]
+    return any(_sets(other, way) for other in others) and any(
+        op.name == "func.call" for op in f.unit.module.walk()
+    )
 
 
 def _register(f: Function, way: str) -> str:
@@ -73,6 +86,8 @@ def looped(f: Function, op: Operation, source: str, target: str, way: str = "") 
     loops = op.group("loop")
     clauses = [loops[at : at + 3] for at in range(0, len(loops), 3)]
     kept = bool(way) and _kept(f, way)
+    if way and _set_elsewhere(f, way):
+        f.unit.no_spelling(op, "where another function sets the loop registers of copies")
     inner = clauses[:2] if way and not kept and f.unit.profile.isa != "a2a3" else []
     if kept:
         f.line(f"set_loop_size_{way}({_ONCE});")

@@ -55,7 +55,9 @@ def _arrays(op: Operation, spans: Mapping[str, Spans]) -> Iterator[tuple[str, in
     function = function_of(op)
     if function is None:
         return
-    known = spans.get(str(function.attr("sym_name"))) or ()
+    known = spans.get(str(function.attr("sym_name")))
+    if not known:  # called by others: what it is given is not known
+        return
     block = function.regions[0].blocks[0]
     for value in op.operands:
         origin = _origin(value)

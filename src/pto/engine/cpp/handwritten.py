@@ -223,7 +223,7 @@ def _units(
     body = os.path.abspath(source.name)
     flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
     flags += ["-DPTO_CHECKED"] * checked + ["-D__PTO_AUTO__"] * auto
-    described = about(made, profile.name, checked, os.path.basename(body))
+    described = about(made, profile.name, checked, os.path.basename(body), auto)
     if made[0].mixed:
         units = [
             Unit(f"{kind}.cpp", half(kind, made, body), (guard(kind),), apart=True)

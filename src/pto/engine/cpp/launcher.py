@@ -46,14 +46,15 @@ class Entry(Record):
         return "mixed" if self.mixed else next(kind for kind in _KINDS if getattr(self, kind))
 
 
-def about(entries: Sequence[Entry], target: str, checked: bool, file: str = "") -> str:
-    """What a library says about itself, as C++; `described.py` reads it."""
+def about(entries: Sequence[Entry], target: str, checked: bool, file: str = "", auto: bool = False) -> str:
+    """What a library says about itself, as C++; `describe` of files.py reads it."""
     kernels = [
         {"name": e.name, "symbol": e.symbol, "kind": e.kind, "args": e.args, "types": e.types,
          "subblocks": e.subblocks}
         for e in entries
     ]  # fmt: skip
-    text = json.dumps({"format": 1, "target": target, "checked": checked, "file": file, "kernels": kernels})
+    facts = {"format": 1, "target": target, "checked": checked, "auto": auto, "file": file}
+    text = json.dumps({**facts, "kernels": kernels})
     return f"PTO_ABOUT({json.dumps(text)})\n"
 
 

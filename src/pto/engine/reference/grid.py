@@ -69,6 +69,7 @@ class Grid:
         #: Like cores that have signalled each other: by block (None: all), kind and id, what each released.
         self.arrived: dict[tuple[int | None, str, int], dict[Core, deque[Any]]] = {}
         self.active: list[Core] = []
+        self.broken: RunError | None = None  # the first rule that was, where somebody watches
         self._ended: list[str] = []  # cores, in words
         self._started = 0
 

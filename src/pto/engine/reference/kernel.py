@@ -128,13 +128,16 @@ class ReferenceKernel(Launchable):
         except RunError as e:
             result.diagnostics.append(e.diagnostic)
         except Exception as e:
-            if self.checked:
+            if self.checked and grid.broken is None:
                 raise  # a bug of ours
-            result.diagnostics.append(grid.unexpected(e))
+            if grid.broken is None:
+                result.diagnostics.append(grid.unexpected(e))
         finally:
             binding.write_back()
         if watch is not None:
             watch.tell("launch_ended", result)
+        if grid.broken is not None and result.ok:
+            result.diagnostics.append(grid.broken.diagnostic)
         return result
 
 

@@ -20,7 +20,7 @@ from .code import Code, Step
 from .control import Control, set_mark
 from .core import BLOCKED, Core
 from .cube import unit_flag
-from .instr import Instr
+from .instr import IllegalInstruction, Instr
 from .open_rules import asked
 
 
@@ -234,7 +234,7 @@ class Lower(Control):
 
     def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
         """An executor that first asks the rules of a tile instruction that types left open. Who watches sees
-        what comes of a broken one, and says that."""
+        what comes of a broken one, and says that; the rule is reported where nobody has anything to say."""
         row = op.row
         assert row is not None
         asks = asked(op, row, self.program.profile) if self.program.legal and row.set == "tile" else None
@@ -242,8 +242,13 @@ class Lower(Control):
             return execute
 
         def legal(i: Instr) -> Any:
-            if i.core.watch is None:
+            core = i.core
+            try:
                 asks(i.args)
+            except IllegalInstruction as problem:
+                if core.watch is None or not isinstance(core, Core):
+                    raise
+                core.grid.broken = core.grid.broken or core.illegal(op, problem, i)
             return execute(i)
 
         return legal
