@@ -222,8 +222,8 @@ class Tile:
     """
 
     __slots__ = (
-        "address", "bits", "box", "buffer", "cols", "compact", "dtype", "layout", "loc", "name", "nibble",
-        "pad", "pitch", "rows", "slot", "storage", "v_col", "v_row",
+        "address", "bits", "box", "buffer", "cols", "compact", "dtype", "edge", "layout", "loc", "name",
+        "nibble", "pad", "pitch", "rows", "slot", "storage", "v_col", "v_row",
     )  # fmt: skip
 
     def __init__(
@@ -246,6 +246,9 @@ class Tile:
         self.name = name
         self.storage: Storage | None = None  # where the program placed it
         self.slot: Any = None  # what a FIFO instruction bound it to
+        self.edge: tuple[Tile, int, int] | None = (
+            None  # of a window that leaves its source: where it lies there
+        )
 
     @property
     def valid(self) -> tuple[int, int]:

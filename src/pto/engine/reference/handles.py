@@ -134,10 +134,21 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     new.v_row = rows if v_row is None else v_row
     new.v_col = cols if v_col is None else v_col
     check_valid(new, new.v_row, new.v_col)
-    # Instructions touch what is valid: the rest of a window at the edge may lie outside.
-    if r < 0 or c < 0 or r + new.v_row > source.rows or c + new.v_col > source.cols:
-        core.grid.outside_tile(core, op, source, r, c, new.v_row, new.v_col)
+    inside = r >= 0 and c >= 0 and r + rows <= source.rows and c + cols <= source.cols
+    new.edge = None if inside else (source, r, c)
+    _check_edge(core, op, new)
     return new
+
+
+def _check_edge(core: Core, op: Operation, tile: Tile) -> None:
+    """Whether a window stays in its source. On hardware instructions touch what is valid, and the rest of a
+    window at the edge may lie outside; on cpu they also pad it."""
+    if tile.edge is None:
+        return
+    source, r, c = tile.edge
+    rows, cols = tile.shape if core.profile.isa == "cpu" else tile.valid
+    if r < 0 or c < 0 or r + rows > source.rows or c + cols > source.cols:
+        core.grid.outside_tile(core, op, source, r, c, rows, cols)
 
 
 @handle("talias")
@@ -171,6 +182,7 @@ def set_validshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     tile: Tile = args["source"]
     check_valid(tile, args["valid_row"], args["valid_col"])
     tile.v_row, tile.v_col = args["valid_row"], args["valid_col"]
+    _check_edge(core, op, tile)
 
 
 @handle("tile_buf_addr")
