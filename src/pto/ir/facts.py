@@ -192,6 +192,8 @@ def may_fail(op: Operation) -> bool:
         return False
     if row.dialect == "arith":
         return any(word in row.name for word in _DIVISIONS)
+    if op.name == "scf.for":  # by a step that is not positive
+        return constant_of(op.operands[2]) is None
     return touches_global(op) or (row.dialect == "pto" and row.effect in _FALLIBLE)
 
 

@@ -175,6 +175,33 @@ def test_a_division_by_zero_is_an_error_of_the_program() -> None:
     assert d.span is not None and "arith.divsi" in d.span.source.line(d.span.place[0])
 
 
+STEPS = """\
+module {
+  func.func @k(%x: !pto.ptr<f32>, %n: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c4 = arith.constant 4 : index
+    %v = arith.constant 1.0 : f32
+    scf.for %i = %c0 to %c4 step %n {
+      pto.store_scalar %v, %x[%i] : !pto.ptr<f32>, f32
+    }
+    return
+  }
+}
+"""
+
+
+def test_a_step_of_zero_is_an_error_of_the_program() -> None:
+    """The loop would not end."""
+    for engine in ("reference", "cpp"):
+        k, x = pto.kernel(pto.parse(STEPS), engine=engine), np.zeros(4, np.float32)
+        k(x, 2)
+        assert x.tolist() == [1, 0, 1, 0]
+        for step in (0, -1):
+            (d,) = k.run(x, step).diagnostics
+            assert d.code == "PTO-E2102" and f"a loop step of {step}, which must be positive" in d.message
+            assert d.span is not None and "scf.for" in d.span.source.line(d.span.place[0])
+
+
 SIGNALS = (
     f"""
 import os, signal

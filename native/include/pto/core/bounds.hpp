@@ -65,6 +65,11 @@ inline void now(const T& value) {
   if constexpr (std::is_integral_v<T>) asm volatile("" : : "r"(value));
 }
 
+/// A loop that never ends is no loop: its step is positive.
+inline void check_step(int64_t by) {
+  if (by <= 0) failf("[PTO-E2102] a loop step of %lld, which must be positive", static_cast<long long>(by));
+}
+
 /// Where in its source the program is; see `mark` in launch_abi.hpp.
 PTO_COMMON void mark(int32_t at);
 

@@ -106,6 +106,8 @@ def _for(f: Function, op: Operation) -> None:
     iv = block.args[0]
     token = f.token()
     type = f.types(iv.type)
+    if f.unit.checked and constant_of(step) is None:
+        f.line(f"pto::detail::check_step({f.text(step)});")
     # With indices of 64 bits, which our engine runs, a negative bound is just that.
     sizes = iv.type.kind == "index" and not f.unit.wide
     if sizes and not carried and _never_negative(lb) and _never_negative(ub):
