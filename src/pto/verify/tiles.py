@@ -8,7 +8,6 @@ from ..ir.context import Context
 from ..ir.core import Operation, Value, constant_of
 from ..ir.facts import is_manual, places_tile
 from ..ir.types import TileBufType
-from ..isa.errors import entry
 from ..isa.profiles import LOCATIONS, PROFILES, Profile
 from ..isa.tile import FRACTALS
 
@@ -126,6 +125,8 @@ def placement_problems(t: TileBufType, addr: int | None, profile: Profile) -> It
     """SA-0351 .. SA-0354: the space exists, the tile fits, at its address, aligned; with the documented way
     out."""
     for code, message, expected, got, help in _placement(t, addr, profile):
+        from ..isa.errors import entry  # costly, and seldom needed
+
         yield code, message, expected, got, f"{help} ({entry(code).recipe})"
 
 

@@ -11,15 +11,16 @@ from importlib import import_module
 from ...diag import DiagnosticError, Span, has_errors
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from . import control, dma, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
+from . import control, fifo, guards, irregular, memrefs, scalars, tiles, views  # noqa: F401  (they register)
 from .function import Function, Parts
 from .prologue import prologue
 from .spelling import string
 from .unit import Unit
 
 _PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
-#: Modules that register as the others do, for instructions of sets that few programs use.
-_RARE = {"vector": "vectors", "predicate": "vectors", "micro": "vectors", "cube": "cube", "comm": "comm"}
+#: Modules that register as the others do, for instructions of sets and families that few programs use.
+_RARE = {"vector": "vectors", "predicate": "vectors", "micro": "vectors", "cube": "cube", "comm": "comm",
+         "dma-copy": "dma"}  # fmt: skip
 _TOKEN = re.compile("\x01(\\d+)")
 
 
@@ -39,8 +40,9 @@ def emit(
     the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
     every access to global memory, and scalar accesses go through our headers, which check them.
     """
-    for name in {_RARE[op.row.set] for op in module.walk() if op.row is not None and op.row.set in _RARE}:
-        import_module(f"{__package__}.{name}")
+    used = {word for op in module.walk() if op.row is not None for word in (op.row.set, op.row.family)}
+    for word in sorted(used & _RARE.keys()):
+        import_module(f"{__package__}.{_RARE[word]}")
     unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
     text = _text(unit)
     if has_errors(unit.problems):
