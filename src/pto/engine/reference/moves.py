@@ -212,9 +212,7 @@ def _concat_counted(i: Instr, rows: int) -> None:
 def tpack(i: Instr) -> None:
     dst, src = i.tile("dst"), i.tile("src")
     wider = dst.bits > src.bits and elements.DTYPES[src.dtype].is_int
-    found = (
-        i.raw("src", dst.valid) if wider else i.bits("src", dst.valid)
-    )  # a sign goes on in a wider element
+    found = i.raw("src", dst.valid) if wider else i.bits("src", dst.valid)  # signs go on in wider elements
     i.store_raw("dst", found.astype(elements.code_dtype(dst.dtype)))
 
 
