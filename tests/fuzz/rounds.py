@@ -14,13 +14,15 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 import time
-from typing import Any
+from typing import IO, Any
 
 import pytest
 from tests import seeds
 
 PROFILE = "--hypothesis-profile=fuzz"
+REPLAY = "replay: "
 
 
 def replay(nodeid: str, seed: int) -> str:
@@ -69,7 +71,7 @@ class Rounds:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
             self.failed[report.nodeid] = self.seed
-            self.say(f"replay: {replay(report.nodeid, self.seed)}")
+            self.say(REPLAY + replay(report.nodeid, self.seed))
 
     def pytest_report_teststatus(self, report: Any) -> tuple[str, str, str]:
         return report.outcome if report.failed or report.when == "call" else "", "", ""
@@ -107,15 +109,33 @@ def main() -> int:
     )
     command = [sys.executable, "-m", "tests.fuzz.rounds", f"--end={end}", f"--jobs={options.jobs}"]
     running = [
-        subprocess.Popen([*command, f"--seed={seed + k}", "--", *options.arguments])
+        subprocess.Popen(
+            [*command, f"--seed={seed + k}", "--", *options.arguments], stdout=subprocess.PIPE, text=True
+        )
         for k in range(options.jobs)
     ]
+    replays: list[str] = []
+    readers = [threading.Thread(target=echo, args=(process.stdout, replays)) for process in running]
+    for reader in readers:
+        reader.start()
     try:
-        return max(process.wait() for process in running)
+        status = max(process.wait() for process in running)
     except KeyboardInterrupt:
         for process in running:
             process.wait()
-        return 130
+        status = 130
+    for reader in readers:
+        reader.join()
+    print(f"{len(replays)} failures in all", *sorted(replays), sep="\n", flush=True)
+    return status
+
+
+def echo(lines: IO[str] | None, replays: list[str]) -> None:
+    """What a process says, as it comes; how to replay its failures is kept, to be said again at the end."""
+    for line in lines or ():
+        print(line, end="", flush=True)
+        if line.startswith(REPLAY):
+            replays.append(line.removeprefix(REPLAY).strip())
 
 
 if __name__ == "__main__":
