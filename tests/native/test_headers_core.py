@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests import made
+from tests.each import together
 
 from pto.codegen import intrinsics, legality
 from pto.codegen.checks import call_of
@@ -101,7 +102,7 @@ def _expected_offsets(k: int, valid: int) -> Array:
 # ---- tiles ----
 
 
-@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+@together("k", range(len(TILES)))
 def test_elements_lie_where_the_formula_says(core: Any, k: int) -> None:
     _, rows, cols, *_ = TILES[k]
     for valid in (rows, rows // 2 + 3):
@@ -110,8 +111,8 @@ def test_elements_lie_where_the_formula_says(core: Any, k: int) -> None:
         np.testing.assert_array_equal(got, _expected_offsets(k, valid))
 
 
-@pytest.mark.parametrize("by_column", [0, 1], ids=["rows", "columns"])
-@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+@together("by_column", [0, 1])
+@together("k", range(len(TILES)))
 def test_lines_are_read_and_written(core: Any, k: int, by_column: int) -> None:
     dtype, rows, cols, *_ = TILES[k]
     valid = rows // 2 + 3
