@@ -1,5 +1,5 @@
 // Mathematics, in one place: what every engine computes functions of floats with, the reference engine too
-// (native/kernels/math.cpp). Results have the same bits on every machine, with every compiler and option but
+// (native/kernels/engine.cpp). Results have the same bits on every machine, with every compiler and option but
 // -ffast-math: all is made of operations that IEEE 754 rounds, in an order that is written down here; nothing
 // is asked of the C library but a fused multiply-add where the machine has none.
 //
