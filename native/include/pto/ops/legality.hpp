@@ -4314,8 +4314,6 @@ constexpr void check_tload(const Dst& dst) {
 
 template <class Dst, class Src, auto atomicType, auto reluPreMode>
 constexpr void check_tstore_1() {
-  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
@@ -4338,6 +4336,8 @@ constexpr void check_tstore_1() {
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
   static_assert(!(Src::Loc == TileType::Acc) || is_among<Src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
+  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || !((Src::Loc == TileType::Vec ||
         Src::Loc == TileType::Mat) && bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND &&
@@ -4428,21 +4428,23 @@ template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) {
   check_tstore_1<Dst, Src, atomicType, reluPreMode>();
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
+      "TMOV");
+#endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -5495,10 +5497,6 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "[PTO][SA-0227] TGEMV: expects rhs to be in the right address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
   static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs and dst to have the same valid rows");
   static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
@@ -5514,6 +5512,10 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
   static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV: expects 1 <= lhs valid rows <= 4095");
   static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
@@ -5534,12 +5536,14 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV: expects lhs valid rows to be 1; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5577,10 +5581,6 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
   static_assert(all_in<TileType::Acc, Acc_in>(),
       "[PTO][PTO-E0501] TGEMV_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
   static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs and dst to have the same valid rows");
   static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
@@ -5597,6 +5597,10 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
   static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_ACC: expects 1 <= lhs valid rows <= 4095");
   static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
@@ -5620,12 +5624,14 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV_ACC: expects lhs valid rows to be 1; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_ACC: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
       "= %lld",
@@ -5667,10 +5673,6 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
   static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TGEMV_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a and dst to have the same valid rows");
   static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
@@ -5689,6 +5691,10 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_BIAS: expects 1 <= a valid rows <= 4095");
   static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
@@ -5713,12 +5719,14 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5760,10 +5768,6 @@ constexpr void check_tgemv_mx_1() {
       "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(!(B_scale::Loc == TileType::ScaleRight) || dtype_of<typename B_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
   static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
@@ -5786,6 +5790,10 @@ constexpr void check_tgemv_mx_1() {
   static_assert(never<Dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
   static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
@@ -5831,12 +5839,14 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5896,12 +5906,14 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5978,12 +5990,14 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -6136,7 +6150,8 @@ constexpr void check_tmov_1() {
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
+    static_assert(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
   }
 #endif
@@ -6154,8 +6169,10 @@ constexpr void check_tmov_1() {
 
 template <class Src, auto reluPreMode>
 constexpr void check_tmov_2() {
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
+#endif
 }
 
 template <class Src, auto reluPreMode>
@@ -6205,7 +6222,9 @@ constexpr void check_tmov(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6223,7 +6242,9 @@ constexpr void check_tmov_with_accToVecMode(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6244,15 +6265,15 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
   check_tmov_2<Src, reluPreMode>();
   check_tmov_4<Dst, Src, accToVecMode>();
   check_tmov_5<Dst, Src>();
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV: expects fp form src to have element type f32, i32; fix: convert with TCVT");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects fp form to use loc=acc src; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::Loc == TileType::Acc) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
@@ -6262,7 +6283,9 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6295,12 +6318,16 @@ constexpr void check_tmov_with_preQuantScalar(const Dst& dst, const Src& src) {
   check_tmov_2<Src, reluPreMode>();
   check_tmov_3<Src, reluPreMode>();
   check_tmov_5<Dst, Src>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6330,12 +6357,16 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode(const Dst& dst, const
   check_tmov_5<Dst, Src>();
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6379,7 +6410,9 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6390,10 +6423,6 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp, auto accToVecMode>
 constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -6408,6 +6437,10 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
       Dst::ValidCol <= Src::Cols),
       "[PTO][PTO-E0401] TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns");
@@ -6454,14 +6487,8 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Src>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
@@ -6506,6 +6533,12 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(Src::Loc == TileType::Vec) || same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TMOV_FP: expects dst to have the element type of src; fix: convert with TCVT");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
         Dst::ValidCol <= Src::Cols),
@@ -6567,7 +6600,8 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
+    static_assert(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
     static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
   }
@@ -6585,7 +6619,9 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV_FP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6608,10 +6644,6 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp>
 constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
@@ -6622,6 +6654,10 @@ constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
       Dst::ValidCol <= Src::Cols),
       "[PTO][PTO-E0401] TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns");
@@ -6765,14 +6801,16 @@ constexpr void check_textract_1() {
 
 template <class Dst, class Src, auto reluPreMode>
 constexpr void check_textract_2() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
         (Src::form == Form::ND || Src::form == Form::NZ)),
         "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
   }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #if defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
@@ -6894,8 +6932,10 @@ constexpr void check_textract_with_preQuantScalar(const Dst& dst, const Src& src
     const IndexCol& indexCol) {
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
@@ -6947,11 +6987,13 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode(const Dst& dst, c
     const IndexRow& indexRow, const IndexCol& indexCol) {
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
@@ -7085,10 +7127,6 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1(const Dst& dst, cons
 template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
 constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -7103,6 +7141,10 @@ constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& sr
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7155,12 +7197,6 @@ constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& sr
 template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
 constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
-      "TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
@@ -7172,6 +7208,12 @@ constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow&
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
+      "TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
+      "TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7223,8 +7265,6 @@ constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow&
 
 template <class Dst, class Src, auto reluPreMode>
 constexpr void check_tinsert_1() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
@@ -7252,6 +7292,8 @@ constexpr void check_tinsert_1() {
       "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::form == Form::NZ &&
       Dst::form == Form::NZ),
       "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
@@ -7430,8 +7472,10 @@ constexpr void check_tinsert_with_preQuantScalar(const Dst& dst, const Src& src,
     const IndexCol& indexCol) {
   check_tinsert_1<Dst, Src, reluPreMode>();
   check_tinsert_2<Dst, Src>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
@@ -7472,11 +7516,13 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
     const IndexRow& indexRow, const IndexCol& indexCol) {
   check_tinsert_1<Dst, Src, reluPreMode>();
   check_tinsert_2<Dst, Src>();
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
@@ -7515,10 +7561,6 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
 template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
 constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TINSERT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -7533,6 +7575,10 @@ constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7586,12 +7632,6 @@ constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src
 template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
 constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
-      "TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
@@ -7603,6 +7643,12 @@ constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& 
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
+      "TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
+      "TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
