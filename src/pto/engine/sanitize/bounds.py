@@ -40,7 +40,7 @@ class Bounds(Sanitizer):
     stored = loaded
 
     def _beyond(self, event: Event, tile: Tile, access: Access) -> None:
-        """What an instruction touches of a window at the edge besides what counted where the window was made."""
+        """What is touched of a window at the edge besides what counted where the window was made."""
         if tile.edge is None or access.region is None:
             return
         source, r, c = tile.edge
