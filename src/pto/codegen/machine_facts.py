@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 
 from ..isa import encoding
 from ..isa.dtypes import DTYPES, NUMBERS, DType
-from ..isa.enums import OPS
+from ..isa.enums import ENUMS, MASK_PATTERNS, OPS
 from ..isa.kinds import event_pipe
 from ..isa.machine import EVENT_IDS, EVERY_PIPE, MEMORIES, PIPES, SEMAPHORES, SUBBLOCKS
 from ..isa.profiles import ISAS, PROFILES, Profile
@@ -142,6 +142,24 @@ def _pipes() -> Iterator[str]:
     yield "}  // namespace pto::detail"
 
 
+def _mask_patterns() -> Iterator[str]:
+    numbers = ENUMS["mask_pattern"].values
+    assert [*numbers.items()] == [(name, n) for n, name in enumerate(MASK_PATTERNS, 1)]
+    yield "namespace pto {"
+    yield "/// Which elements of every group are taken; the bits are read from the right."
+    yield f"enum class MaskPattern : uint8_t {{ {', '.join(f'{k} = {n}' for k, n in numbers.items())} }};"
+    yield "}  // namespace pto"
+    yield ""
+    yield "namespace pto::detail {"
+    yield "/// By the number of a pattern: how far apart what it selects is, and the first of it."
+    yield "struct Selection {"
+    yield "  int8_t period, first;"
+    yield "};"
+    pairs = ", ".join(f"{{{period}, {first}}}" for period, first in MASK_PATTERNS.values())
+    yield f"inline constexpr Selection kMaskPatterns[] = {{{{1, 0}}, {pairs}}};"
+    yield "}  // namespace pto::detail"
+
+
 def _kinds() -> Iterator[str]:
     kinds = OPS.split()
     yield "namespace pto {"
@@ -170,7 +188,7 @@ def _kinds() -> Iterator[str]:
 def machine() -> str:
     """The text of core/machine_facts.hpp."""
     out: list[str] = [_HEAD]
-    for part in (_targets, _memories, _pipes, _kinds):
+    for part in (_targets, _memories, _pipes, _kinds, _mask_patterns):
         out += [*laid_out(part()), ""]
     return "\n".join(out)
 

@@ -202,3 +202,17 @@ constexpr pipe_t pipe_of(Op op) {
   }
 }
 }  // namespace pto
+
+namespace pto {
+/// Which elements of every group are taken; the bits are read from the right.
+enum class MaskPattern : uint8_t { P0101 = 1, P1010 = 2, P0001 = 3, P0010 = 4, P0100 = 5, P1000 = 6,
+    P1111 = 7 };
+}  // namespace pto
+
+namespace pto::detail {
+/// By the number of a pattern: how far apart what it selects is, and the first of it.
+struct Selection {
+  int8_t period, first;
+};
+inline constexpr Selection kMaskPatterns[] = {{1, 0}, {2, 0}, {2, 1}, {4, 0}, {4, 1}, {4, 2}, {4, 3}, {1, 0}};
+}  // namespace pto::detail

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ...ir.core import Operation, Value, constant_of
 from ...ir.types import PtrType
 from ...isa.dtypes import DTYPES
-from ...isa.tables.cube import QUANT_NUMBERS
+from ...isa.tables.cube import QUANT_NUMBERS, RELU_NUMBERS, UNIT_FLAG_NUMBERS
 from .dma import bits_of_scalar, dtype_of, looped, pointer
 from .function import Function, handles
 from .spelling import QUALIFIER
@@ -22,9 +22,6 @@ from .template import template
 
 #: A number that is known, or C++ that gives it.
 Number = int | str
-
-_UNIT_FLAGS = {None: 0, "check_only": 2, "check_and_set": 3, "check_and_clear": 3}
-_RELU = {"no_relu": 0, "normal_relu": 1, "scalar_relu": 2, "vector_relu": 3}
 
 
 def _on_cube(*names: str) -> Callable[[Callable[[Function, Operation], None]], None]:
@@ -89,7 +86,7 @@ def _mad(f: Function, op: Operation) -> None:
         word = f"((uint64_t) {f.unary(dst)} & 0xFFFFFFFF) | (uint64_t) {f.unary(bias)} << 32"
         into = f"({f.types(dst.type)}) ({word})"
     starts = "true, false" if bias else _starts(op)
-    flags = f"{_UNIT_FLAGS[op.attr('unit_flag')]}, {_flag(op.attr('disable_gemv'))}, {starts}"
+    flags = f"{UNIT_FLAG_NUMBERS[op.attr('unit_flag')]}, {_flag(op.attr('disable_gemv'))}, {starts}"
     numbers = ", ".join(f.text(v) for v in sizes)
     call = "mad_mx" if "mx" in op.name else "mad"
     saved = _set_modes(f, op, dtype_of(lhs))
@@ -297,7 +294,7 @@ def _write_back(f: Function, op: Operation) -> None:
     if layout == "nz2nz" and split is not None:
         narrow = f"{f.operand(split)} != 0"
     head = f"{f.text(dst)}, {f.text(src)}, {f.text(op.group('sid')[0]) if to == 'gm' else 0}, {n}, {m}"
-    relu, unit = _RELU[op.attr("relu_mode") or "no_relu"], _UNIT_FLAGS[op.attr("unit_flag")]
+    relu, unit = RELU_NUMBERS[op.attr("relu_mode") or "no_relu"], UNIT_FLAG_NUMBERS[op.attr("unit_flag")]
     how = f"{_target(f, op, to)}, {int(op.get('clip') is not None)}, {unit}, {quant}, {relu}"
     later = "0, 0, false, false, 0, false, false, false, false, false"
     rest = f"{how}, {narrow}, {_flag(layout == 'nz2nd')}, {later}, {_flag(layout == 'nz2dn')}"
