@@ -20,6 +20,7 @@ from ..isa.enums import ENUMS, MASK_PATTERNS, OPS
 from ..isa.kinds import event_pipe
 from ..isa.machine import EVENT_IDS, EVERY_PIPE, MEMORIES, PIPES, SEMAPHORES, SUBBLOCKS
 from ..isa.profiles import ISAS, PROFILES, Profile
+from ..isa.tables.dma import BURST_BITS
 from .generated import OPS as HEADERS
 from .generated import laid_out, write
 
@@ -112,6 +113,8 @@ def _memories() -> Iterator[str]:
     columns = _by_target(str(p.left_blayout == "col_major").lower() for p in profiles)
     yield f"inline constexpr bool kLeftByColumns = {columns};"
     yield ""
+    yield "/// Bits of the length and the count of bursts to and from global memory."
+    yield f"inline constexpr int kBurstBits = {_by_target(BURST_BITS[p.isa] for p in profiles)};"
     yield "/// On-chip spaces, in the order of `TileType`."
     yield f"inline constexpr int kSpaces = {len(MEMORIES)};"
     for name, what, type in (("kCapacity", "SIZE", "size_t"), ("kAlign", "ALIGN", "size_t")):

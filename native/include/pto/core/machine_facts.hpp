@@ -111,6 +111,8 @@ inline constexpr Isa kIsa = PTO_BY_TARGET_(Isa::cpu, Isa::a2a3, Isa::a5, Isa::a5
 /// Whether the boxes of tiles in L0A stand column by column.
 inline constexpr bool kLeftByColumns = PTO_BY_TARGET_(true, false, true, true, false);
 
+/// Bits of the length and the count of bursts to and from global memory.
+inline constexpr int kBurstBits = PTO_BY_TARGET_(21, 16, 21, 21, 16);
 /// On-chip spaces, in the order of `TileType`.
 inline constexpr int kSpaces = 9;
 inline constexpr size_t kCapacity[kSpaces] = {PTO_UBUF_SIZE_BYTES, PTO_CBUF_SIZE_BYTES, PTO_L0A_SIZE_BYTES,
