@@ -3383,6 +3383,20 @@ constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDADD: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDADD: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3405,6 +3419,24 @@ constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDADD: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDADD: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3459,6 +3491,20 @@ constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDSUB: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDSUB: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3f006),
@@ -3466,6 +3512,26 @@ constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDSUB: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDSUB: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0316",
       "TROWEXPANDSUB: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3497,6 +3563,20 @@ constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMUL: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMUL: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3f006),
@@ -3504,6 +3584,26 @@ constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMUL: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMUL: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0313",
       "TROWEXPANDMUL: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3535,6 +3635,20 @@ constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDDIV: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDDIV: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3c006),
@@ -3542,6 +3656,26 @@ constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1&
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDDIV: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDDIV: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0307",
       "TROWEXPANDDIV: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3578,6 +3712,20 @@ constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMAX: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMAX: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3604,6 +3752,24 @@ constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMAX: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMAX: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3671,6 +3837,20 @@ constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMIN: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMIN: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3697,6 +3877,24 @@ constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMIN: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMIN: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3760,6 +3958,20 @@ constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Sr
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDEXPDIF: expects the blocks of a row-major src1 to lie one behind the "
+      "other: 32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDEXPDIF: expects the blocks of a row-major src0 to lie one behind the "
+      "other: 32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3781,6 +3993,24 @@ constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Sr
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDEXPDIF: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a "
+      "row; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns "
+      "= %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDEXPDIF: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a "
+      "row; got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns "
+      "= %lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "SA-0310",
