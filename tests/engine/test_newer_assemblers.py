@@ -10,6 +10,7 @@ from tests.codegen.shapes import HEAD, TILE, WINDOW, window
 
 import pto
 from pto.diag import DiagnosticError
+from pto.driver import Options, lowered
 
 ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
@@ -203,3 +204,57 @@ def test_slots_of_a_tile_from_elsewhere() -> None:
     assert found.code == "PTO-E0401" and "%m does not say the valid region" in found.message
     text = text.replace(", valid=?x?", "").replace("valid_row = %c16 valid_col = %c64 ", "")
     assert pto.verify(pto.parse(text), "a5") == []
+
+
+HANDED_ON = """\
+!mb = !pto.multi_tile_buf<vec, 16x64xf32, count=2>
+!tile = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.partition_tensor_view<16x64xf32>
+func.func private @g(%mb: !mb, %v: !view, %n: index) {
+  %t = pto.multi_tile_get %mb[%n] : !mb -> !tile
+  pto.tload ins(%v : !view) outs(%t : !tile)
+  return
+}
+func.func private @f(%mb: !mb, %v: !view, %n: index) {
+  func.call @g(%mb, %v, %n) : (!mb, !view, index) -> ()
+  return
+}
+func.func @k(%v: !view, %n: index) attributes {pto.entry} {
+  %at = arith.constant 0 : i64
+  %mb = pto.alloc_multi_tile addr = %at : !mb
+  func.call @f(%mb, %v, %n) : (!mb, !view, index) -> ()
+  return
+}
+"""
+
+
+def test_messages_name_what_was_written() -> None:
+    found = pto.kernel(pto.parse(HANDED_ON)).run(np.zeros((16, 64), np.float32), 2, sanitize="oob")
+    assert [d.message.partition(":")[0] for d in found.diagnostics] == ["multi_tile_get"]
+    beyond = pto.verify(pto.parse(HANDED_ON.replace("constant 0 : i64", "constant 524288 : i64")))
+    assert [d.message.partition(":")[0] for d in beyond] == ["alloc_multi_tile"]
+
+
+def test_a_function_may_hand_slots_on_or_leave_them() -> None:
+    assert "TSUBVIEW(" in pto.emit_cpp(pto.parse(HANDED_ON))
+    alone = (
+        "!mb = !pto.multi_tile_buf<vec, 16x64xf32, count=2>\nfunc.func private @f(%mb: !mb) {\n  return\n}\n"
+    )
+    assert "Tile<TileType::Vec, float, 32, 64" in pto.emit_cpp(pto.parse(alone))
+
+
+def test_flags_tell_slots_of_neighbours_apart() -> None:
+    """The load of the next slot does not hold up the work on this one: that waits for the load before."""
+    text = SLOTS.format(tile="vec, 16x64xf32", how="").replace("    pto.barrier #pto.pipe<PIPE_ALL>\n", "")
+    ahead = text.replace("    %t =", "    %j = arith.addi %i, %c1 : index\n    %l = arith.remui %j, %c2 : index\n"
+                         "    %s = pto.multi_tile_get %mb[%l] : !mb -> !tile\n    %t =")  # fmt: skip
+    ahead = ahead.replace("pto.tload ins(%in : !view) outs(%t", "pto.tload ins(%in : !view) outs(%s")
+    for program, waits_first in ((text, False), (ahead, True)):
+        done = lowered(pto.parse(program), options=Options(insert_sync=True)).sound()
+        lines = pto.to_text(done.module).splitlines()
+        loop = lines[next(n for n, line in enumerate(lines) if "scf.for" in line) :]
+        wait, load = (
+            next(n for n, line in enumerate(loop) if word in line)
+            for word in ("wait_flag[<PIPE_MTE2>, <PIPE_V>", "pto.tload")
+        )
+        assert (wait < load) == waits_first, pto.to_text(done.module)
