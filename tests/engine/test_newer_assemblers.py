@@ -11,6 +11,7 @@ from tests.codegen.shapes import HEAD, TILE, WINDOW, window
 import pto
 from pto.diag import DiagnosticError
 from pto.driver import Options, lowered
+from pto.engine import elements
 
 ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
@@ -258,3 +259,55 @@ def test_flags_tell_slots_of_neighbours_apart() -> None:
             for word in ("wait_flag[<PIPE_MTE2>, <PIPE_V>", "pto.tload")
         )
         assert (wait < load) == waits_first, pto.to_text(done.module)
+
+
+PACKED = """\
+!p = !pto.tile_buf<loc=vec, dtype=!pto.f4E2M1x2, rows=16, cols=64, v_row=?, v_col=?, blayout=row_major, slayout=none_box, fractal=512, pad=0>
+!half = !pto.tile_buf<vec, 16x32x!pto.f4E2M1x2, valid=?x?>
+!x = !pto.tile_buf<vec, 16x128xbf16>
+!y = !pto.tile_buf<vec, 16x64xbf16>
+!codes = !pto.partition_tensor_view<16x128x!pto.f4E2M1x2>
+!all = !pto.tensor_view<16x128x!pto.f4E2M1x2>
+func.func @k(%at: !pto.ptr<!pto.f4E2M1x2>, %o: !pto.partition_tensor_view<16x128xbf16>, %to: !pto.ptr<!pto.f4E2M1x2>, %h: !pto.partition_tensor_view<16x64xbf16>, %cols: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %av = pto.make_tensor_view %at, shape = [%c16, %c128], strides = [%c128, %c1] : !all
+  %bv = pto.make_tensor_view %to, shape = [%c16, %c128], strides = [%c128, %c1] : !all
+  %a = pto.partition_view %av, offsets = [%c0, %c0], sizes = [%c16, %c128] : !all -> !codes
+  %b = pto.partition_view %bv, offsets = [%c0, %c0], sizes = [%c16, %c128] : !all -> !codes
+  %p = pto.alloc_tile valid_row = %c16 valid_col = %cols : !p
+  %q = pto.alloc_tile valid_row = %c16 valid_col = %cols : !p
+  %right = pto.subview %p[%c0, %c32] sizes [16, 32] valid [%c16, %c32] : !p -> !half
+  %x = pto.alloc_tile : !x
+  %y = pto.alloc_tile : !y
+  pto.tload ins(%a : !codes) outs(%p : !p)
+  pto.tcvt ins(%p {rmode = #pto<round_mode CAST_RINT>} : !p) outs(%x : !x)
+  pto.tcvt ins(%x {rmode = #pto<round_mode CAST_RINT>} : !x) outs(%q : !p)
+  pto.tcvt ins(%right {rmode = #pto<round_mode CAST_RINT>} : !half) outs(%y : !y)
+  pto.tstore ins(%x : !x) outs(%o : !pto.partition_tensor_view<16x128xbf16>)
+  pto.tstore ins(%q : !p) outs(%b : !codes)
+  pto.tstore ins(%y : !y) outs(%h : !pto.partition_tensor_view<16x64xbf16>)
+  return
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+def test_tiles_of_pairs_of_small_floats() -> None:
+    """64 columns of pairs are 128 of elements, in valid regions and windows as well."""
+    module = pto.parse(PACKED)
+    assert pto.verify(module, "a5") == []
+    assert "16x64xf4E2M1FN" in pto.to_text(module)  # as it was written
+    assert "Tile<TileType::Vec, float4_e2m1x2_t, 16, 128" in pto.emit_cpp(module, target="a5")
+    a = np.random.default_rng(4).integers(0, 256, (16, 64)).astype(np.uint8)
+    want = elements.decode("f4e2m1", np.stack([a & 15, a >> 4], -1).reshape(16, 128))
+    for engine in ("reference", "cpp"):
+        o, b, h = np.zeros((16, 128), np.uint16), np.zeros_like(a), np.zeros((16, 64), np.uint16)
+        pto.kernel(module, engine=engine, target="a5")(a, o, b, h, 64)
+        assert (elements.decode("bf16", o) == want).all() and (b == a).all()
+        assert (elements.decode("bf16", h) == want[:, 64:]).all()
+    alone = PACKED.replace("rows=16, cols=64", "rows=16, cols=48")
+    assert {d.code for d in pto.verify(pto.parse(alone), "a5")} >= {"PTO-E0401"}

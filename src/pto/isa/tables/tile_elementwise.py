@@ -517,6 +517,8 @@ _CONVERT = (
             "reference truncates and wraps, and rounds fp4 to integers first. The limit of f4e1m2 is 1.75.",
             "i32->f16 is the dequantising path of a2a3. The cpu reference copies f32->f32 whatever rmode.",
             "s4 is packed two per byte; the reference stores one per byte.",
+            "The field's assembler counts 4-bit floats in vec by pairs: where the other side of a conversion has twice "
+            "the columns, all such tiles of the program are read that way.",
             "The reference walks src valid, the targets dst valid; they are equal.",
         ),
     ),
