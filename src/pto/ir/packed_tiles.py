@@ -12,7 +12,7 @@ side has twice as many columns. The verifier and the driver work on the form wit
 from __future__ import annotations
 
 from ..isa import row as find_row
-from .attrs import ArrayAttr, IntAttr, TypeAttr
+from .attrs import ArrayAttr, Attribute, IntAttr, TypeAttr
 from .clone import clone
 from .core import Block, Module, Operation, Value, constant_of
 from .types import INDEX, FunctionType, TileBufType, Type
@@ -117,7 +117,7 @@ def _twice(block: Block, at: Operation, value: Value) -> Value:
 def _insert(
     block: Block, at: Operation, name: str, operands: list[Value], number: int | None = None
 ) -> Operation:
-    attrs = {} if number is None else {"value": IntAttr(number, INDEX)}
+    attrs: dict[str, Attribute] = {} if number is None else {"value": IntAttr(number, INDEX)}
     made = Operation(name, find_row(name), operands, (INDEX,), attrs, None, at.loc)
     made.parent = block
     block.ops.insert(next(n for n, op in enumerate(block.ops) if op is at), made)
