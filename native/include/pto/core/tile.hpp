@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "pto/core/check.hpp"
 #include "pto/core/dtypes.hpp"
@@ -257,9 +258,9 @@ struct Tile {
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
 #else
+  /// May be written to, which binds the tile: so nothing is asked here.
   TileDType& data() {
     detail::keep_order();
-    check_bound();
     return data_;
   }
   const TileDType& data() const {
@@ -274,7 +275,7 @@ struct Tile {
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] SetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "SetValue: element %u of a tile of %d", at, Numel);
-    detail::put_element(data(), at, value);
+    detail::put_element(std::as_const(*this).data(), at, value);
   }
   DType GetValue(uint32_t at) const {
     static_assert(Loc_ == TileType::Vec,
@@ -290,7 +291,9 @@ struct Tile {
     return detail::offset<form, InnerRows, InnerCols>(Cols_, pitch(), r, c);
   }
   DType GetElement(int64_t r, int64_t c) const { return detail::element_at<DType>(data(), offset(r, c)); }
-  void SetElement(int64_t r, int64_t c, DType value) { detail::put_element(data(), offset(r, c), value); }
+  void SetElement(int64_t r, int64_t c, DType value) {
+    detail::put_element(std::as_const(*this).data(), offset(r, c), value);
+  }
   void AddToElement(int64_t r, int64_t c, DType value) {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));
   }
