@@ -369,9 +369,9 @@ func.func @k(%n: index, %m: index) attributes {pto.entry, pto.kernel_kind = #pto
   %b = arith.constant 4096 : i64
   %c = arith.constant 8192 : i64
   %src = pto.alloc_tile addr = %a valid_row = %n valid_col = %n : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
-  %tmp = pto.alloc_tile addr = %b valid_row = %n valid_col = %n : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+  %tmp = pto.alloc_tile addr = %b valid_row = %n valid_col = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
   %dst = pto.alloc_tile addr = %c valid_row = %n valid_col = %m : !pto.tile_buf<vec, 16x1xf32, valid=?x?, blayout=col_major>
-  pto.trowsum ins(%src, %tmp : !pto.tile_buf<vec, 16x64xf32, valid=?x?>, !pto.tile_buf<vec, 16x64xf32, valid=?x?>)
+  pto.trowmin ins(%src, %tmp : !pto.tile_buf<vec, 16x64xf32, valid=?x?>, !pto.tile_buf<vec, 16x64xf32, valid=?x?>)
     outs(%dst : !pto.tile_buf<vec, 16x1xf32, valid=?x?, blayout=col_major>)
   return
 }
@@ -380,9 +380,10 @@ func.func @k(%n: index, %m: index) attributes {pto.entry, pto.kernel_kind = #pto
 
 
 @pytest.mark.parametrize("engine", ["reference", "cpp"])
-def test_an_instruction_that_meets_empty_tiles_only_does_nothing(engine: str) -> None:
+def test_an_instruction_that_meets_empty_tiles_only_breaks_no_rule(engine: str) -> None:
     k = pto.kernel(pto.parse(IDLE), engine=engine, checked=engine == "cpp")
     assert k.run(0, 0).ok
+    assert k.run(4, 1).ok  # what is valid of the scratch tells nothing
     refused = k.run(4, 0).diagnostics
     assert [d.code for d in refused] == ["PTO-E0401"]
 

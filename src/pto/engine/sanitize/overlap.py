@@ -24,6 +24,8 @@ from ..region import Region
 from ..watch import INSTRUCTION, Event
 from .sanitizer import Sanitizer
 
+#: What goes through its elements in order, whatever lies there.
+_ORDERLY = ("convert", "move", "window")
 #: How many others storage tells apart; the last number stands for all that find no room.
 MOST = 255
 
@@ -227,19 +229,19 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
 
 def _in_step(event: Event, written: Access, read: Access) -> bool:
     """Whether an instruction never writes ahead of what it still has to read: where its row lets it work in
-    place, on the same elements; a conversion also from the same byte on to elements that are no wider, and a
-    fold of rows onto the first of them."""
+    place, on the same elements; a copy or conversion also from the same byte on to elements that are no
+    wider, and a fold of rows onto the first of them."""
     a, b, row = written.region, read.region, event.op.row
-    if a is None or b is None or row is None or a.base != b.base or a.bits > b.bits:
+    if a is None or b is None or row is None or not all(x.size for x in (a.rows, a.cols, b.rows, b.cols)):
         return False
     free = row.in_place_on and event.core.profile.isa not in row.in_place_on
-    orderly = row.algorithm == "convert" or row.over == "fold rows"
+    orderly = row.algorithm in _ORDERLY or row.over == "fold rows"
     if row.in_place in ("", "none") and not free and not orderly:
         return False
-    return all(
-        x.size <= y.size and bool((x.offsets * a.bits <= y.offsets[: x.size] * b.bits).all())
-        for x, y in ((a.rows, b.rows), (a.cols, b.cols))
-    )
+    both = [(x, y, min(x.size, y.size)) for x, y in ((a.rows, b.rows), (a.cols, b.cols))]
+    ahead = [x.offsets[:n] * a.bits - y.offsets[:n] * b.bits for x, y, n in both]
+    start = (a.base - b.base) * 8 + int(ahead[0][0]) + int(ahead[1][0])
+    return not start and all(int(lead.max()) <= int(lead[0]) for lead in ahead)
 
 
 def _fill(held: Held, table: Array, access: Access, value: int) -> None:
