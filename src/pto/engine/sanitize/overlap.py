@@ -213,10 +213,10 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
     one.rivals += [rival for rival in other.rivals if rival is not one and rival not in one.rivals]
     for rival in other.rivals:
         if rival is not one:  # in whose list the other one stays, and is never met again
-            rival.rivals[rival.rivals.index(other)] = one  # a number is a place in this list
+            _replace(rival.rivals, other, one)  # a number is a place in this list
     one.views += [view for view in other.views if view not in one.views]
     for view in other.views:
-        view.views[view.views.index(other)] = one
+        _replace(view.views, other, one)
     if other.turn > one.turn:
         one.turn, one.writer = other.turn, other.writer
     if other.last is not None:
@@ -227,15 +227,21 @@ def _unite(access: Access, one: Held, other: Held) -> Held:
     return one
 
 
+def _replace(all: list[Held], old: Held, new: Held) -> None:
+    """Put another in the place of one, if it is there."""
+    if old in all:
+        all[all.index(old)] = new
+
+
 def _in_step(event: Event, written: Access, read: Access) -> bool:
     """Whether an instruction never writes ahead of what it still has to read: where its row lets it work in
-    place, on the same elements; a copy or conversion also from the same byte on to elements that are no
-    wider, and a fold of rows onto the first of them."""
+    place, on the same elements; a copy, conversion or comparison also from the same byte on to elements that
+    are no wider, and a fold of rows onto the first of them."""
     a, b, row = written.region, read.region, event.op.row
     if a is None or b is None or row is None or not all(x.size for x in (a.rows, a.cols, b.rows, b.cols)):
         return False
     free = row.in_place_on and event.core.profile.isa not in row.in_place_on
-    orderly = row.algorithm in _ORDERLY or row.over == "fold rows"
+    orderly = row.algorithm in _ORDERLY or row.over == "fold rows" or row.packed == "dst"
     if row.in_place in ("", "none") and not free and not orderly:
         return False
     both = [(x, y, min(x.size, y.size)) for x, y in ((a.rows, b.rows), (a.cols, b.cols))]
