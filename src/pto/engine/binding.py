@@ -65,7 +65,9 @@ class Binding:
         for function in self.kernel.functions:
             mine = function.regions[0].blocks[0].args
             rest = iter(given)
-            values = [of.get(p.name, p.name) if p.name in SPMD else next(rest, p.name) for p in mine]
+            values: list[Any] = [
+                of.get(p.name, p.name) if p.name in SPMD else next(rest, p.name) for p in mine
+            ]
             for at in self.kernel.dealt:
                 held = values[at]
                 values[at] = DealtPointer(held.buffer, held.offset, held.dtype, held.name)
