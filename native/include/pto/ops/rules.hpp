@@ -64,7 +64,7 @@ constexpr bool fitting_valid(const A& a, const B& b) {
   return v_row(a) <= v_row(b) && v_col(a) <= v_col(b);
 }
 
-/// Whether an instruction meets empty tiles only: it does nothing then, whatever its rules say of them.
+/// Whether an instruction of several tiles meets empty ones only: it does nothing then, whatever its rules say.
 template <class T>
 inline constexpr bool is_tile = requires(const T& tile) { tile.GetValidRow(); };
 template <class T>
@@ -74,7 +74,7 @@ constexpr bool filled_tile(const T& operand) {
 }
 template <class... Operands>
 constexpr bool idle(const Operands&... operands) {
-  return (is_tile<Operands> || ...) && !(filled_tile(operands) || ...);
+  return (0 + ... + int(is_tile<Operands>)) > 1 && !(filled_tile(operands) || ...);
 }
 
 template <class Global>

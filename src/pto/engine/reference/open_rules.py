@@ -93,10 +93,10 @@ def asked(op: Operation, row: Row, profile: Profile) -> Callable[[Mapping[str, A
 
 
 def _idle(args: Mapping[str, Any]) -> bool:
-    """Whether an instruction meets empty tiles only: it does nothing then, whatever its rules say. Compilers
-    keep a core that has no part of the work in step this way."""
+    """Whether an instruction of several tiles meets empty ones only: it does nothing then, whatever its rules
+    say. Compilers keep a core that has no part of the work in step this way."""
     tiles = [value for value in args.values() if isinstance(value, Tile)]
-    return bool(tiles) and all(not tile.v_row or not tile.v_col for tile in tiles)
+    return len(tiles) > 1 and all(not tile.v_row or not tile.v_col for tile in tiles)
 
 
 def _leaves_open(value: Value) -> bool:
