@@ -561,8 +561,7 @@ def check(names: Iterable[str], folder: Path, every: bool = True, runs: int = RU
             for k in range(runs):
                 case = Case(plan)
                 ROWS[plan.row.name][1](case, np.random.default_rng([k, number]), k)
-                units = 1 if plan.row.name.endswith("expdif") else 0
-                found = difference(unit, number, case, units)
+                found = difference(unit, number, case)
                 if found is not None:
                     bad.append(f"{shown(plan)} run {k}: {found}")
                     break

@@ -204,6 +204,7 @@ class _Follow:
         self.severity = severity
         self.storages: dict[Value, Storage] = {}  # of tiles, as far as they are placed where it stands
         self.rivals = {s: [o for o in dict.fromkeys(placed) if o != s and s.shares(o)] for s in placed}
+        self.same: dict[Storage, Storage] = {}  # names of one buffer, each with the one that stands for all
         self.said: set[tuple[Operation, Storage]] = set()
         self.turn = 0  # above 0 where a loop is followed once more
         self.perhaps = 0  # above 0 in an `if` there, which may not be taken again
@@ -268,13 +269,44 @@ class _Follow:
         if any(d.writes and v not in self.storages for d, v in touched):
             state.forget()  # it may be any of them
             return
+        read = [self.meant(self.storages[v], state) for d, v in touched if d.reads and v in self.storages]
+        for declared, value in touched:
+            if declared.writes:  # an update in place, under another name
+                self.unite(self.storages[value], read, state)
         for declared, value in touched:
             storage = self.storages.get(value)
             if declared.reads and storage is not None and not row.element_at and not self.perhaps:
-                self.read(op, value, storage, state)
+                self.read(op, value, self.one(storage), state)
         for declared, value in touched:
             if declared.writes:
-                self.write(op, value, self.storages[value], state, _replaces(op, declared.name, value))
+                storage = self.one(self.storages[value])
+                self.write(op, value, storage, state, _replaces(op, declared.name, value))
+
+    def one(self, storage: Storage) -> Storage:
+        """What stands for a storage among the names of its buffer."""
+        while storage in self.same:
+            storage = self.same[storage]
+        return storage
+
+    def meant(self, storage: Storage, state: _State) -> Storage:
+        """What is read. Compilers give one buffer several names: one that was never written stands for what
+        was written last on the same bytes."""
+        mine = self.one(storage)
+        if mine not in state.mine:
+            self.unite(mine, list(reversed(state.mine)), state)
+        return self.one(storage)
+
+    def unite(self, storage: Storage, others: list[Storage], state: _State) -> None:
+        """A storage and the first of others that is the same bytes as the same kind of tile become one."""
+        mine = self.one(storage)
+        for other in map(self.one, others):
+            if other == mine or (other.loc, *other[2:]) != (mine.loc, *mine[2:]):
+                continue
+            self.same[mine] = other
+            state.lost.pop(mine, None)
+            if mine in state.mine:
+                state.mine[other] = state.mine.pop(mine)
+            return
 
     def read(self, op: Operation, value: Value, storage: Storage, state: _State) -> None:
         wanted = _bytes_of(value, storage)
@@ -290,10 +322,10 @@ class _Follow:
             state.lost.pop(storage, None)
             return
         for other in self.rivals[storage]:
-            held = state.mine.get(other)
+            held = state.mine.get(other) if self.one(other) != storage else None
             if held is not None and held[0] & written:
                 state.lost.setdefault(other, {})[storage] = _Lost(held[0] & written, op, held[1])
-        before = state.mine.get(storage, (0, op))[0]
+        before = state.mine.pop(storage, (0, op))[0]  # the last in order is the last that was written
         state.mine[storage] = before | written, op
         state.lost[storage] = {
             s: lost._replace(bytes=lost.bytes & ~written) for s, lost in state.lost.get(storage, {}).items()

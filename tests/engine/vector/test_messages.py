@@ -117,8 +117,8 @@ def test_misaligned_copy() -> None:
 
 
 def test_burst_too_long() -> None:
-    d = only(SILU, "PTO-E2102", n=20000, room=20000)
-    assert d.message == "mte_gm_ub: expects len_burst to fit 16 bits without a sign, got 80000"
+    d = only(SILU, "PTO-E2102", n=600000, room=600000)
+    assert d.message == "mte_gm_ub: expects len_burst to fit 21 bits without a sign, got 2400000"
     assert "n_burst" in d.help
 
 

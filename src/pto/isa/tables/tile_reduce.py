@@ -382,8 +382,13 @@ row_expand = expand.but(
     in_place="src0 src1",
     types={
         "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",
-        "block/src1": "!pto.tile_buf<vec, 32x32x{T}, valid=32x8>", "half/src1": "!pto.tile_buf<vec, 32x16x{T}>",
-        "word/src1": "!pto.tile_buf<vec, 32x8x{T}>",
+        "block/src1": "!pto.tile_buf<vec, 32x32x{T}, valid=32x8>",
+        **{
+            f"{form}/{name}@{isa}": f"!pto.tile_buf<vec, 32x{cols}x{{T}}>"
+            for isa in NPU.split()
+            for form, columns in {"half": (64, 16), "word": (64, 8), "half0": (16, 64), "word0": (8, 64)}.items()
+            for name, cols in zip(("src0", "src1"), columns, strict=True)
+        },
     },
     rules=(*vec("src0 src1 dst tmp"), *row_major("dst"), *_BLOCKS),
     notes=(
