@@ -69,7 +69,7 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
   ptrdiff_t cols = src.GetValidCol();
   if (kIsa == Isa::cpu && cols > words * per_word) cols = words * per_word;  // hardware does not ask
   const Lines<Dst> to(dst);
-  for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r) {
+  for (ptrdiff_t r = 0; r < rows && r < dst.Rows; ++r) {
     ptrdiff_t done = 0;  // words of this row
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
@@ -94,8 +94,9 @@ template <class Dst, class Src, class Test>
 inline void compare_stream(Dst& dst, const Src& src, Test test) {
   using W = typename Dst::DType;
   using C = compute_t<typename Src::DType>;
-  constexpr ptrdiff_t row_bytes = Src::Cols / 8;
-  uint8_t bytes[Src::Rows * row_bytes + 1] = {};
+  const ptrdiff_t row_bytes = src.Cols / 8;
+  const Scratch<uint8_t> bytes(src.Rows * row_bytes + 1);
+  std::memset(bytes.at, 0, static_cast<size_t>(src.Rows * row_bytes));
   const ptrdiff_t rows = src.GetValidRow();
   const ptrdiff_t cols = src.GetValidCol() < row_bytes * 8 ? src.GetValidCol() : row_bytes * 8;
   for (ptrdiff_t r = 0; r < rows; ++r) {
@@ -103,13 +104,13 @@ inline void compare_stream(Dst& dst, const Src& src, Test test) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<uint8_t> truth;
       map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at));
-      pack_bits(truth.at, bytes + r * row_bytes + c / 8, n);
+      pack_bits(truth.at, bytes.at + r * row_bytes + c / 8, n);
     }
   }
   const ptrdiff_t to_rows = dst.GetValidRow(), to_cols = dst.GetValidCol();
   const Lines<Dst> to(dst);
   for (ptrdiff_t at = 0; at < to_rows * to_cols; ++at) {
-    to.set(at / to_cols, at % to_cols, static_cast<W>(at < Src::Rows * row_bytes ? bytes[at] : 0));
+    to.set(at / to_cols, at % to_cols, static_cast<W>(at < src.Rows * row_bytes ? bytes.at[at] : 0));
   }
 }
 
@@ -181,7 +182,7 @@ inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMod
   const auto mode = Comparison::of<typename Src::DType>(cmpMode);
   const C s = value_of<C>(scalar);
   const auto test = [mode, s](C x) { return mode(x, s); };
-  if constexpr (kIsa == Isa::cpu) {
+  PTO_IF_TARGET (kIsa == Isa::cpu) {
     compare_stream(dst, src, test);
   } else {
     compare(dst, src, test);

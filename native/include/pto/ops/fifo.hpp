@@ -334,12 +334,12 @@ template <class Pipe, class TileT>
 inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
   constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
-  static constexpr PopFacts facts{static_cast<int32_t>(TileT::Rows),
-                                  static_cast<int32_t>(TileT::Cols),
-                                  static_cast<uint32_t>(TileT::GetSizeInBytes()),
-                                  local,
-                                  static_cast<int>(TileT::Loc),
-                                  !cube_tile};
+  const PopFacts facts{static_cast<int32_t>(tile.Rows),
+                       static_cast<int32_t>(tile.Cols),
+                       static_cast<uint32_t>(tile.GetSizeInBytes()),
+                       local,
+                       static_cast<int>(TileT::Loc),
+                       !cube_tile};
   const Fifo fifo = pipe.side_with_slots(Pipe::incoming(cube_tile));
   const uint32_t buffer = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
   Popped pop = begin_pop(fifo, pipe.cons, facts, Binder<TileT>::at(tile), split, lane, buffer);

@@ -109,7 +109,7 @@ inline void load(TileT& dst, Global& src) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);
-      if constexpr (kIsa == Isa::cpu) {
+      PTO_IF_TARGET (kIsa == Isa::cpu) {
         fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
       } else {
         fill_blocks(dst, rows, cols, pad_code<typename TileT::DType, pad>());
@@ -126,9 +126,9 @@ inline void prefetch(TileT& dst, Global& src) {
   const auto* from = src.data();
   T* to = dst.data();
   if (rows > 0 && cols > 0)
-    touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1, Use::read);
+    touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * dst.Cols + cols - 1, Use::read);
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    const ptrdiff_t at = r * TileT::Cols;
+    const ptrdiff_t at = r * dst.Cols;
     if constexpr (bits_of<T> == 4) {
       for (ptrdiff_t i = at; i < at + cols; ++i)
         put_element<T>(to, i, element_at<T>(reinterpret_cast<const T*>(from), i));
