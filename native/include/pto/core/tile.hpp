@@ -160,6 +160,8 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
   static constexpr TileType Loc = Loc_;
   /// Whether the size is known at run time only: in the kernels of the virtual machine.
   static constexpr bool isOpen = Rows_ == DYNAMIC;
+  /// Whether all of it is valid, as its type says.
+  static constexpr bool isWhole = !isOpen && RowValid_ == Rows_ && ColValid_ == Cols_;
   static constexpr int ValidRow = RowValid_, ValidCol = ColValid_;
   static constexpr BLayout BFractal = BFractal_;
   static constexpr SLayout SFractal = SFractal_;

@@ -135,8 +135,8 @@ inline void unpack_stream(const Lines<Mask>& mask, ptrdiff_t width, ptrdiff_t fi
 }
 
 /// dst = where(bit, x, otherwise(i)), bit patterns kept. `other` gives a row of the second choice.
-template <bool Stream = false, class Dst, class Mask, class Src, class Other>
-inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
+template <class Dst, class Mask, class Src, class Other>
+inline void select(Dst& dst, const Mask& mask, const Src& src, Other other, bool stream = false) {
   using T = typename Dst::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const Lines<Mask> bits(mask);
@@ -147,7 +147,7 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<T> first, second, result;
       Buffer<uint8_t> chosen;
-      if (Stream && (sizeof(typename Mask::DType) > 1 || mask.GetValidCol() * 8 != cols)) {
+      if (stream && (sizeof(typename Mask::DType) > 1 || mask.GetValidCol() * 8 != cols)) {
         unpack_stream(bits, mask.GetValidCol(), r * cols + c, n, chosen.at);
       } else {
         Buffer<typename Mask::DType> words;
@@ -200,9 +200,10 @@ template <class Dst, class Mask, class Src0, class Src1>
 inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   using T = typename Dst::DType;
   const Lines<Src1> second(src1);
-  select<kIsa == Isa::cpu>(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
+  const auto other = [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
     return second.template read<T>(r, c, n, buffer);
-  });
+  };
+  select(dst, selMask, src0, other, kIsa == Isa::cpu);
 }
 
 /// Selects tile elements or a scalar by a packed predicate.

@@ -72,15 +72,20 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     check_holds("TSTORE", to, from.rows.count, from.cols.count, use);
     copy(to, from, from.rows.count, from.cols.count);
   } else {
-    constexpr bool converts =
-        TileT::Loc == TileType::Acc || Words::any || Atomic != AtomicType::AtomicNone || kIsa == Isa::cpu;
+    using T = typename TileT::DType;
+    using To = typename Global::DType;
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     check_holds("TSTORE", to, rows, cols, use);
     if constexpr (Atomic != AtomicType::AtomicNone) {
       deliver<relu, ByRow>(Combining<Atomic, typename Global::DType>{to}, src, 0, 0, rows, cols, words);
-    } else if constexpr (converts && (TileT::Loc == TileType::Acc || Words::any ||
-                                      !std::is_same_v<typename TileT::DType, typename Global::DType>)) {
+    } else if constexpr (TileT::Loc == TileType::Acc || Words::any || bits_of<T> != bits_of<To>) {
       deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
+    } else if constexpr (!std::is_same_v<T, To>) {  // hardware moves the bits
+      PTO_IF_TARGET (kIsa == Isa::cpu) {
+        deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
+      } else {
+        copy(to, place(src), rows, cols);
+      }
     } else {
       copy(to, place(src), rows, cols);
     }
@@ -105,7 +110,7 @@ inline void load(TileT& dst, Global& src) {
     check_holds("TLOAD", from, rows, cols, Use::read);
     copy(place(dst), from, rows, cols);
     // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
-    if constexpr (!(TileT::ValidRow == TileT::Rows && TileT::ValidCol == TileT::Cols)) {
+    if constexpr (!TileT::isWhole) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);

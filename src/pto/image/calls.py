@@ -1,0 +1,226 @@
+"""What an operation calls: a function of the virtual machine's library, and what it is given.
+
+The library is compiled from the text that Flow A emits for one operation (`codegen.cpp`), with every value a
+reference and every tile, view and target known at run time only. The text itself is the name of the function: both
+the program that asks for it and the library that has it derive it here, from the operation alone.
+
+    Tile<TileType::Vec, float, ...>& a0; ...; TADD(a0, a1, a2);
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Any
+
+from ..codegen.cpp import program
+from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
+from ..codegen.cpp.spelling import Types, Unspellable
+from ..codegen.cpp.unit import Unit
+from ..ir.core import Operation, Value
+from ..ir.facts import view_layout
+from ..ir.types import Dims, MemRefType, TileBufType, Type, ViewType
+from ..isa.enums import ENUMS
+from ..isa.machine import MEMORIES
+from ..isa.record import Record
+
+_SLOT = re.compile("\x02(\\d+)\x03")
+_LOCAL = re.compile("\x01(\\d+)")
+_NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
+
+#: Where an argument of a call comes from: an operand, a result, or a number that the call is made with.
+Source = tuple[str, int]
+
+
+class NoCall(Exception):
+    """An operation that the library has no function for, with the reason."""
+
+
+class Call(Record):
+    """A function by its name, and the sources of its arguments."""
+
+    name: str
+    arguments: tuple[Source, ...]
+
+    @property
+    def key(self) -> int:
+        return key(self.name)
+
+
+def key(name: str) -> int:
+    """The number under which the library finds a function."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+class OpenTypes(Types):
+    """C++ types of values whose sizes are known at run time only."""
+
+    def tile(self, t: TileBufType, valid: Dims, shape: tuple[int, int] | None = None) -> str:
+        blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
+        return (
+            f"OpenTile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, "
+            f"{ENUMS['blayout'].spelling(blayout)}, {ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, {t.pad}, "
+            f"{ENUMS['compact_mode'].spelling(t.compact)}>"
+        )
+
+    def open_view(self, t: ViewType, layout: str = "ND") -> str:
+        return f"OpenView<{self.scalar(t.elem)}, pto::Layout::{layout}>"
+
+
+#: Enumerations that calls take as arguments, by their C++ class.
+_ENUMS = {e.cpp.rpartition("::")[0]: e for e in ENUMS.values() if "::" in e.cpp}
+
+
+def _enumerator(type: str, text: str) -> int | None:
+    enum = _ENUMS.get(type)
+    if enum is None:
+        return None
+    return next((n for word, n in enum.values.items() if enum.spelling(word) == text), None)
+
+
+class _Always(dict[Value, Any]):
+    """Every value is used, and every value is known: by its slot."""
+
+    def __init__(self, of: Callable[[Value], Any]) -> None:
+        self._of = of
+
+    def get(self, key: Value, default: Any = None) -> Any:
+        return self._of(key)
+
+    def __getitem__(self, key: Value) -> Any:
+        return self._of(key)
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+class Recorder(Function):
+    """Flow A's emission of one operation at a time, with a place for every value instead of a variable."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.parts = program.PARTS
+        self.types = unit.types
+        self.indent = ""
+        self.count = _Always(lambda _: 2)
+        self.known = _Always(lambda v: (self.slot(v), ATOM))
+        self.shown_views = self.handed_on = set()
+        self.crossing = set()
+        self.memref_tiles = set()
+        self.bare, self.tile_types, self.views, self.pitch, self.pipes = {}, {}, {}, {}, {}
+        self.offsets, self.hoisted, self._helpers, self._constants = set(), [], {}, {}
+        self.tail = None
+        self._depth = 0
+
+    def call(self, op: Operation) -> Call:
+        """What an operation calls."""
+        self.op, self.here = op, op.loc
+        self.lines, self.marks = [], []
+        self._numbers = 0
+        self._sources: list[tuple[Source, str]] = []  # with the C++ type
+        self._at: dict[tuple[Source, str], int] = {}
+        known = len(self.unit.problems)
+        try:
+            HANDLERS.get(op.name, Function.regular)(self, op)
+        except Unspellable as e:
+            raise NoCall(f"a value of type {e}") from None
+        if len(self.unit.problems) > known:
+            raise NoCall(self.unit.problems[-1].message)
+        return self._made(" ".join(self.lines))
+
+    def _made(self, text: str) -> Call:
+        order: dict[int, int] = {}
+        for m in _SLOT.finditer(text):
+            order.setdefault(int(m[1]), len(order))
+        local: dict[str, int] = {}
+        text = _SLOT.sub(lambda m: f"a{order[int(m[1])]}", text)
+        text = _LOCAL.sub(lambda m: f"t{local.setdefault(m[1], len(local))}", text)
+        used = [self._sources[i] for i in order]
+        types = "".join(f"{type}& a{i}; " for i, (_, type) in enumerate(used))
+        return Call(types + text, tuple(source for source, _ in used))
+
+    # -- places -------------------------------------------------------------------------------------------
+
+    def _place(self, source: Source, type: str) -> str:
+        at = self._at.get((source, type))
+        if at is None:
+            at = self._at[source, type] = len(self._sources)
+            self._sources.append((source, type))
+        return f"\x02{at}\x03"
+
+    def slot(self, value: Value, type: str = "") -> str:
+        for kind, values in (("operand", self.op.operands), ("result", self.op.results)):
+            if value in values:
+                return self._place((kind, values.index(value)), type or self.type_of(value))
+        raise NoCall("a value of another operation")
+
+    def type_of(self, value: Value) -> str:
+        type = value.type
+        if isinstance(type, ViewType):
+            layout = (view_layout(value) or "ND").upper()
+            if "layout" in self.op.attrs and reads_otherwise(self.op, value):
+                layout = str(self.op.attrs["layout"].value).upper()
+            assert isinstance(self.types, OpenTypes)
+            return self.types.open_view(type, layout)
+        if isinstance(type, MemRefType):
+            raise NoCall("a memref")
+        return self.types(type)
+
+    def view_type(self, value: Value) -> str:
+        return self.type_of(value)
+
+    def text(self, value: Value) -> str:
+        return self.slot(value)
+
+    operand = unary = atom = text
+
+    def name(self, value: Value, text: str, kind: int = ATOM) -> None:
+        self.define(value, text, kind)
+
+    def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
+        self.declare(value, type or self.type_of(value), text)
+
+    def declare(self, value: Value, type: str, init: str = "", extents: str = "") -> str:
+        if extents:
+            raise NoCall("an array of the function's own")
+        place = self.slot(value, type)
+        if init:
+            self.line(f"{place} = {init};")
+        return place
+
+    def declare_result(self, value: Value) -> str:
+        return self.slot(value)
+
+    def constant(self, type: str, literal: str, mark: Any = None) -> str:
+        number = _number(literal)
+        if number is None:
+            return f"{type}({literal})"
+        return self._place(("number", number), type)
+
+    def helper(self, type: str, init: str) -> str:
+        number = _number(init)
+        if number is None:
+            number = _enumerator(type, init)
+        if number is None:
+            return f"{type}({init})" if "{" not in init else init
+        return self._place(("number", number), type)
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _number(literal: str) -> int | None:
+    if literal in ("true", "false"):
+        return int(literal == "true")
+    return int(literal.rstrip("ul")) if _NUMBER.match(literal) else None
+
+
+def recorder(unit: Unit) -> Recorder:
+    """A recorder for the operations of a program."""
+    unit.types = OpenTypes(unit.profile, "int64_t")
+    return Recorder(unit)
+
+
+def shown(type: Type) -> str:
+    return str(type)
