@@ -95,7 +95,7 @@ def _memories() -> Iterator[str]:
     yield "template <class... Sizes>"
     yield "constexpr size_t most(Sizes... sizes) {"
     yield "  size_t found = 0;"
-    yield "  ((found = found < sizes ? static_cast<size_t>(sizes) : found), ...);"
+    yield "  ((found = found < static_cast<size_t>(sizes) ? static_cast<size_t>(sizes) : found), ...);"
     yield "  return found;"
     yield "}"
     yield "}  // namespace pto::detail"

@@ -24,10 +24,28 @@ from ..ir.types import Dims, MemRefType, TileBufType, Type, ViewType
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES
 from ..isa.record import Record
+from ..isa.row import Row
 
 _SLOT = re.compile("\x02(\\d+)\x03")
 _LOCAL = re.compile("\x01(\\d+)")
 _NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
+
+#: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library has them
+#: for tiles whose rows lie side by side; other tiles of theirs are brought into that form.
+BY_REGION = frozenset(("elementwise-tile-tile", "tile-scalar-and-immediate", "reduce-and-expand"))
+
+
+_SO_TOO = frozenset(("tconcat", "tinterleave", "tdeinterleave"))
+
+
+def by_region(row: Row | None) -> bool:
+    return row is not None and (row.family in BY_REGION and row.writes != "all" or row.name in _SO_TOO)
+
+
+def by_columns(type: Type) -> bool:
+    """Whether a tile has its columns side by side."""
+    return isinstance(type, TileBufType) and not type.boxed and type.blayout == "col_major"
+
 
 #: Where an argument of a call comes from: an operand, a result, or a number that the call is made with.
 Source = tuple[str, int]
@@ -63,6 +81,9 @@ class OpenTypes(Types):
             f"{ENUMS['blayout'].spelling(blayout)}, {ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, {t.pad}, "
             f"{ENUMS['compact_mode'].spelling(t.compact)}>"
         )
+
+    def _spell(self, type: Type) -> str:
+        return "OpenPipe" if type.kind == "pipe" else super()._spell(type)
 
     def open_view(self, t: ViewType, layout: str = "ND") -> str:
         return f"OpenView<{self.scalar(t.elem)}, pto::Layout::{layout}>"
@@ -157,15 +178,21 @@ class Recorder(Function):
 
     def type_of(self, value: Value) -> str:
         type = value.type
+        if by_region(self.op.row) and by_columns(type):
+            assert isinstance(type, TileBufType)
+            return self.types(type.replace(blayout="row_major"))
         if isinstance(type, ViewType):
-            layout = (view_layout(value) or "ND").upper()
-            if "layout" in self.op.attrs and reads_otherwise(self.op, value):
-                layout = str(self.op.attrs["layout"].value).upper()
             assert isinstance(self.types, OpenTypes)
-            return self.types.open_view(type, layout)
+            return self.types.open_view(type, self.layout(value))
         if isinstance(type, MemRefType):
             raise NoCall("a memref")
         return self.types(type)
+
+    def layout(self, value: Value) -> str:
+        """The layout in which the operation reads a view: its own, or that of the view."""
+        if "layout" in self.op.attrs and reads_otherwise(self.op, value):
+            return str(self.op.attrs["layout"].value).upper()
+        return (view_layout(value) or "ND").upper()
 
     def view_type(self, value: Value) -> str:
         return self.type_of(value)
@@ -220,7 +247,3 @@ def recorder(unit: Unit) -> Recorder:
     """A recorder for the operations of a program."""
     unit.types = OpenTypes(unit.profile, "int64_t")
     return Recorder(unit)
-
-
-def shown(type: Type) -> str:
-    return str(type)

@@ -45,7 +45,7 @@ namespace pto::detail {
 template <class... Sizes>
 constexpr size_t most(Sizes... sizes) {
   size_t found = 0;
-  ((found = found < sizes ? static_cast<size_t>(sizes) : found), ...);
+  ((found = found < static_cast<size_t>(sizes) ? static_cast<size_t>(sizes) : found), ...);
   return found;
 }
 }  // namespace pto::detail

@@ -185,8 +185,8 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
                 "[PTO][SA-0095] Tile: the fractal size is none of 512, 1024 and 32");
   static_assert(isOpen == (Cols_ == DYNAMIC) && (detail::kOpenTiles || !isOpen),
                 "[PTO][SA-0065] Tile: rows and columns must be known");
-  static_assert(isOpen || Rows_ > 0 && Cols_ > 0 && RowValid_ <= Rows_ && ColValid_ <= Cols_ && RowValid_ >= DYNAMIC &&
-                    ColValid_ >= DYNAMIC,
+  static_assert(isOpen || (Rows_ > 0 && Cols_ > 0 && RowValid_ <= Rows_ && ColValid_ <= Cols_ &&
+                           RowValid_ >= DYNAMIC && ColValid_ >= DYNAMIC),
                 "[PTO][SA-0065] Tile: rows and columns must be positive and the valid region inside them; "
                 "fix: make the tile larger or the valid region smaller");
   static_assert(isOpen || Cols_ % InnerCols == 0,

@@ -1,0 +1,51 @@
+"""A kernel on the virtual machine: `pto.kernel(module, engine="native")`. Nothing is compiled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...diag import Diagnostic
+from ...image.lower import lowered_image
+from ...ir.core import Module, Operation
+from ...isa.profiles import Profile
+from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
+from ..compiled.library import Outcome
+from .machine import Program, library
+
+if TYPE_CHECKING:
+    from ..registry import Request
+
+
+def made(request: Request) -> NativeKernel:
+    r = request
+    assert isinstance(r.program, Module)
+    return NativeKernel(r.program, r.entry, r.target, r.check)
+
+
+class NativeKernel(CompiledKernel):
+    """A kernel on engine `native`."""
+
+    engine = "native"
+
+    def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
+        super().__init__(module, entry, target, check)
+        self.findings: list[Diagnostic] = flag_findings(self) if check else []
+        done = self.lowered("always")
+        names = {str(f.attr("sym_name")): f for f in done.module.functions}
+        #: Kinds of core with the function of each, as it was lowered.
+        roles: dict[str, Operation] = {}
+        for kind, _, function in self.roles:
+            roles.setdefault(kind, names[str(function.attr("sym_name"))])
+        self.image = lowered_image(self.name, done.module, done.profile, roles.items())
+        self._program_ = Program(self.image, self.profile)
+        longest = most_arguments(self)
+        types = [a.type for a in longest.regions[0].blocks[0].args]
+        self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._program_.address)
+        self._marks = [dict(code.places) for code in self.image.codes]
+
+    def _marked(self, done: Outcome) -> Outcome:
+        """The machine says at which word it was; the program, where that came from."""
+        for marks in self._marks:
+            if done.mark in marks:
+                return done._replace(mark=marks[done.mark])
+        return done._replace(mark=-1)
