@@ -1,10 +1,14 @@
 // The virtual machine: executes the image of a program (src/pto/image/format.py, docs/image.md) on the cores of a
 // launch. A core has a frame, which holds all its values; instructions are words, most of them calls of functions that
 // were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
-#include "vm/open.hpp"
+#include "pto/vm/open.hpp"
 //
 #include "pto/launch.hpp"
-#include "vm/vm.hpp"
+#include "vm.hpp"
+
+namespace pto::detail {
+thread_local Core* current = nullptr;
+}
 
 namespace pto::vm {
 
@@ -23,13 +27,14 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
   return value;
 }
 
-void execute(const pto_code& code, const Function* functions, char* frame, detail::Core& core) {
+/// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
+void execute(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core) {
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
   for (;;) {
     const uint32_t word = *pc, opcode = word & 0xFFFFFF;
     if (opcode >= kCall) [[likely]] {
-      core.mark = static_cast<int32_t>(pc - words);
+      core.mark = base + static_cast<int32_t>(pc - words);
       functions[opcode - kCall](frame, pc + 1);
       pc += word >> 24;
       continue;
@@ -176,6 +181,24 @@ void window_of_tile(char* frame, const uint32_t* s) {  // window, tile, row, col
   detail::bind(at<AnyTile>(frame, s[0]), tile.data() + lie.byte(tile, row, col));
 }
 
+/// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
+void subset_of_tile(char* frame, const uint32_t* s) {
+  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits
+  const AnyTile& tile = at<AnyTile>(frame, s[1]);
+  const int64_t row = integer(frame, s[8], s[10]), col = integer(frame, s[9], s[10]);
+  const auto open = [](int64_t given, int64_t size, int64_t valid, int64_t first) {
+    if (given >= 0) return given;
+    const int64_t left = valid == 0 ? 0 : valid - first % valid;
+    return size < left ? size : left;
+  };
+  AnyTile window = tile;
+  size_tile(window, s[2], s[3], open(at<int64_t>(frame, s[6]), s[4], tile.RowMaskInternal, row),
+            open(at<int64_t>(frame, s[7]), s[5], tile.ColMaskInternal, col));
+  const int64_t offset = (row * static_cast<int64_t>(s[11]) + col * static_cast<int64_t>(s[12])) * s[13] / 8;
+  detail::bind(window, tile.data() + offset);
+  at<AnyTile>(frame, s[0]) = window;
+}
+
 /// rows x cols elements of some bits from one place to another, with steps from row to row and from column to column.
 void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bits, size_t from_row, size_t from_col,
           size_t to_row, size_t to_col) {
@@ -240,6 +263,15 @@ void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile 
   std::free(rows.data());
 }
 
+void pointer_to(char* frame, const uint32_t* s) {  // result, address, its width, space
+  at<char*>(frame, s[0]) =
+      detail::pointer_at(static_cast<TileType>(s[3]), static_cast<uint64_t>(integer(frame, s[1], s[2])));
+}
+void add_to_pointer(char* frame, const uint32_t* s) {  // result, pointer, offset, its width, bits
+  at<char*>(frame, s[0]) =
+      at<char*>(frame, s[1]) + integer(frame, s[2], s[3]) * static_cast<int64_t>(s[4]) / 8;
+}
+
 /// result, pointer, buffers, flag, directions (1 C2V, 2 V2C), bytes of a slot, slots, local ones, not split
 void make_pipe(char* frame, const uint32_t* s) {
   OpenPipe pipe;
@@ -260,6 +292,12 @@ void first_vector_core(char* frame, const uint32_t* s) {  // result
   at<uint8_t>(frame, s[0]) = get_subblockid() == 0;
 }
 
+void obey_tags(char* frame, const uint32_t* s) {  // result
+  at<uint64_t>(frame, s[0]) = detail::core().ctrl;
+  detail::core().ctrl &= ~(uint64_t{1} << 60);
+}
+void set_control(char* frame, const uint32_t* s) { detail::core().ctrl = at<uint64_t>(frame, s[0]); }
+
 void check_step(char* frame, const uint32_t* s) {  // step, width
   detail::check_step(integer(frame, s[0], s[1]));
 }
@@ -270,27 +308,10 @@ constexpr struct {
 } kOwn[] = {{"vm.view", make_view},     {"vm.part", part_view}, {"vm.dim", view_dim},  {"vm.stride", view_stride},
             {"vm.tile", make_tile},     {"vm.same", same_tile}, {"vm.step", check_step},
             {"vm.assign", assign_tile}, {"vm.window", window_of_tile},
+            {"vm.obey", obey_tags}, {"vm.control", set_control},
+            {"vm.subset", subset_of_tile}, {"vm.pointer", pointer_to}, {"vm.add", add_to_pointer},
             {"vm.pipe", make_pipe},     {"vm.first", first_vector_core},
             {"vm.rows", rows_of_tile},  {"vm.back", back_to_tile}};
-
-Function find(uint64_t key, const char* name) {
-  for (const auto& own : kOwn)
-    if (std::strcmp(own.name, name) == 0) return own.function;
-  for (const Table* table = kTables; table->entries != nullptr; ++table) {
-    const Entry* low = table->entries;
-    for (size_t n = table->count; n > 0;) {
-      const size_t half = n / 2;
-      if (low[half].key < key) {
-        low += half + 1;
-        n -= half + 1;
-      } else {
-        n = half;
-      }
-    }
-    if (low < table->entries + table->count && low->key == key) return low->function;
-  }
-  return nullptr;
-}
 
 // --- launches -----------------------------------------------------------------------------------------------
 
@@ -309,7 +330,8 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
       std::memcpy(frame + code.arguments[2 * i], &word, sizeof word);
     }
   }
-  execute(code, reinterpret_cast<const Function*>(program.functions), frame, core);
+  const auto base = static_cast<int32_t>((&code - program.codes) << 28);
+  execute(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
 }
 
 void first_code(const pto_launch& launch, const detail::Core& core) {
@@ -322,13 +344,11 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 }  // namespace
 }  // namespace pto::vm
 
-PTO_EXPORT int pto_vm_find(const uint64_t* keys, const char* const* names, uint32_t count, void** functions) {
-  for (uint32_t i = 0; i < count; ++i) {
-    const auto found = pto::vm::find(keys[i], names[i]);
-    if (found == nullptr) return static_cast<int>(i);
-    functions[i] = reinterpret_cast<void*>(found);
-  }
-  return -1;
+/// A function that the machine has itself; null where it has none of that name.
+PTO_EXPORT void* pto_vm_own(const char* name) {
+  for (const auto& own : pto::vm::kOwn)
+    if (std::strcmp(own.name, name) == 0) return reinterpret_cast<void*>(own.function);
+  return nullptr;
 }
 
 PTO_EXPORT int pto_launch_image(pto_launch* launch) {

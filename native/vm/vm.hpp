@@ -30,14 +30,3 @@ struct pto_program {
   uint32_t code_count;
 };
 }
-
-namespace pto::vm {
-
-/// The functions of one part of the library, by rising key; the last table is empty.
-struct Table {
-  const Entry* entries;
-  size_t count;
-};
-extern const Table kTables[];
-
-}  // namespace pto::vm

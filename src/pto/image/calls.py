@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from copy import copy
 from hashlib import blake2b
 from typing import Any
 
 from ..codegen.cpp import program
+from ..codegen.cpp.control import is_align
 from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
 from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
@@ -141,14 +143,19 @@ class Recorder(Function):
         self._numbers = 0
         self._sources: list[tuple[Source, str]] = []  # with the C++ type
         self._at: dict[tuple[Source, str], int] = {}
+        self._last: list[str] = []
         known = len(self.unit.problems)
+        given = op.operands
+        op.operands = _distinct(given)
         try:
             HANDLERS.get(op.name, Function.regular)(self, op)
         except Unspellable as e:
             raise NoCall(f"a value of type {e}") from None
+        finally:
+            op.operands = given
         if len(self.unit.problems) > known:
             raise NoCall(self.unit.problems[-1].message)
-        return self._made(" ".join(self.lines))
+        return self._made(" ".join((*self.lines, *self._last)))
 
     def _made(self, text: str) -> Call:
         order: dict[int, int] = {}
@@ -203,7 +210,9 @@ class Recorder(Function):
     operand = unary = atom = text
 
     def name(self, value: Value, text: str, kind: int = ATOM) -> None:
-        self.define(value, text, kind)
+        """A value is what a text is: when the call has been made, which may change that."""
+        if not is_align(value.type):  # the state of a stream is one variable: `lower` gives both one place
+            self._last.append(f"{self.slot(value)} = {text};")
 
     def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
         self.declare(value, type or self.type_of(value), text)
@@ -212,8 +221,8 @@ class Recorder(Function):
         if extents:
             raise NoCall("an array of the function's own")
         place = self.slot(value, type)
-        if init:
-            self.line(f"{place} = {init};")
+        if init or is_align(value.type):  # a stream begins empty
+            self.line(f"{place} = {init or 'vector_align{}'};")
         return place
 
     def declare_result(self, value: Value) -> str:
@@ -237,6 +246,12 @@ class Recorder(Function):
         self.lines.append(text)
 
 
+def _distinct(values: list[Value]) -> list[Value]:
+    """The same values as so many objects: that an operand is given twice is no matter of the call."""
+    seen: set[Value] = set()
+    return [copy(v) if v in seen or seen.add(v) else v for v in values]
+
+
 def _number(literal: str) -> int | None:
     if literal in ("true", "false"):
         return int(literal == "true")
@@ -247,3 +262,8 @@ def recorder(unit: Unit) -> Recorder:
     """A recorder for the operations of a program."""
     unit.types = OpenTypes(unit.profile, "int64_t")
     return Recorder(unit)
+
+
+def printer(type: str) -> str:
+    """The call that prints a number; its format is data of the program."""
+    return f"char& a0; {type}& a1; cce::printf(&a0, a1);"

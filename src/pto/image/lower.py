@@ -4,24 +4,27 @@ the rest. Flags and barriers between the pipes of a core have no place in it: a 
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
 
 from ..codegen.cpp import program
+from ..codegen.cpp.control import is_align
 from ..codegen.cpp.guards import first_vector_core_only
-from ..codegen.cpp.tiles import as_tile
+from ..codegen.cpp.tiles import as_tile, strides
 from ..codegen.cpp.unit import Unit
+from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.facts import may_fail
-from ..ir.types import MaskType, ScalarType, TileBufType, TokenType, Type, ViewType, VRegType
+from ..ir.types import MaskType, MemRefType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType, VRegType
 from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
 from ..isa.profiles import Profile
 from ..isa.tile import inner_box
-from .calls import Call, NoCall, by_columns, by_region, recorder
+from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 
 _TILE, _VIEW, _PIPE = 40, 88, 128
@@ -85,7 +88,7 @@ class Lowering:
             arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
         self.body(function, [])
         self.emit(END)
-        return Code(self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(self.places))
+        return Code(self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places)))
 
     # -- the frame ----------------------------------------------------------------------------------------
 
@@ -203,12 +206,18 @@ class Lowering:
 
     def regular(self, op: Operation) -> None:
         """A call of the library."""
+        for result in op.results:
+            if is_align(result.type):  # the state of a stream is one place from its beginning to its end
+                self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
         try:
             made = self._call(op)
         except NoCall as e:
             self.refuse(op, str(e))
             return
         places = [self._argument(op, kind, n) for kind, n in made.arguments]
+        if _COPIES.fullmatch(made.name):
+            self.emit(COPY, *places, _size(op.results[0].type)[0])
+            return
         turned = self._in_rows(op) if by_region(op.row) else {}
         self.call(made.name, *(turned[place][0] if place in turned else place for place in places))
         for place, (rows, bits) in turned.items():
@@ -258,6 +267,10 @@ class Lowering:
         )  # fmt: skip
 
 
+#: Calls that do nothing but copy a value.
+_COPIES = re.compile(r"(.*)& a0; \1& a1; a0 = a1;")
+
+
 def _size(type: Type) -> tuple[int, int]:
     """Bytes of a value in the frame, and their alignment."""
     if isinstance(type, TileBufType):
@@ -285,8 +298,12 @@ def _constant(f: Lowering, op: Operation) -> None:
         f.slots[result] = f.constant((int(value.value) & (1 << 64) - 1).to_bytes(8, "little"))
     elif isinstance(value, FloatAttr) and isinstance(result.type, ScalarType):
         f.slots[result] = f.constant(_float_bits(value, result.type).to_bytes(8, "little"))
-    else:
-        f.refuse(op, "a constant that is no number")
+    else:  # how much of each list a merge took, four numbers of 16 bits
+        text = str(value)
+        numbers = [int(n) & 0xFFFF for n in re.findall(r"-?\d+", text[: text.find(">")])]
+        f.slots[result] = place = f.room(8)  # of its own: calls write it
+        numbers = numbers * 4 if len(numbers) == 1 else numbers[:4]
+        f.frame[place : place + 2 * len(numbers)] = struct.pack(f"<{len(numbers)}H", *numbers)
 
 
 def _float_bits(value: FloatAttr, type: ScalarType) -> int:
@@ -300,6 +317,52 @@ def _float_bits(value: FloatAttr, type: ScalarType) -> int:
         except OverflowError:
             return 0xFF800000 if value.value < 0 else 0x7F800000
     return encode(str(type.dtype), value.value)
+
+
+@handles("arith.select")
+def _select(f: Lowering, op: Operation) -> None:
+    condition, yes, no = op.operands
+    f.copy(op.results, [no])
+    hole = f.emit(UNLESS, f.slot(condition), 0) + 2
+    f.copy(op.results, [yes])
+    f.here(hole)
+
+
+# -- pointers -----------------------------------------------------------------------------------------------
+
+
+@handles("pto.castptr")
+def _castptr(f: Lowering, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    space = result.type.space if isinstance(result.type, PtrType) else ""
+    if isinstance(source.type, MemRefType):
+        f.refuse(op, "a memref")
+    elif isinstance(source.type, PtrType) or space not in _SPACES:
+        f.emit(COPY, f.slot(result), f.slot(source), 8)
+    else:
+        f.call("vm.pointer", f.slot(result), f.slot(source), _width(source), _SPACES.index(space))
+
+
+_SPACES = [m.space for m in MEMORIES.values()]
+
+
+@handles("pto.addptr")
+def _addptr(f: Lowering, op: Operation) -> None:
+    pointer, offset = op.operands
+    if not isinstance(pointer.type, PtrType):
+        f.refuse(op, "a memref")
+        return
+    bits = pointer.type.elem.info.bits if pointer.type.elem.info else 8
+    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), _width(offset), bits)
+
+
+@handles("pto.print")
+def _print(f: Lowering, op: Operation) -> None:
+    text = str(op.attr("format") or "%f").encode("utf-8", "surrogateescape") + b"\0"
+    place = f.room(len(text))
+    f.frame[place : place + len(text)] = text
+    type = f.recorder.types(op.operands[0].type)
+    f.call(printer(type), place, f.slot(op.operands[0]))
 
 
 # -- views --------------------------------------------------------------------------------------------------
@@ -418,16 +481,19 @@ def _window(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
-    if op.name == "pto.subset":
-        f.refuse(op, "windows by subset")
-        return
     rows, cols = f.pitch.get(source, of.shape)
     f.pitch[result] = rows, cols
     size = op.attr("sizes") or type.shape
     shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    row, col = op.group("offsets")
+    if op.name == "pto.subset":
+        down, across = strides(of, rows, cols)
+        static = [-1 if v is None else v for v in (type.v_row, type.v_col)]
+        f.call("vm.subset", f.slot(result), f.slot(source), *shape, *size, *map(f.number, static),
+               f.slot(row), f.slot(col), _width(row), down, across, type.bits or 8)  # fmt: skip
+        return
     valid = _valid(type, op.group("valid_row"), op.group("valid_col"))
     _shape(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
-    row, col = op.group("offsets")
     f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), _width(row), *_lie(f, of))
 
 
@@ -595,7 +661,13 @@ def _section(f: Lowering, op: Operation) -> None:
 def _vecscope(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     f.copy(block.args, op.operands)
+    control = obeys_tags(f.unit, block)  # conversions obey what they say only where CTRL does not saturate all
+    kept = f.room(8) if control else 0
+    if control:
+        f.call("vm.obey", kept)
     f.block(block)
+    if control:
+        f.call("vm.control", kept)
 
 
 @handles("builtin.unrealized_conversion_cast")

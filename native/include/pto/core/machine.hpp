@@ -187,7 +187,11 @@ inline void use_space(Core& core, int space, size_t end) {
 /// The cluster of a block in plain threads.
 PTO_COMMON Cluster* loose_cluster(uint32_t block);
 
+#ifdef PTO_CPU_OPEN
+[[gnu::visibility("default")]] extern thread_local Core* current;
+#else
 inline thread_local Core* current = nullptr;
+#endif
 
 /// The core of a plain thread, made on first use.
 [[gnu::cold]] PTO_COMMON Core& loose_core(const Rooms& rooms);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ...diag import Diagnostic
@@ -41,11 +42,12 @@ class NativeKernel(CompiledKernel):
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._program_.address)
-        self._marks = [dict(code.places) for code in self.image.codes]
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""
-        for marks in self._marks:
-            if done.mark in marks:
-                return done._replace(mark=marks[done.mark])
-        return done._replace(mark=-1)
+        word, code = done.mark & 0xFFFFFFF, done.mark >> 28
+        if done.mark < 0 or code >= len(self.image.codes):
+            return done._replace(mark=-1)
+        places = self.image.codes[code].places
+        at = bisect_right(places, (word, 1 << 62)) - 1
+        return done._replace(mark=places[at][1] if at >= 0 else -1)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import ctypes
-import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ...diag import Diagnostic, DiagnosticError
 from ...image.calls import key
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
 from ..compiled.library import Library
+from . import packs
 
 _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 
@@ -54,33 +54,70 @@ class _Program(ctypes.Structure):
 
 @cache
 def library() -> Library:
-    """The library of the package."""
-    return Library(str(path()))
+    """The machine itself."""
+    return Library(str(folder() / "libpto_vm.so"), shared=True)
 
 
-def path() -> Path:
-    found = os.environ.get("PTO_VM_LIBRARY")
-    if found:
-        return Path(found)
-    from importlib.resources import files
+def folder() -> Path:
+    """Where the package has its libraries."""
+    from ... import _native
 
-    return Path(str(files("pto"))) / "lib" / "libpto_vm.so"
+    return Path(str(_native.__file__)).parent / "lib"
+
+
+@cache
+def _own(name: str) -> int:
+    function = library().raw("pto_vm_own")
+    function.restype = ctypes.c_void_p
+    return function(name.encode()) or 0
+
+
+class Pack:
+    """A library of functions that the machine calls."""
+
+    def __init__(self, path: str) -> None:
+        library()  # in which it finds what all have in common
+        self._find = Library(path).raw("pto_pack_find")
+        self._find.restype = ctypes.c_void_p
+        self._find.argtypes = (ctypes.c_uint64,)
+
+    def find(self, name: str) -> int:
+        return self._find(key(name)) or 0
+
+
+@cache
+def _of_package() -> Pack | None:
+    path = folder() / "libpto_pack.so"
+    return Pack(str(path)) if path.exists() else None
+
+
+_found: dict[str, int] = {}
+
+
+def functions(calls: Sequence[str]) -> list[int]:
+    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
+    missing: list[str] = []
+    for name in calls:
+        if name in _found:
+            continue
+        pack = _of_package()
+        address = _own(name) or (pack.find(name) if pack is not None else 0)
+        if address:
+            _found[name] = address
+        else:
+            missing.append(name)
+    if missing:
+        made = packs.compiled(sorted(missing))
+        _found.update((name, made.find(name)) for name in missing)
+    return [_found[name] for name in calls]
 
 
 class Program:
     """An image whose calls have been found. Keeps alive what the machine reads."""
 
     def __init__(self, image: Image, profile: Profile) -> None:
-        calls = image.calls
-        keys = (ctypes.c_uint64 * max(1, len(calls)))(*map(key, calls))
-        names = (ctypes.c_char_p * max(1, len(calls)))(*(c.encode() for c in calls))
-        self._functions = (ctypes.c_void_p * max(1, len(calls)))()
-        missing = library().raw("pto_vm_find")(keys, names, len(calls), self._functions)
-        if missing >= 0:
-            raise DiagnosticError([
-                Diagnostic("PTO-E1305", f"the native engine has no such call: {calls[missing]}",
-                           help="use engine cpp or reference")
-            ])  # fmt: skip
+        found = functions(image.calls)
+        self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
         codes = (_Code * len(image.codes))()
         self._kept: list[object] = [codes]
         for code, made in zip(image.codes, codes, strict=True):

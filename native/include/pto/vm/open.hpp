@@ -66,10 +66,34 @@ struct OpenPipe : detail::PipeTag {
 /// A function of the library: where the frame is, and at which offsets in it the arguments are.
 using Function = void (*)(char* frame, const uint32_t* at);
 
+/// A function of a pack, by the number that its name has (`key` of src/pto/image/calls.py).
 struct Entry {
   uint64_t key;
   Function function;
 };
+
+/// A part of a pack, by rising key.
+struct Table {
+  const Entry* entries;
+  size_t count;
+};
+
+inline Function find(const Table* tables, size_t parts, uint64_t key) {
+  for (const Table* table = tables; table < tables + parts; ++table) {
+    const Entry* low = table->entries;
+    for (size_t n = table->count; n > 0;) {
+      const size_t half = n / 2;
+      if (low[half].key < key) {
+        low += half + 1;
+        n -= half + 1;
+      } else {
+        n = half;
+      }
+    }
+    if (low < table->entries + table->count && low->key == key) return low->function;
+  }
+  return nullptr;
+}
 
 template <class T>
 PTO_INLINE T& at(char* frame, uint32_t offset) {

@@ -1,32 +1,26 @@
-"""The calls that the package has compiled: those of every legal form of every instruction, as the witnesses have them.
+"""The calls of every legal form of every instruction, as the witnesses have them: what the package has compiled.
 
-    python -m pto.image.universe FOLDER [PARTS]     # what CMake runs: C++ in so many files, a table for each
-
-Sizes, targets and numbers are no part of a call, so these are all that there are, but for layouts: instructions whose
-tiles may lie in several ways are compiled for each.
+Sizes, targets and numbers are no part of a call, so these are few thousand. Programs may make others: of moves between
+layouts that no witness has, or with attributes that go together; those are compiled when they are met.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-from ..codegen.cpp import program, prologue
+from ..codegen.cpp import program
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Module
-from ..ir.types import TileBufType, Type
+from ..ir.types import PtrType, ScalarType, TileBufType, Type
 from ..isa import profile, rows
 from ..isa.profiles import ISAS
 from ..isa.row import Row
 from ..isa.enums import ENUMS
 from ..witness.plan import Plan, make_attribute, plans, violated
 from ..witness.programs import build
-from .calls import NoCall, by_region, key, recorder
+from .calls import NoCall, OpenTypes, by_region, printer, recorder
 
-_DECLARED = re.compile(r"([^;]*?)& a(\d+); ")
 #: Families of instructions that bring elements from one layout to another.
 _MOVES = ("layout-and-rearrangement", "memory-and-data-movement")
 _SKIPPED = ("func", "builtin", "scf", "cf", "memref", "affine")
@@ -39,10 +33,12 @@ def calls() -> dict[str, str]:
         if row.dialect in _SKIPPED or row.regions:
             continue
         for isa in ISAS:
-            for made in _planned(row, isa):
+            for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
                 module = build(made)
                 for name in _calls_of(module, row, isa):
                     found.setdefault(name, row.name)
+    types = OpenTypes(profile("a5"), "int64_t")
+    found.update((printer(types.scalar(t)), "print") for t in (*_INTEGERS, *_FLOATS))
     return found
 
 
@@ -60,8 +56,13 @@ def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:
     """Every legal form with every choice of element types; of moves also for the other flat layouts."""
-    for made in _with_attributes(row, isa):
-        yield made
+    yield from _with_attributes(row, isa)
+    for made in plans(row, isa):
+        if row.name in ("load_scalar", "store_scalar"):
+            yield made.replace(operands={
+                n: tuple(t.replace(space="ub") if isinstance(t, PtrType) else t for t in types)
+                for n, types in made.operands.items()
+            })  # fmt: skip
         names = [n for n, types in made.operands.items() if any(_flat(t) for t in types)]
         if row.family not in _MOVES or by_region(row) or not names:
             continue
@@ -72,6 +73,26 @@ def _planned(row: Row, isa: str) -> Iterator[Plan]:
             })  # fmt: skip
             if turned and not violated(trial):
                 yield trial
+
+
+_INTEGERS = tuple(ScalarType(name) for name in ("i1", "i8", "i16", "i32", "i64", "index"))
+_FLOATS = tuple(ScalarType(name) for name in ("f16", "bf16", "f32", "f64"))
+_SCALARS = {"int": _INTEGERS, "float": _FLOATS, "scalar": (*_INTEGERS, *_FLOATS)}
+
+
+def _scalars(row: Row, isa: str) -> Iterator[Plan]:
+    """A row of arith or math with every choice of types: one for all operands, one for a result of its own."""
+    for made in _with_attributes(row, isa):
+        open_ = [o for o in row.operands if o.kinds[0] in _SCALARS]
+        own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALARS]
+        for given in _SCALARS[open_[0].kinds[0]] if open_ else ():
+            operands = {**made.operands, **{o.name: (given,) for o in open_}}
+            inferred = {r.name: (given,) for r in row.results if row.infer.get(r.name, "").startswith("$")}
+            for result in _SCALARS[own[0].kinds[0]] if own else (given,):
+                results = {**made.results, **inferred, **{r.name: (result,) for r in own}}
+                trial = made.replace(operands=operands, results=results)
+                if not violated(trial):
+                    yield trial
 
 
 def _with_attributes(row: Row, isa: str) -> Iterator[Plan]:
@@ -97,52 +118,3 @@ def _turned(type: Type) -> Type:
     if not isinstance(type, TileBufType):
         return type
     return type.replace(blayout="col_major" if type.blayout == "row_major" else "row_major")
-
-
-def source(name: str, row: str) -> str:
-    """The function of a call as C++."""
-    declared = _DECLARED.match(name)
-    at = 0
-    places: list[str] = []
-    while declared is not None:
-        places.append(f"auto& a{declared[2]} = at<{declared[1]}>(f, s[{declared[2]}]); ")
-        at = declared.end()
-        declared = _DECLARED.match(name, at)
-    return f"void k{key(name):016x}(char* f, const uint32_t* s) {{  // {row}\n  (void)f, (void)s; " + (
-        f"{''.join(places)}{name[at:]}\n}}\n"
-    )
-
-
-def files(parts: int) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files."""
-    every = sorted(calls().items(), key=lambda item: (item[1], item[0]))  # neighbours share templates
-    pieces = [every[n * len(every) // parts : (n + 1) * len(every) // parts] for n in range(parts)]
-    helpers = prologue.helpers()
-    for n, some in enumerate(pieces):
-        out = ['#include "vm/open.hpp"\n#include "vm/vm.hpp"\n', "using namespace pto;\nusing namespace pto::vm;\n",
-               "namespace {\n", helpers]  # fmt: skip
-        out += [source(name, row) for name, row in some]
-        out.append(f"}}  // namespace\nextern const Entry kEntries{n}[];\nextern const Entry kEntries{n}[] = {{\n")
-        out += [f"  {{0x{k:016x}u, k{k:016x}}},\n" for k in sorted(key(name) for name, _ in some)]
-        out.append("};\n")
-        yield f"part{n}.cpp", "".join(out)
-    yield "tables.cpp", "".join([
-        '#include "vm/open.hpp"\n#include "vm/vm.hpp"\n', "using pto::vm::Entry;\n",
-        *(f"extern const Entry kEntries{n}[];\n" for n in range(parts)),
-        "namespace pto::vm {\nconst Table kTables[] = {\n",
-        *(f"  {{kEntries{n}, {len(some)}}},\n" for n, some in enumerate(pieces)),
-        "  {nullptr, 0}};\n}  // namespace pto::vm\n",
-    ])  # fmt: skip
-
-
-def main() -> None:
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files(int(sys.argv[2]) if len(sys.argv) > 2 else 16):
-        path = folder / name
-        if not path.exists() or path.read_text() != text:  # what has not changed is not compiled again
-            path.write_text(text)
-
-
-if __name__ == "__main__":
-    main()
