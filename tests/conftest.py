@@ -19,10 +19,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
-from tests import seeds
+from tests import made, seeds
 from tests.tools import tools
 
-from pto import knobs
+from pto import cache, knobs
 from pto.asm import parse_source
 from pto.diag import Diagnostic, Source
 from pto.engine.cpp import compiler
@@ -46,13 +46,17 @@ if hasattr(providers, "_get_local_constants"):
     providers._get_local_constants = lambda: providers._local_constants
 
 # Whatever the user has set, tests find the defaults, and a compiler cache of their own that all workers share (they
-# inherit it). A crash under test leaves its reproducer with the other temporary files, not in the checkout.
+# inherit it), and later runs, too. A crash under test leaves its reproducer with the other temporary files, not in the
+# checkout.
 _KEPT = ("PTO_CXX", "NO_COLOR")
+#: Of kernels, between runs: those of a dozen versions of the headers.
+_KEPT_BYTES = 300 << 20
 _COLOURS = ("FORCE_COLOR", "PYTHON_COLORS")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--hypothesis-profile") == "fuzz":
+    fuzzing = config.getoption("--hypothesis-profile") == "fuzz"
+    if fuzzing:
         seeds.fuzz_round = int(config.getoption("--hypothesis-seed") or 0)
     # Ctrl-C is ignored by what a script has put in the background, and by all that starts from there.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -63,7 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.pop(name, None)
     folder = tempfile.mkdtemp(prefix="pto-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
-    os.environ.update(PTO_CACHE_DIR=f"{folder}/cache", PTO_REPRODUCER_DIR=folder)
+    kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # nobody else asks for those of a round
+    os.environ.update(PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder)
+    cache.prune(_KEPT_BYTES, grace=3600)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

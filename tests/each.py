@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
+
+Test = Callable[..., None]
 
 
 def each(check: Callable[..., None], things: Iterable[Any]) -> None:
@@ -18,3 +22,22 @@ def each(check: Callable[..., None], things: Iterable[Any]) -> None:
             failed.append(f"{', '.join(map(str, named)):.200}\n    {type(error).__name__}: {error!s:.2000}")
     assert count, "nothing to check"
     assert not failed, f"{len(failed)} of {count} fail:\n" + "\n".join(failed[:20])
+
+
+def together(names: str | tuple[str, ...], things: Iterable[Any]) -> Callable[[Test], Test]:
+    """As `pytest.mark.parametrize`, but all as one test; several of them make all combinations. A fixture is made once
+    for all of them."""
+    named = (names,) if isinstance(names, str) else names
+    values = [(thing,) if isinstance(names, str) else tuple(thing) for thing in things]
+
+    def around(check: Test) -> Test:
+        @functools.wraps(check)
+        def run(**fixtures: Any) -> None:
+            each(lambda *thing: check(**dict(zip(named, thing, strict=True)), **fixtures), values)
+
+        signature = inspect.signature(check)
+        rest = [p for name, p in signature.parameters.items() if name not in named]
+        run.__signature__ = signature.replace(parameters=rest)  # type: ignore[attr-defined]
+        return run
+
+    return around

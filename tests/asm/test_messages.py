@@ -147,6 +147,12 @@ def test_a_forgotten_opening_brace_is_one_error_behind_its_line() -> None:
     assert problems(declared) == problems("func.func @g(i32)\nfunc.func @f() {\n  return\n}\n")
 
 
+def test_a_program_that_ends_before_its_brace() -> None:
+    for text in ("module\n", "module {}\nmodule\n"):
+        found = one(text)
+        assert found.code == "PTO-E0106" and found.message.startswith("expected '{', got"), text
+
+
 def test_a_forgotten_type_is_missed_behind_its_line() -> None:
     found = one(kernel("  %t = pto.alloc_tile"))
     assert found.message == "alloc_tile: expected ':', got the end of the line"

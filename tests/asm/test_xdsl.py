@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 from pto.asm import parse_source, to_text
 from pto.diag import Source, has_errors
@@ -31,7 +32,7 @@ def accepted_by_xdsl(text: str) -> None:
     Parser(context, text).parse_module().verify()
 
 
-@pytest.mark.parametrize("path", PROGRAMS, ids=lambda p: p.name)
+@together("path", PROGRAMS)
 def test_generic_form_is_accepted(path: Path) -> None:
     module, _ = parse_source(Source(path.name, path.read_text()))
     if module is not None and not has_errors(verify(module)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.each import together
 
 import pto
 from pto.bytecode import v0
@@ -48,7 +49,7 @@ def test_derived_table_has_the_published_operations() -> None:
     assert {opcode for opcode, _ in v0.table()} == wanted
 
 
-@pytest.mark.parametrize("opcode", [o for o, (name, _) in published().items() if name != "func.func"])
+@together("opcode", [o for o, (name, _) in published().items() if name != "func.func"])
 def test_derived_row_is_the_published_one(opcode: int) -> None:
     name, columns = published()[opcode]
     ops = {variant: op for (code, variant), op in v0.table().items() if code == opcode}

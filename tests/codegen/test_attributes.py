@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any
 
 import pytest
+from tests.each import together
 
 from pto import isa
 from pto.codegen.cpp import emit
@@ -147,7 +148,7 @@ def _distinct(row: Row) -> Iterator[Plan]:
                 yield made
 
 
-@pytest.mark.parametrize("row", [r for r in ROWS if r.attrs], ids=lambda row: row.name)
+@together("row", [r for r in ROWS if r.attrs])
 def test_every_attribute_is_spelled_or_refused(row: Row) -> None:
     for made in _forms(row.name):
         for attr in row.attrs:
@@ -176,9 +177,7 @@ def test_every_attribute_is_spelled_or_refused(row: Row) -> None:
 _NOT_NAMED = ("get_tensor_view_dim", "memref.dim", "memref.dealloc")
 
 
-@pytest.mark.parametrize(
-    "row", [r for r in ROWS if r.operands and r.name not in _NOT_NAMED], ids=lambda row: row.name
-)
+@together("row", [r for r in ROWS if r.operands and r.name not in _NOT_NAMED])
 def test_every_operand_is_spelled_or_refused(row: Row) -> None:
     """The parameters of the witness are its operands: each is named in the body."""
     for made in _forms(row.name):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
+from tests.made import compiled
 
 import pto
 from pto.diag import DiagnosticError
@@ -50,9 +50,8 @@ def test_example_kernels_compile(target: str, macro: str, tmp_path: Path) -> Non
         "-Wno-unused",
         *flags,
         f"-I{HEADERS}",
-        str(source),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = compiled(command, source)
     assert done.returncode == 0 and "warning" not in done.stderr, done.stderr[:4000]
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import ctypes
 import random
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.made import compiled
 from tests.seeds import seeds
 
 import pto
@@ -297,10 +297,7 @@ class Program:
 
 
 def _build(folder: Path, text: str) -> ctypes.CDLL:
-    (folder / "pto").mkdir()
-    (folder / "pto" / "pto-inst.hpp").write_text(HEADER)
-    source, library = folder / "k.cpp", folder / "k.so"
-    source.write_text(text)
+    library = folder / "k.so"
     assert COMPILER is not None
     command = [
         COMPILER,
@@ -312,12 +309,8 @@ def _build(folder: Path, text: str) -> ctypes.CDLL:
         "-fsanitize-undefined-trap-on-error",
         "-shared",
         "-fPIC",
-        f"-I{folder}",
-        str(source),
-        "-o",
-        str(library),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # fmt: skip
+    done = compiled(command, text.replace('#include "pto/pto-inst.hpp"', HEADER), library)
     assert done.returncode == 0, done.stderr[:3000]
     return ctypes.CDLL(str(library))
 

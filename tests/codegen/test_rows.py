@@ -6,6 +6,7 @@ import re
 from itertools import islice
 
 import pytest
+from tests.each import together
 
 from pto import isa
 from pto.codegen.cpp import emit
@@ -48,7 +49,7 @@ def _call(row: Row) -> set[str]:
     return {m[1] for m in first if m}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+@together("row", ROWS)
 def test_every_form_is_emitted(row: Row) -> None:
     names = _call(row)
     for column in row.isas:

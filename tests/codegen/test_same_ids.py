@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 import pytest
+from tests.made import compiled
 
 from pto import isa, kernel, parse
 from pto.codegen.checks import Check, asked_of, asserted, checks_of
@@ -195,18 +196,9 @@ def _said(column: str, calls: list[str], *flags: str) -> list[set[str]]:
         "-std=c++20",
         "-fsyntax-only",
         "-fmax-errors=0",
-        "-x",
-        "c++",
-        "-",
         f"-I{INCLUDE}",
     ]
-    done = subprocess.run(
-        [*command, *DEFINES[column], *flags],
-        input="\n".join([*head, *lines]),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = compiled([*command, *DEFINES[column], *flags], "\n".join([*head, *lines]))
     said: list[set[str]] = [set() for _ in calls]
     line = 0
     for text in done.stderr.splitlines():
@@ -356,9 +348,7 @@ def _run(column: str, found: list[Case], tmp_path: Path) -> list[str]:
     source, program = tmp_path / f"{column}.cpp", tmp_path / column
     source.write_text("\n".join(lines))
     command = [str(COMPILER), "-std=c++20", "-DPTO_CHECKED", f"-I{INCLUDE}", *DEFINES[column]]
-    done = subprocess.run(
-        [*command, str(source), "-o", str(program)], capture_output=True, text=True, check=False
-    )
+    done = compiled(command, source, program)
     assert done.returncode == 0, done.stderr[:4000]
     said = subprocess.run([program], capture_output=True, text=True, check=True).stderr.split("\n;\n")
     return [found[1] if (found := re.search(r"\[PTO\]\[([\w-]+)\]", text)) else "" for text in said[:-1]]

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.engine.memory import Tile, View
 from pto.engine.reference.instr import IllegalInstruction, Instr
@@ -143,8 +144,8 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("dims", "strides"), SHAPES)
-@pytest.mark.parametrize("dtype", ["f32", "f16", "i8", "i32", "u64", "f4e2m1"])
+@together(("dims", "strides"), SHAPES)
+@together("dtype", ["f32", "f16", "i8", "i32", "u64", "f4e2m1"])
 def test_views(dims: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> None:
     """A row of text per index of all dimensions but the last."""
     case = Case(plans_of("tprint")[0])
@@ -229,26 +230,65 @@ def shown(text: str, value: Any, type: str = "i32") -> str:
     return case.out.getvalue()
 
 
-@pytest.mark.parametrize(("text", "value", "type", "want"), [
-    ("%d", 5, "i32", "5"), ("%d\n", -5, "i64", "-5\n"), ("x = %i;", 5, "i8", "x = 5;"),
-    ("", 1.5, "f32", "1.500000"), ("", 2, "i32", "2.000000"),  # an empty format is %f
-    ("100%%", 5, "i32", "100%"), ("%%d", 5, "i32", "%d"), ("%%%d%%", 5, "i32", "%5%"), ("%", 5, "i32", "%"),
-    ("%d%", 5, "i32", "5%"), ("% ", 5, "i32", "% "), ("plain", 5, "i32", "plain"), ("%q %d", 5, "i32", "%q 5"),
-    ("%d %d %f", 5, "i32", "5 %d %f"),  # one value, the first conversion
-    ("%*d", 5, "i32", "%*d"), ("%n", 5, "i32", "%n"), ("%1$d", 5, "i32", "%1$d"),
-    ("%s", 5, "i32", "5"), ("[%6s]", 5, "i32", "[     5]"), ("[%-6s]", 5, "i32", "[5     ]"), ("%p", 5, "i32", "5"),
-    ("%c", 65, "i32", "A"), ("%c", 65 + 256, "i32", "A"), ("%c", -191, "i32", "A"), ("[%3c]", 65, "i8", "[  A]"),
-    ("%u", -1, "i32", "4294967295"), ("%lu", -1, "i64", "18446744073709551615"), ("%x", -1, "i8", "ffffffff"),
-    ("%hhx", -1, "i8", "ff"), ("%hhd", 200, "i32", "-56"), ("%hd", 65535, "i32", "-1"), ("%u", 255, "ui8", "255"),
-    ("%d", 2**64 - 1, "ui64", "18446744073709551615"), ("%lld", -(2**63), "i64", "-9223372036854775808"),
-    ("%#o|", 8, "i32", "010|"), ("%#x", 0, "i32", "0"), ("%+u", 1, "i32", "1"), ("%d", 1, "i1", "1"),
-    ("%d", 1.5, "f32", "1.500000"), ("%8d", 1.5, "f32", "1.500000"), ("%d", math.nan, "f32", "nan"),
-    ("%x", math.inf, "f32", "inf"), ("%c", -math.inf, "f16", "-inf"), ("%s", 0.25, "bf16", "0.250000"),
-    ("%f", math.nan, "f32", "nan"), ("%F", math.inf, "f32", "INF"), ("%06.1f", math.inf, "f32", "   inf"),
-    ("%.1f", 7, "i32", "7.0"), ("%a", 1.5, "f32", "1.500000"), ("%a", 3, "i32", "3.000000"),
-    ("%99999d", 5, "i32", "%99999d"), ("%.9999f", 5.0, "f32", "%.9999f"), ("a\\nb\\t%d", 5, "i32", "a\nb\t5"),
-    ("ünïcödé %d", 5, "i32", "ünïcödé 5"),
-])  # fmt: skip
+@together(
+    ("text", "value", "type", "want"),
+    [
+        ("%d", 5, "i32", "5"),
+        ("%d\n", -5, "i64", "-5\n"),
+        ("x = %i;", 5, "i8", "x = 5;"),
+        ("", 1.5, "f32", "1.500000"),
+        ("", 2, "i32", "2.000000"),  # an empty format is %f
+        ("100%%", 5, "i32", "100%"),
+        ("%%d", 5, "i32", "%d"),
+        ("%%%d%%", 5, "i32", "%5%"),
+        ("%", 5, "i32", "%"),
+        ("%d%", 5, "i32", "5%"),
+        ("% ", 5, "i32", "% "),
+        ("plain", 5, "i32", "plain"),
+        ("%q %d", 5, "i32", "%q 5"),
+        ("%d %d %f", 5, "i32", "5 %d %f"),  # one value, the first conversion
+        ("%*d", 5, "i32", "%*d"),
+        ("%n", 5, "i32", "%n"),
+        ("%1$d", 5, "i32", "%1$d"),
+        ("%s", 5, "i32", "5"),
+        ("[%6s]", 5, "i32", "[     5]"),
+        ("[%-6s]", 5, "i32", "[5     ]"),
+        ("%p", 5, "i32", "5"),
+        ("%c", 65, "i32", "A"),
+        ("%c", 65 + 256, "i32", "A"),
+        ("%c", -191, "i32", "A"),
+        ("[%3c]", 65, "i8", "[  A]"),
+        ("%u", -1, "i32", "4294967295"),
+        ("%lu", -1, "i64", "18446744073709551615"),
+        ("%x", -1, "i8", "ffffffff"),
+        ("%hhx", -1, "i8", "ff"),
+        ("%hhd", 200, "i32", "-56"),
+        ("%hd", 65535, "i32", "-1"),
+        ("%u", 255, "ui8", "255"),
+        ("%d", 2**64 - 1, "ui64", "18446744073709551615"),
+        ("%lld", -(2**63), "i64", "-9223372036854775808"),
+        ("%#o|", 8, "i32", "010|"),
+        ("%#x", 0, "i32", "0"),
+        ("%+u", 1, "i32", "1"),
+        ("%d", 1, "i1", "1"),
+        ("%d", 1.5, "f32", "1.500000"),
+        ("%8d", 1.5, "f32", "1.500000"),
+        ("%d", math.nan, "f32", "nan"),
+        ("%x", math.inf, "f32", "inf"),
+        ("%c", -math.inf, "f16", "-inf"),
+        ("%s", 0.25, "bf16", "0.250000"),
+        ("%f", math.nan, "f32", "nan"),
+        ("%F", math.inf, "f32", "INF"),
+        ("%06.1f", math.inf, "f32", "   inf"),
+        ("%.1f", 7, "i32", "7.0"),
+        ("%a", 1.5, "f32", "1.500000"),
+        ("%a", 3, "i32", "3.000000"),
+        ("%99999d", 5, "i32", "%99999d"),
+        ("%.9999f", 5.0, "f32", "%.9999f"),
+        ("a\\nb\\t%d", 5, "i32", "a\nb\t5"),
+        ("ünïcödé %d", 5, "i32", "ünïcödé 5"),
+    ],
+)
 def test_formats(text: str, value: Any, type: str, want: str) -> None:
     assert shown(text, value, type) == want
 

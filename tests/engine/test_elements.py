@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.engine import elements
 from pto.isa import encoding
@@ -43,8 +44,8 @@ def some_codes(name: str) -> np.ndarray:
     return np.array([*edges, *random.tolist()], np.uint64).astype(f"u{bits // 8}")
 
 
-@pytest.mark.parametrize("compiled", BACKENDS)
-@pytest.mark.parametrize("name", DTYPES)
+@together("compiled", BACKENDS)
+@together("name", DTYPES)
 def test_decode_is_the_scalar_decode(name: str, compiled: bool) -> None:
     d = DTYPES[name]
     codes = np.arange(1 << d.bits, dtype=f"u{max(d.bits, 8) // 8}") if d.bits <= 16 else some_codes(name)
@@ -115,8 +116,8 @@ def assert_converts(
         ]
 
 
-@pytest.mark.parametrize("dst", DTYPES)
-@pytest.mark.parametrize("src", SMALL)
+@together("dst", DTYPES)
+@together("src", SMALL)
 def test_every_small_code_converts_as_the_scalar_does(src: str, dst: str) -> None:
     """Every rounding, saturation and rule for NaN."""
     codes = np.arange(1 << DTYPES[src].bits, dtype=np.uint8)
@@ -127,8 +128,8 @@ def test_every_small_code_converts_as_the_scalar_does(src: str, dst: str) -> Non
     assert want == [encoding.convert(int(c), src, dst, mode, saturate, nan) for c in codes]
 
 
-@pytest.mark.parametrize("dst", DTYPES)
-@pytest.mark.parametrize("src", [n for n in DTYPES if n not in SMALL])
+@together("dst", DTYPES)
+@together("src", [n for n in DTYPES if n not in SMALL])
 def test_convert_is_the_scalar_convert(src: str, dst: str) -> None:
     every = some_codes(src)
     for k, (mode, saturate) in enumerate(WAYS):
@@ -138,8 +139,8 @@ def test_convert_is_the_scalar_convert(src: str, dst: str) -> None:
         assert_converts(codes, src, dst, mode, saturate, nan, want)
 
 
-@pytest.mark.parametrize("dst", DTYPES)
-@pytest.mark.parametrize("src", ["f16", "bf16", "i16", "u16"])
+@together("dst", DTYPES)
+@together("src", ["f16", "bf16", "i16", "u16"])
 def test_every_16_bit_code_converts_alike(src: str, dst: str) -> None:
     codes = np.arange(1 << 16, dtype=np.uint16)
     for mode in ROUNDS:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.engine.reference.instr import Port
 from pto.isa import encoding
@@ -93,8 +94,8 @@ def test_rows(name: str) -> None:
         check(Case(plan, k), *REGIONS[k % len(REGIONS)])
 
 
-@pytest.mark.parametrize("name", ROWS)
-@pytest.mark.parametrize("regions", REGIONS)
+@together("name", ROWS)
+@together("regions", REGIONS)
 def test_regions(name: str, regions: tuple[Shape, Shape, Shape]) -> None:
     check(Case(sampled_plans(name)[0], 9), *regions)
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.isa.dtypes import DTYPES
 from pto.isa.encoding import convert, decode, encode
@@ -85,8 +86,8 @@ def test_every_plan(name: str) -> None:
             check(case, sprinkled_codes(rng, src.dtype, src.shape), valid)
 
 
-@pytest.mark.parametrize("name", (*SUMS, *EXTREMES, *ARGS))
-@pytest.mark.parametrize("valid", VALID)
+@together("name", (*SUMS, *EXTREMES, *ARGS))
+@together("valid", VALID)
 def test_every_valid_region(name: str, valid: tuple[int, int]) -> None:
     rng = np.random.default_rng(2)
     seen: set[str] = set()

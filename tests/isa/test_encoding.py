@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES, ROUND_MODES
@@ -111,8 +112,8 @@ def test_code_out_of_range_is_an_error() -> None:
 # --- encode ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", ROUND_MODES)
-@pytest.mark.parametrize("name", [n for n, d in DTYPES.items() if d.bits <= 16])
+@together("mode", ROUND_MODES)
+@together("name", [n for n, d in DTYPES.items() if d.bits <= 16])
 def test_every_code_survives_a_round_trip(name: str, mode: str) -> None:
     d = DTYPES[name]
     step = 1 if d.bits < 16 or mode == "RINT" else 61
@@ -160,8 +161,8 @@ def brute_force(name: str, value: float, mode: str) -> Fraction | None:
     return outer if odd == (mode == "RINT") else inner
 
 
-@pytest.mark.parametrize("mode", ROUNDS)
-@pytest.mark.parametrize("name", SMALL_FLOATS)
+@together("mode", ROUNDS)
+@together("name", SMALL_FLOATS)
 def test_rounding_between_every_pair_of_neighbours(name: str, mode: str) -> None:
     values, _ = grid(name)
     for low, high in itertools.pairwise(values):
@@ -252,7 +253,7 @@ SPECIAL = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "value", "mode", "saturate", "expected"), SPECIAL)
+@together(("name", "value", "mode", "saturate", "expected"), SPECIAL)
 def test_overflow_and_special_values(
     name: str, value: float, mode: str, saturate: bool, expected: float
 ) -> None:

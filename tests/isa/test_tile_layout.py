@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from tests.each import together
 
 from pto.isa.tile import (
     LAYOUT_PARTS,
@@ -26,7 +27,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("layout", "bits", "fractal"), CASES)
+@together(("layout", "bits", "fractal"), CASES)
 def test_a_whole_tile_is_dense(layout: str, bits: int, fractal: int) -> None:
     box = inner_box(bits, LAYOUT_PARTS[layout][1], fractal)
     rows, cols = (3 * box[0], 2 * box[1]) if layout in BOXED else (5, 7)

@@ -11,13 +11,14 @@ the memory of the case with a guard around each.
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.made import compiled
 
 from pto.engine import elements
 from pto.engine.memory import ConvTile, Tile, View
@@ -139,13 +140,29 @@ class Unit:
         path.write_text(source(entries, headers))
         made = path.with_suffix(".so")
         assert COMPILER is not None
-        command = [COMPILER, *FLAGS, *flags, *DEFINES[isa], f"-I{INCLUDE}", str(path), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = compiled([COMPILER, *FLAGS, *flags, *DEFINES[isa], f"-I{INCLUDE}"], path, made)
         assert done.returncode == 0, done.stderr[:4000]
         library = ctypes.CDLL(str(made))
         self.run = library.run
         self.printed = library.printed
         self.printed.restype = ctypes.c_char_p
+
+
+def complaints(
+    headers: Sequence[str], bodies: Sequence[str], flags: Sequence[str], parameters: str = ""
+) -> list[str]:
+    """What the compiler says of each body, all functions of one file."""
+    assert COMPILER is not None
+    head = [*(f"#include <pto/{h}>" for h in headers), "using namespace pto;"]
+    lines = [*head, *(f"void f{k}({parameters}) {{ {body} }}" for k, body in enumerate(bodies))]
+    command = [COMPILER, "-std=c++20", "-fsyntax-only", "-fmax-errors=0", f"-I{INCLUDE}", *flags]
+    said = [""] * len(lines)
+    line = 0
+    for text in compiled(command, "\n".join(lines)).stderr.splitlines():
+        here = re.match(r"<stdin>:(\d+):\d+:\s+(?:required from here|error:)", text)
+        line = int(here[1]) - 1 if here else line
+        said[line] += f"{text}\n"
+    return said[len(head) :]
 
 
 def place(case: Case, value: Any) -> Array:

@@ -4,12 +4,12 @@ tests of the reference engine are written with."""
 from __future__ import annotations
 
 import ctypes
-import subprocess
 from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.made import compiled
 
 from pto.engine.memory import ConvFields
 
@@ -44,9 +44,7 @@ def built(functions: str, folder: Path) -> ctypes.CDLL:
         "-fPIC",
         f"-I{INCLUDE}",
     ]
-    done = subprocess.run(
-        [*command, str(source), "-o", str(made)], capture_output=True, text=True, check=False
-    )
+    done = compiled(command, source, made)
     assert done.returncode == 0, done.stderr[:4000]
     return ctypes.CDLL(str(made))
 

@@ -6,12 +6,14 @@ import ctypes
 import itertools
 import platform
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests import made
+from tests.each import together
 
 from pto.codegen import intrinsics, legality
 from pto.codegen.checks import call_of
@@ -53,20 +55,12 @@ _FLAGS = Path("/proc/cpuinfo").read_text().split() if platform.machine() == "x86
 FAST = tuple(f"-m{name}" for name in ("f16c", "fma") if name in _FLAGS)
 
 
-def compiled(source: Path, target: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def compiled(
+    source: Path, target: Path, *flags: str, reads: Sequence[Path] = ()
+) -> subprocess.CompletedProcess[str]:
     assert COMPILER is not None
-    command = [
-        COMPILER,
-        "-std=c++20",
-        "-Wall",
-        "-Wextra",
-        f"-I{INCLUDE}",
-        *flags,
-        str(source),
-        "-o",
-        str(target),
-    ]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    command = [COMPILER, "-std=c++20", "-Wall", "-Wextra", f"-I{INCLUDE}", *flags]
+    return made.compiled(command, source, target, reads)
 
 
 @pytest.fixture(autouse=True)
@@ -84,11 +78,12 @@ def core(tmp_path_factory: pytest.TempPathFactory) -> Any:
         lines.append(
             f"TILE({k}, {ELEMENTS[dtype]}, {rows}, {cols}, {outer}, {inner}, {fractal}, {_COMPACT[compact]})"
         )
-    (folder / "tiles.inc").write_text("\n".join(lines))
-    made = folder / "core.so"
-    done = compiled(HEADERS / "core.cpp", made, "-Werror", "-O0", "-shared", "-fPIC", f"-I{folder}", *FAST)
+    tiles, library = folder / "tiles.inc", folder / "core.so"
+    tiles.write_text("\n".join(lines))
+    flags = ("-Werror", "-O0", "-shared", "-fPIC", f"-I{folder}", *FAST)
+    done = compiled(HEADERS / "core.cpp", library, *flags, reads=[tiles])
     assert done.returncode == 0, done.stderr[:4000]
-    return ctypes.CDLL(str(made))
+    return ctypes.CDLL(str(library))
 
 
 def _pointer(array: Array) -> ctypes.c_void_p:
@@ -107,7 +102,7 @@ def _expected_offsets(k: int, valid: int) -> Array:
 # ---- tiles ----
 
 
-@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+@together("k", range(len(TILES)))
 def test_elements_lie_where_the_formula_says(core: Any, k: int) -> None:
     _, rows, cols, *_ = TILES[k]
     for valid in (rows, rows // 2 + 3):
@@ -116,8 +111,8 @@ def test_elements_lie_where_the_formula_says(core: Any, k: int) -> None:
         np.testing.assert_array_equal(got, _expected_offsets(k, valid))
 
 
-@pytest.mark.parametrize("by_column", [0, 1], ids=["rows", "columns"])
-@pytest.mark.parametrize("k", range(len(TILES)), ids=lambda k: "-".join(map(str, TILES[k])))
+@together("by_column", [0, 1])
+@together("k", range(len(TILES)))
 def test_lines_are_read_and_written(core: Any, k: int, by_column: int) -> None:
     dtype, rows, cols, *_ = TILES[k]
     valid = rows // 2 + 3
@@ -305,10 +300,10 @@ CHECKED = {
 
 @pytest.fixture(scope="module")
 def checked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("checked") / "checked"
-    done = compiled(HEADERS / "checked.cpp", made, "-Werror", "-DPTO_CHECKED")
+    program = tmp_path_factory.mktemp("checked") / "checked"
+    done = compiled(HEADERS / "checked.cpp", program, "-Werror", "-DPTO_CHECKED")
     assert done.returncode == 0, done.stderr[:4000]
-    return made
+    return program
 
 
 @pytest.mark.parametrize("case", CHECKED)
@@ -320,7 +315,7 @@ def test_run_time_checks(checked: Path, case: int) -> None:
 
 def test_auto_mode_needs_no_addresses(tmp_path: Path) -> None:
     """Tiles find their own memory and TASSIGN does nothing: what would overlap does not."""
-    made = tmp_path / "auto"
-    done = compiled(HEADERS / "checked.cpp", made, "-Werror", "-D__PTO_AUTO__")
+    program = tmp_path / "auto"
+    done = compiled(HEADERS / "checked.cpp", program, "-Werror", "-D__PTO_AUTO__")
     assert done.returncode == 0, done.stderr[:4000]
-    assert subprocess.run([str(made), "8"], capture_output=True, text=True, check=True).stdout == "1 21 -1"
+    assert subprocess.run([str(program), "8"], capture_output=True, text=True, check=True).stdout == "1 21 -1"

@@ -4,8 +4,6 @@ of the expansions may be two units off."""
 
 from __future__ import annotations
 
-import re
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -21,7 +19,7 @@ from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan, _legal_dtypes
 
 from ..engine.rows import VALID, Case, mixed_codes, random_codes, some_plans, sprinkled_codes
-from .instructions import COMPILER, DEFINES, ELEMENTS, INCLUDE, Unit, difference
+from .instructions import COMPILER, DEFINES, ELEMENTS, Unit, complaints, difference
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 
@@ -600,16 +598,6 @@ ILLEGAL = [
 @pytest.mark.parametrize("isa", DEFINES)
 def test_illegal_calls_do_not_compile(isa: str) -> None:
     calls = [(code, wanted) for column, code, wanted in ILLEGAL if column == isa]
-    lines = [f"#include <pto/{h}>" for h in HEADERS] + ["using namespace pto;"]
-    first = len(lines) + 1
-    lines += [f"void f{k}() {{ {code}; }}" for k, (code, _) in enumerate(calls)]
-    command = [str(COMPILER), "-std=c++20", "-fsyntax-only", "-x", "c++", "-", f"-I{INCLUDE}", *DEFINES[isa]]
-    done = subprocess.run(command, input="\n".join(lines), capture_output=True, text=True, check=False)
-    by_line: dict[int, str] = defaultdict(str)
-    line = 0
-    for text in done.stderr.splitlines():
-        here = re.match(r"<stdin>:(\d+):\d+:\s+required from here", text)
-        line = int(here[1]) if here else line
-        by_line[line] += text
-    for k, (code, wanted) in enumerate(calls):
-        assert f"[PTO][{wanted}]" in by_line[first + k], code
+    found = complaints(HEADERS, [f"{code};" for code, _ in calls], DEFINES[isa])
+    for (code, wanted), said in zip(calls, found, strict=True):
+        assert f"[PTO][{wanted}]" in said, code

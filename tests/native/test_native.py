@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto import _native
 from pto.engine import elements
@@ -19,8 +20,8 @@ def test_the_module_knows_the_table() -> None:
     assert dict(_native.dtypes()) == {d.name: d.bits for d in DTYPES.values()}
 
 
-@pytest.mark.parametrize("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
-@pytest.mark.parametrize("dst", [n for n, d in DTYPES.items() if d.name not in ("f32", "i1")])
+@together("mode", ["RINT", "ROUND", "FLOOR", "CEIL", "TRUNC", "ODD"])
+@together("dst", [n for n, d in DTYPES.items() if d.name not in ("f32", "i1")])
 def test_a_million_floats_convert_like_numpy(dst: str, mode: str) -> None:
     rng = np.random.default_rng(11)
     codes = rng.integers(0, 2**32, 200_000, np.uint64).astype(np.uint32)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.each import together
 from tests.examples.test_kernels import KERNELS
 from tests.sanitize import corpus
 
@@ -31,7 +32,7 @@ def test_kernels_compute_the_same(name: str) -> None:
     assert expected
 
 
-@pytest.mark.parametrize("name", corpus.NAMES)
+@together("name", corpus.NAMES)
 def test_correct_programs_stay_correct(name: str) -> None:
     """Programs around synchronisation: what passes leave has the same results and no race."""
     program = corpus.load(f"{name}.good")

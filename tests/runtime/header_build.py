@@ -8,17 +8,14 @@ Workers that want the same source wait for the one that compiles it.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from tests.made import made_once
 
 HERE = Path(__file__).parent
 PTO2 = HERE.parents[1] / "native/include/pto2"
@@ -38,25 +35,6 @@ def _digest() -> str:
 def includes(variant: str) -> list[str]:
     """The include path that sources of a runtime are compiled with."""
     return [f"-I{PTO2 / variant}", f"-I{PTO2 / 'platform'}"]
-
-
-def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) -> Path:
-    """A file for all processes that test, now and later: the first one makes it, at the place that `make` is given.
-    Those of other contents may be in use elsewhere; they go when nobody has asked for them in a week."""
-    folder = Path(tempfile.gettempdir()) / f"pto-test-{kind}-{os.getuid()}" / key[:16]
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.utime(folder)
-    with open(folder / f"{name}.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        target, part = folder / name, folder / f"{name}.part"
-        if not target.exists():
-            with contextlib.suppress(FileNotFoundError):  # somebody else cleans up, too
-                for other in folder.parent.iterdir():
-                    if time.time() - other.stat().st_mtime > 7 * 24 * 3600:
-                        shutil.rmtree(other, ignore_errors=True)
-            make(part)
-            os.replace(part, target)
-    return target
 
 
 def run_compiler(command: Sequence[str]) -> str:

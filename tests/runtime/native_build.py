@@ -8,7 +8,7 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from .header_build import made_once
+from tests.made import made_once
 
 NATIVE = Path(__file__).parents[2] / "native"
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")

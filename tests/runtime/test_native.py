@@ -14,8 +14,9 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from tests.made import made_once
 
-from .header_build import ABG, HBG, TMR, build, made_once
+from .header_build import ABG, HBG, TMR, build
 from .native_build import COMPILER, key, program
 
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")

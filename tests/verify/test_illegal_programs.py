@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import pytest
+from tests.each import together
 
 #: Items that depend on what happens at run time: the sanitizers of the engines and the runtime report them.
 DYNAMIC: dict[int, str] = {
@@ -731,14 +731,14 @@ PAIRS: list[Pair] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda p: f"{p.item}-{p.name.replace(' ', '_')}")
+@together("pair", PAIRS)
 def test_illegal_program_is_rejected(pair: Pair, annotated: Callable[..., Any]) -> None:
     text = pair.program("-")
     assert "//~" in text, "the illegal program expects no diagnostic"
     annotated(text, pair.target, **pair.options)
 
 
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda p: f"{p.item}-{p.name.replace(' ', '_')}")
+@together("pair", PAIRS)
 def test_legal_twin_is_accepted(pair: Pair, annotated: Callable[..., Any]) -> None:
     annotated(pair.program("+"), pair.target, **pair.options)
 

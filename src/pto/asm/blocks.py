@@ -92,7 +92,7 @@ class Blocks(Cursor):
 
     def _like_a_statement(self, at: int) -> bool:
         text = self.t[at]
-        return text[0] in '%^"' or "." in text or text in SHORT_NAMES
+        return text[:1] in ("%", "^", '"') or "." in text or text in SHORT_NAMES
 
     def _never_closed(self, opened: int) -> NoReturn:
         """Report the block that lacks its brace: the one whose brace stands further out than the block does.

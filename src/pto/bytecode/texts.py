@@ -7,6 +7,7 @@ where that printer spells them out (`v0.IMPLIED`), comparison predicates as numb
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeVar
 
 from ..asm.cursor import Fail, Report
@@ -39,6 +40,7 @@ class BadText(Exception):
     """A text that is not of its form; the message says why."""
 
 
+@lru_cache(4096)  # programs of one batch have most types in common
 def parse_type(text: str) -> Type:
     return _whole(text, Parser.type)
 

@@ -85,10 +85,13 @@ class Record:
 
     def replace(self: Self, **changes: Any) -> Self:
         """The same record with some fields changed."""
-        values = self.__dict__
-        made = type(self)(*[changes.pop(name) if name in changes else values[name] for name in self._fields])
-        if changes:
-            raise TypeError(f"{type(self).__name__}: unknown field {min(changes)}")
+        names, values = self._fields, self.__dict__
+        made = object.__new__(type(self))
+        # What was computed of this one (its hash, cached properties) does not go along.
+        made.__dict__.update(values if len(values) == len(names) else {name: values[name] for name in names})
+        made.__dict__.update(changes)
+        if len(made.__dict__) != len(names):
+            raise TypeError(f"{type(self).__name__}: unknown field {min(changes.keys() - set(names))}")
         return made
 
     @classmethod

@@ -311,23 +311,25 @@ def _with_constants(made: Plan) -> Plan:
 def environment(made: Plan, names: Collection[str] | None = None) -> dict[str, Any]:
     """What the rules see of a planned instruction, or of the named operands, results and attributes only."""
     env: dict[str, Any] = {"isa": made.isa}
+    target = profile(made.isa)
     for attr in made.row.attrs:
-        env[attr.name] = made.attrs[attr.name].value if attr.name in made.attrs else attr.default
+        if names is None or attr.name in names:
+            env[attr.name] = made.attrs[attr.name].value if attr.name in made.attrs else attr.default
     for declared in made.row.operands:
-        if names is not None and declared.name not in names:
-            continue
-        types = made.operands.get(declared.name, ())
-        args = [Arg(t, _fact_source(made, declared.name, i), profile(made.isa)) for i, t in enumerate(types)]
-        env[declared.name] = Args(args) if declared.variadic else args[0] if args else None
+        if names is None or declared.name in names:
+            types = made.operands.get(declared.name, ())
+            args = [Arg(t, _fact_source(made, declared.name, i), target) for i, t in enumerate(types)]
+            env[declared.name] = Args(args) if declared.variadic else args[0] if args else None
     for declared in made.row.results:
-        types = made.results.get(declared.name, ())
-        env.setdefault(declared.name, Arg(types[0], None, profile(made.isa)) if types else None)
+        if names is None or declared.name in names:
+            types = made.results.get(declared.name, ())
+            env.setdefault(declared.name, Arg(types[0], None, target) if types else None)
     return env
 
 
 def _fact_source(made: Plan, name: str, at: int) -> Value | None:
     """A value that carries the constant or the layout of an operand, where it has one."""
-    if (name, at) in made.constants:
+    if made.constants and (name, at) in made.constants:
         constant: dict[str, Attribute] = {"value": IntAttr(made.constants[name, at])}
         return Operation("arith.constant", None, [], [INDEX], constant).result
     if name in made.layouts:

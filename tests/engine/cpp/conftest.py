@@ -1,4 +1,4 @@
-"""Libraries that several tests launch, built once."""
+"""Libraries that several tests launch, built once for all workers."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from pto.isa.profiles import profile
 HERE = Path(__file__).parent
 
 
-def build(name: str, arch: str, folder: Path, checked: bool = False) -> Library:
+def build(name: str, arch: str, checked: bool = False) -> Library:
     path = HERE / name
     source = Source(str(path), path.read_text(encoding="utf-8"))
     made, problems = handwritten.entries(source, None)
     assert not problems
-    built = handwritten.library(source, made, profile(arch), checked, False, str(folder))
+    built = handwritten.cached(source, made, profile(arch), checked)
     assert built.ok, built.output
     return Library(built.path)
 
 
 @pytest.fixture(scope="session")
-def machine(tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return build("machine.cpp", "a3", tmp_path_factory.mktemp("machine"))
+def machine() -> Library:
+    return build("machine.cpp", "a3")
 
 
 @pytest.fixture(scope="session", params=["a3", "a5"])
-def mixed(request: Any, tmp_path_factory: pytest.TempPathFactory) -> Library:
-    return build("mixed.cpp", request.param, tmp_path_factory.mktemp("mixed"))
+def mixed(request: Any) -> Library:
+    return build("mixed.cpp", request.param)

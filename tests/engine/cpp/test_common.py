@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import runpy
-import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.made import compiled
 
 import pto
 from pto import cache, knobs
@@ -58,7 +58,7 @@ def test_neither_target_nor_checks_change_it(tmp_path: Path) -> None:
             f"-I{compiler.include_dir()}",
         ]
         source = ROOT / "native" / "common" / "kernels.cpp"
-        subprocess.run([*command, *flags, str(source), "-o", str(made)], check=True)
+        assert compiled([*command, *flags], source, made).returncode == 0
         return re.sub(r"\.L([A-Z]*)\d+", r".L\1", made.read_text())  # labels count what was parsed
 
     plain = assembly()
@@ -105,12 +105,11 @@ def test_the_same_results_with_headers_alone(tmp_path: Path, monkeypatch: pytest
         assert linked[index].any() and linked[index].tobytes() == alone[index].tobytes()
 
 
-def test_every_profile_and_checks_link(tmp_path: Path) -> None:
+def test_every_profile_and_checks_link() -> None:
     found()
-    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
-        for name in PROFILES:
-            flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED", compiler.TILES_ONLY, "-O0"]
-            assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
+    for name in PROFILES:
+        flags = [*compiler.arch_flags(PROFILES[name]), "-DPTO_CHECKED", compiler.TILES_ONLY, "-O0"]
+        assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok, name
 
 
 def test_a_damaged_library_is_done_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,7 +119,9 @@ def test_a_damaged_library_is_done_without(tmp_path: Path, monkeypatch: pytest.M
         for k, content in enumerate((b"", b"!<arch>\n", b"no library at all")):
             damaged.write_bytes(content)
             flags = [compiler.TILES_ONLY, "-O0", f"-DNUMBER={k}"]
-            assert build.cached([build.Unit("kernel.cpp", USES)], [], flags).ok
+            assert build.cached(
+                [build.Unit("kernel.cpp", 'extern "C" int one() { return 1; }')], [], flags
+            ).ok
 
 
 def test_a_mistake_in_a_source_is_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +162,7 @@ def test_a_compiler_whose_programs_cannot_run_is_asked_again(
     assert chosen.vectors == compiler.find().vectors
 
 
-def test_headers_can_be_included_alone(tmp_path: Path) -> None:
+def test_headers_can_be_included_alone() -> None:
     root = compiler.include_dir()
     headers = sorted(
         p.relative_to(root).as_posix() for f in ("core", "ops") for p in (root / "pto" / f).glob("*.hpp")
@@ -170,10 +171,8 @@ def test_headers_can_be_included_alone(tmp_path: Path) -> None:
     assert len(headers) > 40
 
     def problem(header: str) -> str:
-        source = tmp_path / f"{Path(header).stem}.cpp"
-        source.write_text(f'#include "{header}"\n')
-        command = [*compiler.find().command, "-std=c++20", "-fsyntax-only", f"-I{root}", str(source)]
-        return compiler.call(command).stderr
+        command = [*compiler.find().command, "-std=c++20", "-fsyntax-only", f"-I{root}"]
+        return compiled(command, f'#include "{header}"\n').stderr
 
     with ThreadPoolExecutor(2) as pool:
         assert {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import pto
-from pto import DiagnosticError
+from pto import DiagnosticError, knobs
 from pto.cli.main import main
 from pto.engine.cpp import kernel as cpp
 
@@ -240,10 +240,11 @@ def test_prints(tmp_path: Path) -> None:
 
 def test_the_second_kernel_comes_from_the_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("pto.engine.cpp.compiler.headers_digest", lambda: "headers that do not change")
-    first = pto.kernel(pto.parse(SAY), engine="cpp")
     path = tmp_path / "other-name.pto"
     path.write_text("// a comment more\n" + SAY)
-    again = pto.kernel(pto.parse(path), engine="cpp")
+    with knobs.override(PTO_CACHE_DIR=str(tmp_path)):
+        first = pto.kernel(pto.parse(SAY), engine="cpp")
+        again = pto.kernel(pto.parse(path), engine="cpp")
     assert again.built.cached and again.built.path == first.built.path
     assert not first.built.cached
 

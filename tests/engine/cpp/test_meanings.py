@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-import subprocess
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from tests.made import compiled
 
 from pto.codegen import intrinsics
 from pto.codegen.checks import Check
@@ -174,8 +174,7 @@ class Program:
         path.write_text(program(self.entries, operations() if column == "cpu" else []))
         made = path.with_suffix(".so")
         assert COMPILER is not None
-        command = [COMPILER, *FLAGS, *DEFINES[column], f"-I{INCLUDE}", str(path), "-o", str(made)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = compiled([COMPILER, *FLAGS, *DEFINES[column], f"-I{INCLUDE}"], path, made)
         assert done.returncode == 0, done.stderr[:4000]
         self.run = ctypes.CDLL(str(made)).run
 

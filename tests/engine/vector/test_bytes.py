@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
+from tests.each import together
 
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
-from .cases import VectorCase, plans_of, rows_of, shown
+from .cases import VectorCase, plans_of, rows_of
 
 Array = np.ndarray[Any, Any]
 
@@ -36,7 +36,7 @@ def _types(plan: Plan) -> set[str]:
     return {str(t.dtype) for t in every if hasattr(t, "lanes")}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("plan", of_bytes(), ids=shown)
+@together("plan", of_bytes())
 def test_every_pair(plan: Plan) -> None:
     case = VectorCase(plan)
     d, name = DTYPES[case.args["r"].dtype], plan.row.name

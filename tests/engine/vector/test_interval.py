@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 import pto
 from pto.engine.sanitize.vecscope import _orders
@@ -227,8 +228,8 @@ PAIRS = {
 FILL = scope(loop(load("v"), store("v")))
 
 
-@pytest.mark.parametrize("kind", [None, *KINDS])
-@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+@together("kind", [None, *KINDS])
+@together("pair", PAIRS)
 def test_barrier_orders_what_its_name_says(pair: tuple[str, str], kind: str | None) -> None:
     first, second = PAIRS[pair]
     bar = f'pto.mem_bar "{kind}"' if kind else ""

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 from pto.engine.reference.core import RunError
 from pto.engine.reference.matmul import saturated_dot
@@ -26,7 +27,7 @@ MX = ("mad_mx", "mad_mx_acc", "mad_mx_bias")
 ROWS = (*MAD, *MX)
 PLANS = [p for name in ROWS for p in plans_of(name)]
 F32_MAX = DTYPES["f32"].max_finite
-each_plan = pytest.mark.parametrize("plan", PLANS, ids=shown)
+each_plan = together("plan", PLANS)
 
 
 class Product(Bench):

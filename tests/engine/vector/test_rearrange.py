@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 import pto
 from pto.engine.reference.core import RunError
@@ -66,7 +67,7 @@ def ids(value: Any) -> str | None:
     return shown(value) if isinstance(value, Plan) else None
 
 
-@pytest.mark.parametrize(("plan", "seed"), cases_of("vintlv", "vdintlv"), ids=ids)
+@together(("plan", "seed"), cases_of("vintlv", "vdintlv"))
 def test_interleaving(plan: Plan, seed: int) -> None:
     case = VectorCase(plan, seed)
     lhs, rhs = (case.fill(n).tolist() for n in ("lhs", "rhs"))
@@ -84,7 +85,7 @@ def test_separation_is_the_inverse_of_interleaving(plan: Plan) -> None:
     check(back, low=lhs.tolist(), high=rhs.tolist())
 
 
-@pytest.mark.parametrize(("plan", "seed"), cases_of("vintlvv2", "vdintlvv2"), ids=ids)
+@together(("plan", "seed"), cases_of("vintlvv2", "vdintlvv2"))
 def test_half_of_an_interleaving(plan: Plan, seed: int) -> None:
     for made in over(plan, part=PARTS):
         case = VectorCase(made, seed)
@@ -97,7 +98,7 @@ def amounts(lanes: int) -> tuple[int, ...]:
     return 0, 1, lanes // 2, lanes - 1, lanes
 
 
-@pytest.mark.parametrize("plan", plans_of("vslide"), ids=shown)
+@together("plan", plans_of("vslide"))
 def test_slide(plan: Plan) -> None:
     for amount in amounts(VectorCase(plan).args["r"].lanes):
         case = VectorCase(plan, amount)
@@ -107,7 +108,7 @@ def test_slide(plan: Plan) -> None:
         check(case, r=[newer[i - amount] if i >= amount else older[n - amount + i] for i in range(n)])
 
 
-@pytest.mark.parametrize("plan", plans_of("vshift"), ids=shown)
+@together("plan", plans_of("vshift"))
 def test_shift(plan: Plan) -> None:
     for amount in amounts(VectorCase(plan).args["r"].lanes):
         case = VectorCase(plan, amount)
@@ -130,8 +131,8 @@ def squeezed_bytes(case: VectorCase) -> int:
     return int(case.core.special_register("SQZN", "i64").buffer.data.view(np.int64)[0])
 
 
-@pytest.mark.parametrize("plan", plans_of("vsqz"), ids=shown)
-@pytest.mark.parametrize("share", [0, 0.3, 0.9, 1])
+@together("plan", plans_of("vsqz"))
+@together("share", [0, 0.3, 0.9, 1])
 def test_squeeze(plan: Plan, share: float) -> None:
     case = VectorCase(plan, int(10 * share))
     codes = case.fill("src").tolist()
@@ -141,8 +142,8 @@ def test_squeeze(plan: Plan, share: float) -> None:
     assert squeezed_bytes(case) == len(kept) * width(case.args["src"].dtype)
 
 
-@pytest.mark.parametrize("plan", plans_of("vusqz"), ids=shown)
-@pytest.mark.parametrize("share", [0, 0.5, 1])
+@together("plan", plans_of("vusqz"))
+@together("share", [0, 0.5, 1])
 def test_count_below(plan: Plan, share: float) -> None:
     case = VectorCase(plan, int(10 * share))
     lanes, bits = case.args["r"].lanes, 8 * width(case.args["r"].dtype)
@@ -164,7 +165,7 @@ def test_counts_say_where_squeezed_lanes_went(dtype: str, seed: int, share: floa
     assert (front[at[on]] == codes[on]).all()
 
 
-@pytest.mark.parametrize(("plan", "seed"), cases_of("vperm"), ids=ids)
+@together(("plan", "seed"), cases_of("vperm"))
 def test_permutation(plan: Plan, seed: int) -> None:
     case = VectorCase(plan, seed)
     codes, index = case.fill("src").tolist(), case.fill("index", 1).tolist()
@@ -179,7 +180,7 @@ def test_indices_are_unsigned_and_wrap() -> None:
     assert case.get("r")[:4].tolist() == codes[[63, 0, 63, 1]].tolist()
 
 
-@pytest.mark.parametrize("plan", plans_of("vpack"), ids=shown)
+@together("plan", plans_of("vpack"))
 def test_pack(plan: Plan) -> None:
     for made in (plan,) if "src1" in plan.operands else over(plan, part=PARTS):
         case = VectorCase(made, 3)
@@ -192,7 +193,7 @@ def test_pack(plan: Plan) -> None:
             check(case, r=low + zeros if case.op.attr("part") == "LOWER" else zeros + low)
 
 
-@pytest.mark.parametrize("plan", [*plans_of("vsunpack"), *plans_of("vzunpack")], ids=shown)
+@together("plan", [*plans_of("vsunpack"), *plans_of("vzunpack")])
 def test_unpack(plan: Plan) -> None:
     for which in (0, 1) if "half" in plan.operands else PARTS:
         made = with_attrs(plan, part=which) if isinstance(which, str) else plan

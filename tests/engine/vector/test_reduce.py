@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.each import together
 
 import pto
 from pto.engine.reference.core import RunError
@@ -128,7 +129,7 @@ def seeds(plan: Plan, count: int) -> range:
 # -- sums --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", plans("vcadd"), ids=shown)
+@together("plan", plans("vcadd"))
 def test_total(plan: Plan) -> None:
     for seed in seeds(plan, 18):
         case, values, on = run(plan, seed)
@@ -137,8 +138,8 @@ def test_total(plan: Plan) -> None:
         check(case, [code(dtype, found), *[0] * (case.args["r"].lanes - 1)])
 
 
-@pytest.mark.parametrize("semantics", SEMANTICS)
-@pytest.mark.parametrize("plan", plans("vcgadd"), ids=shown)
+@together("semantics", SEMANTICS)
+@together("plan", plans("vcgadd"))
 def test_group_totals(plan: Plan, semantics: str) -> None:
     for seed in seeds(plan, 12):
         case, values, on = run(plan, seed, semantics)
@@ -210,7 +211,7 @@ def test_sums_of_integers_are_exact_or_wrap(seed: int, size: int) -> None:
 # -- extremes ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", plans("vcmax", "vcmin"), ids=shown)
+@together("plan", plans("vcmax", "vcmin"))
 def test_extreme_and_where(plan: Plan) -> None:
     for seed in seeds(plan, 24):
         case, values, on = run(plan, seed)
@@ -225,8 +226,8 @@ def test_extreme_and_where(plan: Plan) -> None:
         assert_codes(dtype, got[None, :1], np.array([[code(dtype, found)]]).astype(got.dtype), shown(plan))
 
 
-@pytest.mark.parametrize("semantics", SEMANTICS)
-@pytest.mark.parametrize("plan", plans("vcgmax", "vcgmin"), ids=shown)
+@together("semantics", SEMANTICS)
+@together("plan", plans("vcgmax", "vcgmin"))
 def test_group_extremes(plan: Plan, semantics: str) -> None:
     for seed in seeds(plan, 18):
         case, values, on = run(plan, seed, semantics)
@@ -239,7 +240,7 @@ def test_group_extremes(plan: Plan, semantics: str) -> None:
         check(case, want)
 
 
-@pytest.mark.parametrize("plan", plans("vcbmax", "vcbmin"), ids=shown)
+@together("plan", plans("vcbmax", "vcbmin"))
 def test_extreme_and_mask(plan: Plan) -> None:
     for seed in seeds(plan, 18):
         case, values, on = run(plan, seed)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import together
 
 from pto.ir.types import VRegType
 from pto.isa import encoding
@@ -55,7 +56,7 @@ def check_mask(case: VectorCase, want: list[bool]) -> None:
     assert not image[:, 1:].any()
 
 
-@pytest.mark.parametrize("plan", each("vcmp", cmp_mode=MODES), ids=shown)
+@together("plan", each("vcmp", cmp_mode=MODES))
 def test_vcmp(plan: Plan) -> None:
     mode = str(plan.attrs["cmp_mode"].value)
     for seed in range(2):
@@ -70,7 +71,7 @@ def test_vcmp(plan: Plan) -> None:
         check_mask(case, [bool(s) and compared(mode, a, b) for s, a, b in zip(on, xs, ys, strict=True)])
 
 
-@pytest.mark.parametrize("plan", each("vcmps", cmp_mode=MODES), ids=shown)
+@together("plan", each("vcmps", cmp_mode=MODES))
 def test_vcmps(plan: Plan) -> None:
     mode = str(plan.attrs["cmp_mode"].value)
     case = VectorCase(plan, 1)
@@ -99,7 +100,7 @@ def test_comparison_with_everything_off(name: str) -> None:
 # -- selection ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plan", each("vsel"), ids=shown)
+@together("plan", each("vsel"))
 def test_vsel(plan: Plan) -> None:
     """Bits are chosen as they are, NaNs with their payload."""
     for seed in range(4):
@@ -144,7 +145,7 @@ def code(dtype: str, value: float | int) -> int:
     return encoding.encode(d, value) if d.is_float else int(value) & ((1 << d.bits) - 1)
 
 
-@pytest.mark.parametrize("plan", each("vbr"), ids=shown)
+@together("plan", each("vbr"))
 def test_vbr(plan: Plan) -> None:
     case = VectorCase(plan)
     r = case.args["r"]
@@ -164,7 +165,7 @@ def masked(plan: Plan) -> Plan:
 POSITIONS = ("LOWEST", "HIGHEST", "POS_LOWEST", "POS_HIGHEST")
 
 
-@pytest.mark.parametrize("plan", each("vdup", position=POSITIONS), ids=shown)
+@together("plan", each("vdup", position=POSITIONS))
 def test_vdup(plan: Plan) -> None:
     for made in (plan, masked(plan)):
         for seed in range(3):
@@ -196,7 +197,7 @@ def test_vdup_takes_the_lowest_lane_unless_told() -> None:
 ORDERS = {"ASC": 1, "DESC": -1, "INC_ORDER": 1, "DEC_ORDER": -1}
 
 
-@pytest.mark.parametrize("plan", each("vci", order=tuple(ORDERS)), ids=shown)
+@together("plan", each("vci", order=tuple(ORDERS)))
 def test_vci(plan: Plan) -> None:
     """Integers wrap, floats are rounded once from the exact sum."""
     step = ORDERS[str(plan.attrs["order"].value)]
@@ -246,7 +247,7 @@ MOVES = ("vsel", "vselr", "vbr", "vdup", "vci", "vcmp", "vcmps", "vbitcast")
 SHADOWED = [p for name in MOVES for p in plans_of(name, "a5") if has_floats(p)]
 
 
-@pytest.mark.parametrize("plan", SHADOWED, ids=shown)
+@together("plan", SHADOWED)
 def test_float64_run_agrees(plan: Plan) -> None:
     """What moves or compares elements comes to the same in a run with float64."""
     results: list[Any] = []

@@ -1,0 +1,116 @@
+"""What tests build, kept for all processes that test, now and later: by the content of everything it is made from.
+
+    made_once("native", key, "engine.o", make)            # a file; the first one that wants it makes it
+    compiled([*command], source, target)                  # what a compiler makes of a source, and says of it
+
+After a change of the headers, everything is built again; after one of Python, what it changes in the sources.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from pto.engine.cpp import compiler
+
+ROOT = Path(__file__).parents[1]
+INCLUDE = ROOT / "native/include"
+#: What makes libraries of kernels, beside what the cache of kernels knows them by.
+_BUILDERS = ("cache.py", "engine/cpp/*.py", "engine/compiled/*.py", "runtime/compile.py")
+_WEEK = 7 * 24 * 3600
+
+
+def digest(*parts: str | bytes) -> str:
+    state = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        state.update(len(data).to_bytes(8, "little") + data)
+    return state.hexdigest()
+
+
+def _of_files(files: Sequence[Path]) -> str:
+    return digest(*(part for p in sorted(files) for part in (p.name, p.read_bytes())))
+
+
+def folder(kind: str, key: str) -> Path:
+    """Where files of this content are. Those of others may be in use elsewhere; they go when nobody has asked for
+    them in a week."""
+    found = Path(tempfile.gettempdir()) / f"pto-test-{kind}-{os.getuid()}" / key[:16]
+    if not found.exists():
+        with contextlib.suppress(FileNotFoundError):  # there is none yet, or somebody else cleans up, too
+            for other in found.parent.iterdir():
+                if time.time() - other.stat().st_mtime > _WEEK:
+                    shutil.rmtree(other, ignore_errors=True)
+    found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.utime(found)
+    return found
+
+
+def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) -> Path:
+    """A file that the first one who wants it makes, at the place that `make` is given; others wait."""
+    where = folder(kind, key)
+    with open(where / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        target, part = where / name, where / f"{name}.part"
+        if not target.exists():
+            make(part)
+            os.replace(part, target)
+    return target
+
+
+def kernels() -> Path:
+    """The cache of kernels that tests share. What builds them is part of its name: who changes that sees them built."""
+    files = [p for pattern in _BUILDERS for p in (ROOT / "src/pto").glob(pattern)]
+    return folder("kernels", _of_files(files))
+
+
+@cache
+def _headers() -> str:
+    return _of_files([p for p in INCLUDE.rglob("*") if p.is_file()])
+
+
+@cache
+def _tool(command: str) -> str:
+    """A compiler, and the processor that it compiles for."""
+    said = subprocess.run([command, "--version"], capture_output=True, check=True)
+    return digest(os.path.realpath(command), said.stdout, compiler._processor())
+
+
+def compiled(
+    command: Sequence[str | Path], source: Path | str, target: Path | None = None, reads: Sequence[Path] = ()
+) -> subprocess.CompletedProcess[str]:
+    """What a compiler makes of a source, a file or a text (for its standard input), and says of it. It may include
+    our headers, and other files that are named in `reads`."""
+    words = [str(word) for word in command]
+    name, text = (str(source), source.read_text()) if isinstance(source, Path) else ("", source)
+    # Folders of a run are not the same in the next one.
+    shown = "\0".join((*words, name))
+    for place in {str(p.parent) for p in (source, target, *reads) if isinstance(p, Path)}:
+        shown = shown.replace(place, "")
+    key = digest(_tool(words[0]), _headers(), shown, text, *(p.read_bytes() for p in reads))
+
+    def make(part: Path) -> None:
+        file = [name] if name else ["-x", "c++", "-", "-x", "none"]
+        made = part.with_name("made")
+        rest = ["-o", str(made)] if target is not None else []
+        done = subprocess.run(
+            [words[0], *file, *words[1:], *rest], input=None if name else text, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        part.write_text(json.dumps([done.returncode, done.stdout, done.stderr]))
+
+    found = made_once("compiled", key, "said", make)
+    code, out, problems = json.loads(found.read_text())
+    if target is not None and found.with_name("made").exists():
+        shutil.copy(found.with_name("made"), target)
+    return subprocess.CompletedProcess(words, code, out, problems)
