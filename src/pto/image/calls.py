@@ -21,7 +21,7 @@ from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
 from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Operation, Value
-from ..ir.facts import view_layout
+from ..ir.facts import function_of, view_layout
 from ..ir.types import Dims, MemRefType, TileBufType, Type, ViewType
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES
@@ -138,7 +138,9 @@ class Recorder(Function):
 
     def call(self, op: Operation) -> Call:
         """What an operation calls."""
-        self.op, self.here = op, op.loc
+        function = function_of(op)
+        assert function is not None
+        self.op, self.now, self.here = function, op, op.loc
         self.lines, self.marks = [], []
         self._numbers = 0
         self._sources: list[tuple[Source, str]] = []  # with the C++ type
@@ -178,14 +180,14 @@ class Recorder(Function):
         return f"\x02{at}\x03"
 
     def slot(self, value: Value, type: str = "") -> str:
-        for kind, values in (("operand", self.op.operands), ("result", self.op.results)):
+        for kind, values in (("operand", self.now.operands), ("result", self.now.results)):
             if value in values:
                 return self._place((kind, values.index(value)), type or self.type_of(value))
         raise NoCall("a value of another operation")
 
     def type_of(self, value: Value) -> str:
         type = value.type
-        if by_region(self.op.row) and by_columns(type):
+        if by_region(self.now.row) and by_columns(type):
             assert isinstance(type, TileBufType)
             return self.types(type.replace(blayout="row_major"))
         if isinstance(type, ViewType):
@@ -197,8 +199,8 @@ class Recorder(Function):
 
     def layout(self, value: Value) -> str:
         """The layout in which the operation reads a view: its own, or that of the view."""
-        if "layout" in self.op.attrs and reads_otherwise(self.op, value):
-            return str(self.op.attrs["layout"].value).upper()
+        if "layout" in self.now.attrs and reads_otherwise(self.now, value):
+            return str(self.now.attrs["layout"].value).upper()
         return (view_layout(value) or "ND").upper()
 
     def view_type(self, value: Value) -> str:

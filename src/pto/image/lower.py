@@ -241,7 +241,7 @@ class Lowering:
         if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell constants out
             return self.recorder.call(op)
         types = tuple(v.type for v in (*op.operands, *op.results))
-        self.recorder.op = op
+        self.recorder.now = op
         layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))
         attrs = tuple((n, str(a)) for n, a in op.attrs.items())
         key = (op.name, types, layouts, attrs, op.segments)
