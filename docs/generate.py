@@ -250,9 +250,9 @@ def _meaning_page(rows: Sequence[Row]) -> str:
         f"{expressed} instructions compute an expression over their operands. The others name "
         "what they do, or only describe, order or structure.", "",
         "## Operations {#operations}", "",
-        "How far the result of an engine may be from the correctly rounded one is given in units in the last "
-        "place of the element type; 0 means that all engines have the same bits.", "",
-        table(("written", "name", "what it is", "gives", "ULP"), _operations()), "",
+        "All engines have the same bits. How far functions may be from the true value is given in units in "
+        "the last place of an f32; 0.5 is correctly rounded.", "",
+        table(("written", "name", "what it is", "gives", "error"), _operations()), "",
         "## Decided by an attribute {#choices}", "",
         table(("function", "value", "of a and b"), _choices()), "",
     ]  # fmt: skip
@@ -272,7 +272,8 @@ def _operations() -> Iterable[Sequence[str]]:
         call = f"{o.name}({', '.join(args)})"
         if o.sign:
             call = f" {o.sign} ".join(args) if o.arity == 2 else f"{o.sign}{args[0]}"
-        yield code(call), o.name.replace("_", " "), text(o.doc), text(meaning.GIVES[o.gives]), str(o.ulp)
+        error = str(o.error or "")
+        yield code(call), o.name.replace("_", " "), text(o.doc), text(meaning.GIVES[o.gives]), error
 
 
 def _choices() -> Iterable[Sequence[str]]:

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "pto/core/math.hpp"
 #include "pto/detail/engine.hpp"
 #include "pto/detail/kernels.hpp"
 #include "pto/detail/layout.hpp"
@@ -285,6 +286,81 @@ nb::object sort_blocks(const Matrix<std::uint32_t>& rank, const Matrix<std::uint
   return new_array<std::int64_t>(std::move(out), {rows, cols});
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// Functions
+
+// A function of numbers. Of floats it is what tiles compute: exp, log and pow have loops of their own.
+struct Function {
+  std::string_view name;
+  float (*single)(float, float);
+  double (*wide)(double, double);
+};
+#define PTO_ONE(name) \
+  {#name, [](float x, float) { return math::name(x); }, [](double x, double) { return math::name(x); }}
+constexpr Function kFunctions[] = {
+    PTO_ONE(exp),
+    PTO_ONE(exp2),
+    PTO_ONE(log),
+    PTO_ONE(log2),
+    PTO_ONE(tanh),
+    PTO_ONE(sin),
+    PTO_ONE(cos),
+    PTO_ONE(erf),
+    {"pow", [](float x, float y) { return math::pow(x, y); },
+     [](double x, double y) { return math::pow(x, y); }},
+};
+#undef PTO_ONE
+
+const Function& parse_function(std::string_view name) {
+  for (const Function& f : kFunctions)
+    if (f.name == name) return f;
+  fail("unknown function '" + std::string(name) + "'");
+}
+
+double number(std::string_view name, double x, double y, bool single) {
+  const Function& f = parse_function(name);
+  return single ? static_cast<double>(f.single(static_cast<float>(x), static_cast<float>(y))) : f.wide(x, y);
+}
+
+template <class... In>
+nb::object in_loop(const FloatLoops<In...>& loops, bool wide, std::size_t n, const In*... in) {
+  auto out = buffer(n * (wide ? 8 : 4));
+  {
+    nb::gil_scoped_release unlocked;
+    if (wide) {
+      loops.wide(in..., reinterpret_cast<double*>(out.get()), n);
+    } else {
+      loops.single(in..., reinterpret_cast<float*>(out.get()), n);
+    }
+  }
+  return wide ? new_array<double>(std::move(out), {n}) : new_array<float>(std::move(out), {n});
+}
+
+nb::object exp_f32(const Array<float>& x, bool wide) {
+  return in_loop<float>(engine_kernels().exp, wide, x.size(), x.data());
+}
+
+nb::object log_f32(const Array<float>& x, bool wide) {
+  return in_loop<float>(engine_kernels().log, wide, x.size(), x.data());
+}
+
+nb::object pow_f32(const Array<float>& x, const Array<float>& y, bool wide) {
+  if (x.size() != y.size()) fail("bases and exponents differ in number");
+  return in_loop<float, float>(engine_kernels().pow, wide, x.size(), x.data(), y.data());
+}
+
+nb::object pow_f64(const Array<double>& x, const Array<double>& y) {
+  if (x.size() != y.size()) fail("bases and exponents differ in number");
+  const std::size_t n = x.size();
+  auto out = buffer(n * sizeof(double));
+  {
+    nb::gil_scoped_release unlocked;
+    for (std::size_t i = 0; i < n; ++i)
+      reinterpret_cast<double*>(out.get())[i] = math::pow(x.data()[i], y.data()[i]);
+  }
+  return new_array<double>(std::move(out), {n});
+}
+
 nb::list dtypes() {
   nb::list out;
   for (const DTypeInfo& d : kDTypes) out.append(nb::make_tuple(std::string(d.name), d.bits));
@@ -316,4 +392,11 @@ NB_MODULE(_native, m) {
         "The four words of each counter.");
   m.def("sort_blocks", &sort_blocks, "rank"_a, "index"_a,
         "Positions of the records (rank, index) of every 32 columns in ascending order.");
+  m.def("number", &number, "name"_a, "x"_a, "y"_a = 0.0, "single"_a = false,
+        "A function of a double, or of a float as tiles compute it.");
+  m.def("exp_f32", &exp_f32, "x"_a, "wide"_a = false,
+        "Exponentials of floats, as doubles if wide: before they are rounded.");
+  m.def("log_f32", &log_f32, "x"_a, "wide"_a = false, "Natural logarithms, likewise.");
+  m.def("pow_f32", &pow_f32, "x"_a, "y"_a, "wide"_a = false, "Powers, likewise.");
+  m.def("pow_f64", &pow_f64, "x"_a, "y"_a, "Powers of doubles.");
 }

@@ -11,6 +11,7 @@
 #include <immintrin.h>
 #endif
 
+#include "pto/core/math.hpp"
 #include "pto/detail/convert.hpp"
 
 #define PTO_JOIN_(a, b) a##b
@@ -207,12 +208,36 @@ void sort_blocks(const std::uint32_t* rank, const std::uint32_t* index, std::int
   }
 }
 
+// ---------------------------------------------------------------------------------------------------------
+// Functions
+
+#define PTO_FUNCTION(name)                                                       \
+  template <class Out>                                                           \
+  void all_##name(const float* x, Out* out, std::size_t count) {                 \
+    for (std::size_t i = 0; i < count; ++i) out[i] = math::name##_as<Out>(x[i]); \
+  }
+PTO_FUNCTION(exp)
+PTO_FUNCTION(log)
+#undef PTO_FUNCTION
+
+template <class Out>
+void all_pow(const float* x, const float* y, Out* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = math::pow_as<Out>(x[i], y[i]);
+}
+
 }  // namespace
 }  // namespace PTO_ISA
 
 const EngineKernels& PTO_JOIN(PTO_ISA, _engine)() {
   using namespace PTO_ISA;
-  static constexpr EngineKernels kernels{dot<Wide, float>, dot<double, double>, fold, philox, sort_blocks};
+  static constexpr EngineKernels kernels{dot<Wide, float>,
+                                         dot<double, double>,
+                                         fold,
+                                         philox,
+                                         sort_blocks,
+                                         {all_exp<float>, all_exp<double>},
+                                         {all_log<float>, all_log<double>},
+                                         {all_pow<float>, all_pow<double>}};
   return kernels;
 }
 

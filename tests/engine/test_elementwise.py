@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,10 @@ def real_power(x: float, y: float) -> float:
 
 def cast_power(a: Arith, x: Number, y: Number) -> float:
     """C's pow as something to cast; to u8 that goes through i32, where what is too large is its minimum."""
-    found = real_power(float(x), float(y))
+    if isinstance(x, int) and x and -20 <= y <= 20:
+        found = float(Fraction(float(x)) ** int(y))  # C's may err where it lies halfway between two doubles
+    else:
+        found = real_power(float(x), float(y))
     return 0.0 if a.dtype == "u8" and not abs(found) < 2**31 else found
 
 

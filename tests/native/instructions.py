@@ -173,9 +173,8 @@ def place(case: Case, value: Any) -> Array:
     return value.buffer.data
 
 
-def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
-    """Run a case on both sides and compare the bytes of all operands; the case keeps the reference's. Floats
-    may differ by `ulp` units in the last place."""
+def difference(unit: Unit, number: int, case: Case) -> str | None:
+    """Run a case on both sides and compare the bytes of all operands; the case keeps the reference's."""
     operands = flat(case)
     made = (Operand * len(operands))()
     memory: dict[str, Array] = {}
@@ -205,7 +204,7 @@ def difference(unit: Unit, number: int, case: Case, ulp: int = 0) -> str | None:
         got, want = memory[name][GUARD:-GUARD], place(case, value)
         if (memory[name][:GUARD] != FILL).any() or (memory[name][-GUARD:] != FILL).any():
             return f"{name}: written outside"
-        differ = _unequal(value, got, want, ulp)
+        differ = _unequal(value, got, want)
         if differ.any():
             at = int(np.argmax(differ))
             codes = [_codes(value, x)[at] for x in (got, want)]
@@ -221,11 +220,9 @@ def _codes(value: Any, raw: Array) -> Array:
     return np.ascontiguousarray(raw[: raw.size // dtype.itemsize * dtype.itemsize]).view(dtype)
 
 
-def _unequal(value: Any, got: Array, want: Array, ulp: int = 0) -> Array:
+def _unequal(value: Any, got: Array, want: Array) -> Array:
     a, b = _codes(value, got), _codes(value, want)
     differ = a != b
-    if ulp and DTYPES[value.dtype].is_float:
-        differ &= np.abs(a.astype(np.int64) - b.astype(np.int64)) > ulp
     if value.bits >= 8 and DTYPES[value.dtype].nan and differ.any():
         nan = [np.isnan(elements.decode(value.dtype, x, compiled=False)) for x in (a, b)]
         differ &= ~(nan[0] & nan[1])

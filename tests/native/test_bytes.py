@@ -44,9 +44,7 @@ def power(x: Array, y: Array) -> Array:
 
 def cast_power(x: Array, y: Array) -> Array:
     """A double as an integer: what is no i32 has no low bits."""
-    found = np.rint(
-        np.power(x.astype(np.float64), y)
-    )  # a power of a whole number, good to one unit, or a half
+    found = np.rint(np.power(x.astype(np.float64), y))  # NumPy's is good to one unit: whole, or a half
     return np.where(np.abs(found) < 2.0**31, found, 0).astype(np.int64)
 
 

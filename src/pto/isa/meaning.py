@@ -27,15 +27,15 @@ from .record import Record
 
 
 class MeaningOp(Record):
-    """An operation of expressions. `ulp`: how far the result of an engine may be from the correctly rounded
-    one, in units in the last place of the element type; 0 means that all engines have the same bits."""
+    """An operation of expressions; all engines have the same bits of it. `error`: how far these may be from
+    the true value, in units in the last place of an f32. Where it is 0, it is exact or rounds once."""
 
     name: str
     arity: int
     doc: str
     sign: str = ""  # how the text writes it; empty: as a function of its name
     gives: str = "number"
-    ulp: int = 0
+    error: float = 0
 
 
 #: What an operation gives.
@@ -90,15 +90,15 @@ _LIST = (
     MeaningOp("minnum", 2, "As `min`, but a number goes before NaN."),
     MeaningOp("copysign", 2, "The magnitude of the first with the sign of the second."),
     MeaningOp("sqrt", 1, "Square root, correctly rounded."),
-    MeaningOp("exp", 1, "Exponential.", ulp=1),
-    MeaningOp("exp2", 1, "Power of two.", ulp=1),
-    MeaningOp("log", 1, "Natural logarithm.", ulp=1),
-    MeaningOp("log2", 1, "Logarithm to base two.", ulp=1),
-    MeaningOp("pow", 2, "Power; with integers, of a negative exponent, the truncated reciprocal.", ulp=1),
-    MeaningOp("tanh", 1, "Hyperbolic tangent.", ulp=1),
-    MeaningOp("sin", 1, "Sine.", ulp=1),
-    MeaningOp("cos", 1, "Cosine.", ulp=1),
-    MeaningOp("erf", 1, "Error function.", ulp=1),
+    MeaningOp("exp", 1, "Exponential.", error=0.5),
+    MeaningOp("exp2", 1, "Power of two.", error=0.501),
+    MeaningOp("log", 1, "Natural logarithm.", error=0.501),
+    MeaningOp("log2", 1, "Logarithm to base two.", error=0.501),
+    MeaningOp("pow", 2, "Power; with integers, of a negative exponent, the truncated inverse.", error=0.501),
+    MeaningOp("tanh", 1, "Hyperbolic tangent.", error=0.501),
+    MeaningOp("sin", 1, "Sine.", error=0.501),
+    MeaningOp("cos", 1, "Cosine.", error=0.501),
+    MeaningOp("erf", 1, "Error function.", error=0.501),
     MeaningOp("floor", 1, "Rounded down to an integral value."),
     MeaningOp("ceil", 1, "Rounded up to an integral value."),
     MeaningOp("trunc", 1, "Rounded towards zero to an integral value."),
@@ -230,11 +230,6 @@ def names(expression: Expression) -> tuple[str, ...]:
 
 def uses(expression: Expression, *operations: str) -> bool:
     return any(isinstance(p, Apply) and p.operation in operations for p in parts(expression))
-
-
-def ulp(expression: Expression) -> int:
-    """How far engines may be apart, in units in the last place of the result."""
-    return sum(OPERATIONS[p.operation].ulp for p in parts(expression) if isinstance(p, Apply))
 
 
 def moves(expression: Expression) -> bool:

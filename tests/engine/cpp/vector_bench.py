@@ -19,12 +19,11 @@ from pto.ir.attrs import Attribute, EnumAttr, StrAttr, TypeAttr, UnitAttr
 from pto.ir.builder import Builder
 from pto.ir.core import Block, Module, Operation, Region, Value
 from pto.ir.types import I64, MaskType, PtrType, ScalarType, Type, VRegType
-from pto.isa import meaning
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
 from ..rows import random_codes, special_codes
-from .rows_bench import ulps
+from .rows_bench import unequal
 
 Array = np.ndarray[Any, Any]
 
@@ -144,18 +143,16 @@ class VectorRow:
         return " ".join([self.plan.row.name, *types, *(f"{k}={v}" for k, v in self.plan.attrs.items())])
 
     def unlike(self, got: Array, want: Array) -> str:
-        """What the engines differ in, beyond what the operations of the row allow."""
+        """What the engines differ in."""
         got = got.copy()
         for place, type in self.results:
             if isinstance(type, VRegType) and DTYPES[str(type.dtype)].is_float:
                 dtype = str(type.dtype)
                 mine, theirs = (x[place : place + 256].view(elements.code_dtype(dtype)) for x in (got, want))
-                exprs = meaning.assigned(self.plan.row.expr).values() if self.plan.row.expr else ()
-                allowed = sum(meaning.ulp(e) for e in exprs)
-                apart = ulps(dtype, mine, theirs) if DTYPES[dtype].bits >= 16 else (mine != theirs) * 2
-                if (apart > allowed).any():
-                    i = int(np.argmax(apart > allowed))
-                    return f"lane {i} is {mine[i]:#x}, reference {theirs[i]:#x}; {(apart > allowed).sum()} differ"
+                differ = unequal(dtype, mine, theirs)
+                if differ.any():
+                    i = int(np.argmax(differ))
+                    return f"lane {i} is {mine[i]:#x}, reference {theirs[i]:#x}; {differ.sum()} differ"
                 got[place : place + 256] = want[place : place + 256]
         if (got != want).any():
             i = int(np.argmax(got != want))

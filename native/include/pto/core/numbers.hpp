@@ -12,7 +12,7 @@
 
 #include "pto/core/access.hpp"
 #include "pto/core/events.hpp"
-#include "pto/ops/math.hpp"
+#include "pto/core/math.hpp"
 
 namespace pto::detail {
 
@@ -170,20 +170,27 @@ PTO_INLINE constexpr A round(A a) {
     return a;
   }
 }
+/// exp, log and pow of floats are computed in double. What comes as an element becomes a float, as the rest of
+/// an expression is; what comes as a double (an element, too) stays one, to be rounded once, when it is stored.
+/// log of f16 does so in any case.
 template <class T, class A>
 PTO_INLINE auto exp(A a) {
-  if constexpr (is_float_v<T>) {
-    return math::exp(static_cast<float>(a));  // what comes as a double is an element
+  if constexpr (!is_float_v<T>) {
+    return math::exp(static_cast<double>(a));
+  } else if constexpr (is_small_float<T> && std::is_same_v<A, double>) {
+    return math::exp_wide(static_cast<float>(a));
   } else {
-    return __builtin_exp(static_cast<double>(a));
+    return math::exp(static_cast<float>(a));
   }
 }
 template <class T, class A>
 PTO_INLINE auto log(A a) {
-  if constexpr (is_float_v<T>) {
-    return math::log(a);
+  if constexpr (!is_float_v<T>) {
+    return math::log(static_cast<double>(a));
+  } else if constexpr (is_small_float<T>) {
+    return math::log_wide(static_cast<float>(a));
   } else {
-    return __builtin_log(static_cast<double>(a));
+    return math::log(static_cast<float>(a));
   }
 }
 /// A square root. By itself it is that of a float, which is also the one of a double, rounded; what is
@@ -196,7 +203,7 @@ PTO_INLINE auto sqrt(A a) {
   if constexpr (is_float_v<T>) {
     return Root{a};
   } else {
-    return __builtin_sqrt(static_cast<double>(a));
+    return math::sqrt(static_cast<double>(a));
   }
 }
 template <class A>
@@ -216,13 +223,16 @@ PTO_INLINE constexpr double to_double(A a) {
   return static_cast<double>(a);
 }
 
-/// Powers: of floats in float, of integers by squaring, of the doubles of integers in double.
+/// Powers: of floats as above (that of bf16 is rounded once, too), of integers by squaring, of the doubles of
+/// integers in double.
 template <class T, class A>
 inline auto pow(A a, A b) {
-  if constexpr (is_float_v<T>) {
+  if constexpr (is_small_float<T> && (std::is_same_v<A, double> || std::is_same_v<T, bfloat16_t>)) {
+    return math::pow_wide(static_cast<float>(a), static_cast<float>(b));
+  } else if constexpr (is_float_v<T>) {
     return math::pow(static_cast<float>(a), static_cast<float>(b));
   } else if constexpr (std::is_same_v<A, double>) {
-    return __builtin_pow(a, b);
+    return math::pow(a, b);
   } else {
     if (std::is_signed_v<A> && b < 0)
       return a == 1 ? A{1} : a == static_cast<A>(-1) ? static_cast<A>(b & 1 ? -1 : 1) : A{0};

@@ -17,6 +17,13 @@ struct PhiloxState {
 
 inline constexpr std::size_t kSortBlock = 32;
 
+// A function of floats in a loop, rounded to float or not yet: see core/math.hpp.
+template <class... In>
+struct FloatLoops {
+  void (*single)(const In*... in, float* out, std::size_t count);
+  void (*wide)(const In*... in, double* out, std::size_t count);
+};
+
 // Loops of one instruction set. Matrices are contiguous, row by row.
 struct EngineKernels {
   // out[i, j] = fma(a[i, k], b[k, j], out[i, j]) for k = 0, 1, .. from 0, rounded to float at every step. The
@@ -32,6 +39,8 @@ struct EngineKernels {
   // may be shorter: positions in the matrix. Equal records stay in order.
   void (*sort_blocks)(const std::uint32_t* rank, const std::uint32_t* index, std::int64_t* order,
                       std::size_t rows, std::size_t cols);
+  FloatLoops<float> exp, log;
+  FloatLoops<float, float> pow;
 };
 
 const EngineKernels& baseline_engine();

@@ -8,6 +8,11 @@ namespace pto {
 
 namespace detail {
 
+template <>
+inline constexpr bool is_long<Meaning<texp, float, float, float>> = true;
+template <>
+inline constexpr bool is_long<Meaning<tlog, float, float, float>> = true;
+
 /// s * x + z, where only f16 into f16 rounds the product.
 template <class D>
 struct axpy {

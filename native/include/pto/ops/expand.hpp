@@ -23,6 +23,8 @@ struct ExpansionOf {
     return First ? expand_value<M, T>(same, x) : expand_value<M, T>(x, same);
   }
 };
+template <bool First>
+inline constexpr bool is_long<ExpansionOf<trowexpandexpdif, float, First>> = true;
 
 // --- rows --------------------------------------------------------------------------------------------------
 

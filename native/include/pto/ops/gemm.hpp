@@ -5,10 +5,8 @@
 // Operands are packed as floats by whoever knows their layout (matmul_operands.hpp); the sums leave through
 // the sink, one short line at a time.
 //
-// Order and bound: every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain. On
-// machines with fused multiply-add that is bit for bit the order of the reference engine. Without it a step
-// rounds twice, unless the product is exact in f32, as those of f16, bf16 and smaller types are; for f32
-// operands the result is then within k 2^-23 sum |a b| of the exact one.
+// Every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain of steps that round once: bit
+// for bit what the reference engine computes. Where the machine has no such step, the C library has it.
 #pragma once
 
 #include <cstddef>
@@ -60,7 +58,8 @@ inline Vec fma(Vec a, Vec b, Vec c) {
   __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // <arm_neon.h> takes long to parse
   return c;
 #else
-  return a * b + c;
+  for (int i = 0; i < kLanes; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+  return c;
 #endif
 }
 

@@ -10,6 +10,7 @@ _HEAD = """\
 #: What rows of `arith` and `math` call: their home is the header of the standard library.
 _CMATH = "#include <cmath>\n"
 _FUNCTIONS = "fmod|exp|exp2|log|log2|sqrt|fabs|floor|ceil|round|rint|trunc|tanh|sin|cos|erf|pow|copysign|fma"
+_FUNCTIONS += "|ptoas_rsqrt"
 _NAMES = tuple(f"{name}{f}" for name in _FUNCTIONS.split("|") for f in ("", "f"))
 _USING = """\
 using namespace pto;
@@ -67,6 +68,14 @@ static AICORE inline To ptoas_bitcast(From from) {
   return to;
 }
 """
+#: Our engine has one that rounds once, as it has its own exp and log: see pto/core/functions.hpp.
+_RSQRT = """\
+
+#ifndef PTO_OWN_FUNCTIONS
+static AICORE inline float ptoas_rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static AICORE inline double ptoas_rsqrt(double x) { return 1.0 / sqrt(x); }
+#endif
+"""
 
 
 def prologue(body: str, target: str) -> str:
@@ -79,6 +88,8 @@ def prologue(body: str, target: str) -> str:
     out.append(_TAIL)
     if "ptoas_bitcast<" in body:
         out.append(_BITCAST)
+    if "ptoas_rsqrt" in body:
+        out.append(_RSQRT)
     return "".join(out)
 
 

@@ -16,6 +16,8 @@ from ...isa.record import Record
 
 _LAUNCH = '#include "pto/core/describe.hpp"\n#include "pto/launch.hpp"\n'
 _HEADERS = f'#include "pto/pto-inst.hpp"\n{_LAUNCH}'
+#: Functions that hide those of the C library inside a namespace: all engines have the same bits.
+_CMATH, _FUNCTIONS, _OWN = "#include <cmath>", "pto/core/functions.hpp", "PTO_OWN_FUNCTIONS"
 _STANDARD = re.compile(r"^#include <\w+>", re.MULTILINE)
 _KINDS = {"mix": "Mix", "cube": "Cube", "vector": "Vector"}
 _GUARDS = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
@@ -67,23 +69,25 @@ def single(entries: list[Entry], body: str, text: str, described: str = "") -> s
     here before its namespaces; `body` is its file, `text` what stands there; `described` is of `about`."""
     mixed = [e for e in entries if e.mixed]
     parts = [_HEADERS + "".join(f"{line}\n" for line in _STANDARD.findall(text))]
+    own = _OWN if _CMATH in text else ""
+    parts.append(f'#include "{_FUNCTIONS}"\n' if own else "")
     if mixed:
-        parts += [_reading(half, body) for half in _GUARDS]
+        parts += [_reading(half, body, own) for half in _GUARDS]
     alone = sorted({kind for e in entries if not e.mixed for kind in _KINDS if getattr(e, kind)})
     for kind in alone:
         if kind == "mix" or not mixed:
-            parts.append(_reading(kind, body))
+            parts.append(_reading(kind, body, own))
     for e in entries:
         parts.append(_launcher(e, lambda kind, name: f"{kind}_side::{name}"))
     return "\n".join([*parts, described])
 
 
-def _reading(kind: str, body: str) -> str:
-    """The source once, as a core of that kind sees it."""
+def _reading(kind: str, body: str, own: str) -> str:
+    """The source once, as a core of that kind sees it; `own` stands before it."""
     defined = [_GUARDS[kind]] if kind in _GUARDS else list(_GUARDS.values())
     lines = [f"#undef {guard}" for guard in _GUARDS.values()]
     lines += [f"#define {guard}" for guard in defined]
-    return "\n".join([*lines, f"namespace {kind}_side {{", f'#include "{body}"', "}  // namespace", ""])
+    return "\n".join([*lines, f"namespace {kind}_side {{", own, f'#include "{body}"', "}  // namespace", ""])
 
 
 def _launcher(e: Entry, spelled: object) -> str:

@@ -6,8 +6,8 @@
 `OPERATIONS` says what each operation does to arrays. Equal parts are computed once. `Numbers` says how an
 element type computes:
 
-* Floats up to 32 bits compute in f32; the store rounds. `exp`, `log` and `pow` are those of f64, rounded;
-  `sqrt` and what is computed from it stay in f64.
+* Floats up to 32 bits compute in f32; the store rounds. `exp`, `log` and `pow` are those of
+  `engine/functions.py`, and NumPy's in a float64 shadow run; `sqrt` and what is computed from it stay in f64.
 * Integers compute as in C: those below 32 bits in i32, wider ones in their own type, wrapping; the store
   keeps the low bits. Division truncates. What the ISA leaves undefined: an integer over or modulo zero is 0,
   and a shift count outside the element shifts everything out.
@@ -27,13 +27,12 @@ import numpy as np
 
 from ...isa import encoding, meaning
 from ...isa.dtypes import DTYPES
-from .. import elements
+from .. import elements, functions
 from ..elements import Array
 from .instr import Instr, Place, Shape
 
 #: A quotient below this is exact enough in f64 to truncate, for operands of 24 significant bits.
 _EXACT_QUOTIENT = 2.0**28
-_NAN_BITS = np.uint64(0x7FF8 << 48)
 #: The last bit that is not 0 in an f64 halfway between two f32, if these are normal.
 _HALF, _BELOW_HALF, _BELOW_ELEMENT = np.array(1 << 28), np.array((1 << 28) - 1), np.array((1 << 29) - 1)
 _LEAST_NORMAL = np.array(2.0**-126)
@@ -142,13 +141,24 @@ def _fmod(n: Numbers, a: Any, b: Any) -> Array:
 
 
 def _exp(n: Numbers, a: Array) -> Array:
-    return _through_f32(n, a, np.exp(a, dtype=np.float64))
+    if not n.instr.exact:
+        return np.exp(a, dtype=np.float64)
+    return functions.exp(a, _rounds_once(n, a))
+
+
+def _log(n: Numbers, a: Array) -> Array:
+    if not n.instr.exact:
+        return np.log(a, dtype=np.float64)
+    return functions.log(a, n.dtype == "f16")
 
 
 def _pow(n: Numbers, a: Array, b: Any) -> Array:
     if not _whole(a):
-        found = _real_power(a, b)
-        return _through_f32(n, a, found) if DTYPES[n.dtype].is_float else _last_bits(n, a, b, found)
+        if not n.instr.exact:
+            return np.power(a, b, dtype=np.float64)
+        if not DTYPES[n.dtype].is_float:
+            return _cast_power(n, functions.power_f64(a, b))
+        return functions.power(a, b, n.dtype == "bf16" or _rounds_once(n, a))
     found = np.power(a, np.maximum(b, 0))
     if a.dtype.kind == "u":
         return found
@@ -156,46 +166,15 @@ def _pow(n: Numbers, a: Array, b: Any) -> Array:
     return np.where(b < 0, np.where(a == 1, 1, sign), found)
 
 
-def _real_power(a: Array, b: Any) -> Array:
-    """C's pow. NumPy is slow on negative bases, so their size is raised and the sign put right."""
-    negative = np.signbit(a)
-    if not negative.any():
-        return np.power(a, b, dtype=np.float64)
-    found = np.power(np.abs(a), b, dtype=np.float64)
-    whole, half = np.trunc(b) == b, b * 0.5
-    flipped = negative & (whole & (np.trunc(half) != half))
-    found.view(np.uint64)[...] ^= flipped.astype(np.uint64) << np.uint64(63)
-    return _without(found, negative & ~whole & (a != 0) & np.isfinite(a))
+def _rounds_once(n: Numbers, a: Array) -> bool:
+    """Whether the result of a function stays in f64 until it is stored: of an argument that is f64, for a
+    short type. Else it is an f32, as all that is computed with; for an f32 element that is the same."""
+    return a.dtype == np.float64 and n.dtype in ("f16", "bf16")
 
 
-def _log(n: Numbers, a: Array) -> Array:
-    """C's log. NumPy is slow on negative numbers, too."""
-    below = a < 0
-    if not below.any():
-        return np.log(a, dtype=np.float64)
-    return _without(np.log(np.abs(a), dtype=np.float64), below)
-
-
-def _without(found: Array, undefined: Array) -> Array:
-    """f64 results with NaN in some places: setting these bits makes a NaN of any number, without a branch."""
-    found.view(np.uint64)[...] |= undefined.astype(np.uint64) * _NAN_BITS
-    return found
-
-
-def _last_bits(n: Numbers, a: Array, b: Any, found: Array) -> Array:
-    """Powers of integers, where a cast shows the last bit: NumPy's are good to one unit, the C library's are
-    what the reference casts. The cast to u8 is a plain one, through i32, unlike that of a conversion."""
-    found = np.rint(found)  # whole, or no larger than a half: some NumPy has less than 51 for 51 ** 1
-    if n.dtype == "u8":
-        return select(np.abs(found) < 2.0**31, found, np.float64(0))
-    far = (np.abs(found) >= 2.0**53) & (np.abs(found) < 2.0**64)
-    found[far] = np.frompyfunc(math.pow, 2, 1)(a[far], np.broadcast_to(b, a.shape)[far])
-    return found
-
-
-def _through_f32(n: Numbers, a: Array, result: Array) -> Array:
-    """A function of f16 arguments that is evaluated in f32, so that it rounds twice."""
-    return n.single(result) if n.dtype == "f16" and a.dtype != np.float64 else result
+def _cast_power(n: Numbers, found: Array) -> Array:
+    """Powers of integers, to be cast: to u8 plainly, through i32, unlike in a conversion."""
+    return select(np.abs(found) < 2.0**31, found, np.float64(0)) if n.dtype == "u8" else found
 
 
 _BITS = {np.dtype(np.float32): np.dtype(np.int32), np.dtype(np.float64): np.dtype(np.int64)}
@@ -359,6 +338,10 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 }
 
 
+#: Operations whose result may be an f64.
+_FUNCTIONS = ("exp", "log", "pow")
+
+
 def _narrowed(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function computed in f64 whose result is computed with: that is an f32, as anything else is."""
 
@@ -420,7 +403,7 @@ class Meaning:
             return self._known[part]
         assert isinstance(part, meaning.Apply)
         function = OPERATIONS[part.operation]
-        if self._within and meaning.OPERATIONS[part.operation].ulp:
+        if self._within and part.operation in _FUNCTIONS:
             function = _narrowed(function)
         self._within = True
         self._steps.append((function, tuple(self._place(p) for p in part.args)))

@@ -11,7 +11,7 @@ import math
 import struct
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from ...ir.core import Operation
@@ -19,6 +19,7 @@ from ...ir.types import ScalarType, ShapedType, Type
 from ...isa import encoding, meaning
 from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
+from .. import functions
 from ..memory import array_of
 from .instr import IllegalInstruction
 
@@ -116,7 +117,8 @@ def _compiled(
     body = f"({', '.join(results)})" if len(results) > 1 else results[0]
     extremes = {"max": _maximum, "min": _minimum} if is_float else {"max": max, "min": min}
     fma = _fma if bits == 64 else _fma_to_odd
-    names: dict[str, Any] = {**_NAMES, **extremes, "fma": fma, "bits": bits, "mask": (1 << bits) - 1}
+    sizes = {"bits": bits, "mask": (1 << bits) - 1}
+    names: dict[str, Any] = {**_NAMES, **_functions(bits), **extremes, **sizes, "fma": fma}
     function = eval(f"lambda {', '.join(operands)}: {body}", names)
     if not is_float:
         return function
@@ -130,6 +132,11 @@ def _compiled(
             return math.nan
 
     return guarded
+
+
+def _functions(bits: int) -> dict[str, Any]:
+    """What the compiled module computes. Floats up to 32 bits have the functions of f32."""
+    return {name: partial(functions.number, name, bits <= 32) for name in _COMPILED}
 
 
 def divide(x: float, y: float) -> float:
@@ -198,26 +205,8 @@ def _whole(rounding: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: math.copysign(float(rounding(x)), x) if math.isfinite(x) else x
 
 
-def _log(base: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda x: base(x) if x > 0 else -math.inf if x == 0 else math.nan
-
-
-def _exp(power: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda x: 0.0 if x == -math.inf else power(x)
-
-
-def _pow(x: float, y: float) -> float:
-    try:
-        return math.pow(x, y)
-    except ValueError:  # a negative base with a fractional power, or zero with a negative one
-        if x == 0:
-            odd = y == math.floor(y) and y % 2 == 1
-            return math.copysign(math.inf, x) if odd else math.inf
-        return math.nan
-    except OverflowError:
-        return -math.inf if x < 0 and y % 2 == 1 else math.inf
-
-
+#: Functions of the compiled module.
+_COMPILED = ("exp", "exp2", "log", "log2", "tanh", "sin", "cos", "erf", "pow")
 #: Python for what all numbers compare alike.
 _TRUTHS: dict[str, str] = {
     "less": "({} < {})", "less_equal": "({} <= {})", "greater": "({} > {})", "greater_equal": "({} >= {})",
@@ -255,15 +244,6 @@ _NAMES: dict[str, Any] = {
     "maxnum": _maxnum,
     "minnum": _minnum,
     "copysign": math.copysign,
-    "pow": _pow,
-    "exp": _exp(math.exp),
-    "exp2": _exp(lambda x: 2.0**x),
-    "log": _log(math.log),
-    "log2": _log(math.log2),
-    "tanh": math.tanh,
-    "erf": math.erf,
-    "sin": lambda x: math.sin(x) if math.isfinite(x) else math.nan,
-    "cos": lambda x: math.cos(x) if math.isfinite(x) else math.nan,
     "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
     "floor": _whole(math.floor),
     "ceil": _whole(math.ceil),

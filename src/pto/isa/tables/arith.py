@@ -286,7 +286,7 @@ MATH = (
     _function("log", 0x2082, "log(operand)", "logf($operand)", "Natural logarithm; -inf at zero, NaN below."),
     _function("log2", 0x2083, "log2(operand)", "log2f($operand)", "Base-two logarithm; -inf at zero, NaN below."),
     _function("sqrt", 0x2084, "sqrt(operand)", "sqrtf($operand)", "Square root; NaN below zero."),
-    _function("rsqrt", 0x2085, "1 / sqrt(operand)", "1.0f / sqrtf($operand)",
+    _function("rsqrt", 0x2085, "1 / sqrt(operand)", "ptoas_rsqrtf($operand)",
               "Reciprocal square root; infinite at zero, NaN below."),
     _function("absf", 0x2086, "abs(operand)", "fabsf($operand)", "Floating-point magnitude: clears the sign bit."),
     _math1.but(attrs=(), notes=(_EXTENSION,))(

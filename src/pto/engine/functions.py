@@ -1,0 +1,44 @@
+"""Functions of floats by the compiled module: the reference engine computes with what C++ computes with, so
+that both have the same bits (native/include/pto/core/math.hpp).
+
+Of f32 numbers `exp`, `log` and `power` give f32, or, `wide`, the f64 that this is rounded from: elements
+below 32 bits that round once need it. `number` is any function of one or two Python floats.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import elements
+from .elements import Array
+
+
+def exp(x: Array, wide: bool = False) -> Array:
+    return elements.loops(True).exp_f32(_single(x), wide).reshape(x.shape)
+
+
+def log(x: Array, wide: bool = False) -> Array:
+    return elements.loops(True).log_f32(_single(x), wide).reshape(x.shape)
+
+
+def power(x: Array, y: Any, wide: bool = False) -> Array:
+    """Powers of f32 numbers."""
+    x, y = np.broadcast_arrays(x, y)
+    return elements.loops(True).pow_f32(_single(x), _single(y), wide).reshape(x.shape)
+
+
+def power_f64(x: Array, y: Any) -> Array:
+    x, y = np.broadcast_arrays(x, y)
+    given = (np.ascontiguousarray(a, np.float64).ravel() for a in (x, y))
+    return elements.loops(True).pow_f64(*given).reshape(x.shape)
+
+
+def number(name: str, single: bool, x: float, y: float = 0.0) -> float:
+    """A function of f64 numbers, or of f32 ones."""
+    return elements.loops(True).number(name, x, y, single)
+
+
+def _single(x: Array) -> Array:
+    return np.ascontiguousarray(x, np.float32).ravel()
