@@ -261,7 +261,7 @@ class Lowering:
         name = op.row.name if op.row else op.name
         self.problems.append(
             Diagnostic(
-                "PTO-E1305", f"{name}: the native engine has no such call: {why}", op.loc,
+                "PTO-E2003", f"{name}: engine native has no call for {why}", op.loc,
                 help="use engine cpp or reference",
             )
         )  # fmt: skip

@@ -6,11 +6,13 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ...diag import Diagnostic
+from ...image.format import Image
 from ...image.lower import lowered_image
 from ...ir.core import Module, Operation
 from ...isa.profiles import Profile
 from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import Outcome
+from ..entry import Launchable
 from .machine import Program, library
 
 if TYPE_CHECKING:
@@ -23,6 +25,16 @@ def made(request: Request) -> NativeKernel:
     return NativeKernel(r.program, r.entry, r.target, r.check)
 
 
+def image_of(kernel: Launchable) -> Image:
+    """The image of a kernel that was verified."""
+    done = kernel.lowered("always")
+    functions = {str(f.attr("sym_name")): f for f in done.module.functions}
+    roles: dict[str, Operation] = {}
+    for kind, _, function in kernel.roles:
+        roles.setdefault(kind, functions[str(function.attr("sym_name"))])
+    return lowered_image(kernel.name, done.module, done.profile, roles.items())
+
+
 class NativeKernel(CompiledKernel):
     """A kernel on engine `native`."""
 
@@ -31,13 +43,7 @@ class NativeKernel(CompiledKernel):
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         super().__init__(module, entry, target, check)
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
-        done = self.lowered("always")
-        names = {str(f.attr("sym_name")): f for f in done.module.functions}
-        #: Kinds of core with the function of each, as it was lowered.
-        roles: dict[str, Operation] = {}
-        for kind, _, function in self.roles:
-            roles.setdefault(kind, names[str(function.attr("sym_name"))])
-        self.image = lowered_image(self.name, done.module, done.profile, roles.items())
+        self.image = image_of(self)
         self._program_ = Program(self.image, self.profile)
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]

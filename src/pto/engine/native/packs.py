@@ -24,19 +24,14 @@ def compiled(calls: Sequence[str]) -> Pack:
     try:
         compiler.find()
     except DiagnosticError as e:
-        raise DiagnosticError([_lacking(calls, e)]) from None
+        (cause,) = e.diagnostics
+        more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
+        cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
+        raise
     made = build.cached_plainly([build.Unit(name, text) for name, text in pack.files(calls)], _FLAGS)
     if not made.ok:
         raise DiagnosticError([
-            Diagnostic("PTO-E1305", f"the native engine has no such call, and it does not compile: {calls[0]}",
+            Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output.splitlines()[0]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
     return Pack(made.path)
-
-
-def _lacking(calls: Sequence[str], cause: DiagnosticError) -> Diagnostic:
-    count = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
-    return Diagnostic(
-        "PTO-E1305", f"the package has no function for {calls[0]}{count}",
-        help=f"use engine reference, or give a C++ compiler: {cause.diagnostics[0].message}",
-    )  # fmt: skip
