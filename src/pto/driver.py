@@ -19,6 +19,7 @@ from .diag import Diagnostic, DiagnosticError, has_errors
 from .ir.core import Module
 from .ir.facts import module_profile, places_tile
 from .ir.multi_tiles import single_tiles
+from .ir.packed_tiles import logical_tiles
 from .isa.profiles import Profile
 from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
@@ -86,8 +87,8 @@ def lowered(
     if o.check != "none":
         times["verify"] = time.perf_counter() - start
     if not has_errors(found):
-        single = single_tiles(module)
-        keep, module = keep and single is module, single
+        plain = logical_tiles(single_tiles(module))
+        keep, module = keep and plain is module, plain
     wanted = None if has_errors(found) else _left(module, o)
     if wanted is None:
         return Lowered(module, profile, found, times=times if timed else {})

@@ -49,6 +49,8 @@ def converted(src: str, dst: str, code: int, mode: str, saturate: bool, column: 
             return code if src != "f32" or mode == "NONE" else encoding.encode(d, x)
         return encoding.encode(d, math.copysign(encoding.round_integral(x, mode), x))
     if d.is_int:
+        if s.is_float and not saturate and d.bits < 32 and column != "cpu" and abs(x) >= 2.0**31:
+            return (2**31 - 1 if x > 0 else -(2**31)) & ((1 << d.bits) - 1)
         return encoding.encode(d, x, mode, saturate)
     nearest = "ROUND" if dst == "hif8" else "RINT"  # ties go away from zero to hif8, to even elsewhere
     if s.is_int:
@@ -160,7 +162,7 @@ def expected(column: str, src: str, dst: str, mode: str, asked: str | None) -> A
     if src == dst and (src != "f32" or mode == "NONE"):
         return table(src)
     if d.is_int:
-        return _to_int(src, dst, mode if s.is_float else "", saturate)
+        return _to_int(src, dst, mode if s.is_float else "", saturate, column != "cpu")
     if src == dst:
         x = values(src)
         return _nearest(d, np.copysign(whole(x, mode), x))
@@ -170,7 +172,7 @@ def expected(column: str, src: str, dst: str, mode: str, asked: str | None) -> A
 
 
 @cache
-def _to_int(src: str, dst: str, mode: str, saturate: bool) -> Array:
+def _to_int(src: str, dst: str, mode: str, saturate: bool, clamped: bool) -> Array:
     d, x = DTYPES[dst], values(src)
     low, high = d.int_range
     if not mode:
@@ -185,6 +187,8 @@ def _to_int(src: str, dst: str, mode: str, saturate: bool) -> Array:
         return _masked(
             d, np.where(inside, _low_bits(x), np.where(x < 0, np.uint64(low % 2**64), np.uint64(high)))
         )
+    if clamped and d.bits < 32:  # to an i32, of which the low bits stay
+        x = np.where(np.isnan(x), 0, np.clip(x, -(2.0**31), 2.0**31 - 1))
     via = 2.0**63 if dst in ("u8", "u32", "i64", "u64") else 2.0**31
     inside = (x >= -via) & (x < (2.0**64 if dst == "u64" else via))
     beyond = np.full(x.shape, 2**64 - int(via), np.uint64)

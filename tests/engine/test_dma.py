@@ -354,7 +354,7 @@ def test_in_a_shadow_run_elements_keep_their_values(name: str) -> None:
 
 @pytest.mark.parametrize("name", BYTES)
 @pytest.mark.parametrize(("field", "value"), [
-    ("len_burst", 1 << 16), ("len_burst", -1), ("n_burst", 1 << 16), ("n_burst", -1), ("src_stride", -32),
+    ("len_burst", 1 << 21), ("len_burst", -1), ("n_burst", 1 << 21), ("n_burst", -1), ("src_stride", -32),
     ("dst_stride", -32), ("src_stride", 1 << 40), ("dst_stride", 1 << 40),
 ])  # fmt: skip
 def test_fields_are_unsigned_and_have_a_width(name: str, field: str, value: int) -> None:
@@ -363,6 +363,19 @@ def test_fields_are_unsigned_and_have_a_width(name: str, field: str, value: int)
     with pytest.raises(IllegalInstruction, match=field):
         bench.run(**{**arguments(name, 32, [(1, 32, 32)]), field: value})
     bench.check(before)
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_bursts_are_shorter_on_a2a3(name: str) -> None:
+    """Headers of a5 pack lengths and counts into 21 bits."""
+    first = {p.isa: p for p in reversed(plans_of(name))}
+    for isa, plan in first.items():
+        args = {**arguments(name, 32, [(1, 1 << 17, 1 << 17)]), "n_burst": 0, "len_burst": 1 << 16}
+        if isa != "a2a3":
+            Bench(plan).run(**args)
+            continue
+        with pytest.raises(IllegalInstruction, match="expects len_burst to fit 16 bits"):
+            Bench(plan).run(**args)
 
 
 @pytest.mark.parametrize(

@@ -80,8 +80,8 @@ def set_valid(case: Case, rows: int, cols: int) -> None:
     for n in ("dst", "src0", "src1"):
         tile = case.tile(n)
         tile.v_row, tile.v_col = rows, cols
-        if case.row.name.startswith("trow") and case.plan.operands[n][0].v_col != tile.cols:
-            tile.v_col = 32 * 8 // tile.bits if tile.cols > 1 else 1  # a block, or a scalar per row
+        if case.row.name.startswith("trow") and case.plan.operands[n][0].v_col < case.tile("dst").cols:
+            tile.v_col = min(32 * 8 // tile.bits, tile.cols)  # a block, or a scalar per row
         elif tile.cols == 1:
             tile.v_col = 1
         if case.row.name.startswith("tcol") and n == "src1":

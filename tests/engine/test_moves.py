@@ -98,6 +98,10 @@ def test_tmov_wants_equal_valid_regions_in_the_simulator() -> None:
     size(case.tile("src"), (3, 5))
     with pytest.raises(IllegalInstruction, match=r"expects equal valid regions, got src 3x5"):
         case.run()
+    scales = tmov_case("cpu", "mat", "scale_left")
+    size(scales.tile("src"), (3, 5))  # those of an odd number of groups come with their neighbours
+    scales.run()
+    assert (scales.get("dst") == scales.get("src", scales.tile("src").shape)).all()
 
 
 @pytest.mark.parametrize("axis", [0, 1])

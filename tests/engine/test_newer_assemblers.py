@@ -10,6 +10,8 @@ from tests.codegen.shapes import HEAD, TILE, WINDOW, window
 
 import pto
 from pto.diag import DiagnosticError
+from pto.driver import Options, lowered
+from pto.engine import elements
 
 ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
@@ -203,3 +205,109 @@ def test_slots_of_a_tile_from_elsewhere() -> None:
     assert found.code == "PTO-E0401" and "%m does not say the valid region" in found.message
     text = text.replace(", valid=?x?", "").replace("valid_row = %c16 valid_col = %c64 ", "")
     assert pto.verify(pto.parse(text), "a5") == []
+
+
+HANDED_ON = """\
+!mb = !pto.multi_tile_buf<vec, 16x64xf32, count=2>
+!tile = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.partition_tensor_view<16x64xf32>
+func.func private @g(%mb: !mb, %v: !view, %n: index) {
+  %t = pto.multi_tile_get %mb[%n] : !mb -> !tile
+  pto.tload ins(%v : !view) outs(%t : !tile)
+  return
+}
+func.func private @f(%mb: !mb, %v: !view, %n: index) {
+  func.call @g(%mb, %v, %n) : (!mb, !view, index) -> ()
+  return
+}
+func.func @k(%v: !view, %n: index) attributes {pto.entry} {
+  %at = arith.constant 0 : i64
+  %mb = pto.alloc_multi_tile addr = %at : !mb
+  func.call @f(%mb, %v, %n) : (!mb, !view, index) -> ()
+  return
+}
+"""
+
+
+def test_messages_name_what_was_written() -> None:
+    found = pto.kernel(pto.parse(HANDED_ON)).run(np.zeros((16, 64), np.float32), 2, sanitize="oob")
+    assert [d.message.partition(":")[0] for d in found.diagnostics] == ["multi_tile_get"]
+    beyond = pto.verify(pto.parse(HANDED_ON.replace("constant 0 : i64", "constant 524288 : i64")))
+    assert [d.message.partition(":")[0] for d in beyond] == ["alloc_multi_tile"]
+
+
+def test_a_function_may_hand_slots_on_or_leave_them() -> None:
+    assert "TSUBVIEW(" in pto.emit_cpp(pto.parse(HANDED_ON))
+    alone = (
+        "!mb = !pto.multi_tile_buf<vec, 16x64xf32, count=2>\nfunc.func private @f(%mb: !mb) {\n  return\n}\n"
+    )
+    assert "Tile<TileType::Vec, float, 32, 64" in pto.emit_cpp(pto.parse(alone))
+
+
+def test_flags_tell_slots_of_neighbours_apart() -> None:
+    """The load of the next slot does not hold up the work on this one: that waits for the load before."""
+    text = SLOTS.format(tile="vec, 16x64xf32", how="").replace("    pto.barrier #pto.pipe<PIPE_ALL>\n", "")
+    ahead = text.replace("    %t =", "    %j = arith.addi %i, %c1 : index\n    %l = arith.remui %j, %c2 : index\n"
+                         "    %s = pto.multi_tile_get %mb[%l] : !mb -> !tile\n    %t =")  # fmt: skip
+    ahead = ahead.replace("pto.tload ins(%in : !view) outs(%t", "pto.tload ins(%in : !view) outs(%s")
+    for program, waits_first in ((text, False), (ahead, True)):
+        done = lowered(pto.parse(program), options=Options(insert_sync=True)).sound()
+        lines = pto.to_text(done.module).splitlines()
+        loop = lines[next(n for n, line in enumerate(lines) if "scf.for" in line) :]
+        wait, load = (
+            next(n for n, line in enumerate(loop) if word in line)
+            for word in ("wait_flag[<PIPE_MTE2>, <PIPE_V>", "pto.tload")
+        )
+        assert (wait < load) == waits_first, pto.to_text(done.module)
+
+
+PACKED = """\
+!p = !pto.tile_buf<loc=vec, dtype=!pto.f4E2M1x2, rows=16, cols=64, v_row=?, v_col=?, blayout=row_major, slayout=none_box, fractal=512, pad=0>
+!half = !pto.tile_buf<vec, 16x32x!pto.f4E2M1x2, valid=?x?>
+!x = !pto.tile_buf<vec, 16x128xbf16>
+!y = !pto.tile_buf<vec, 16x64xbf16>
+!codes = !pto.partition_tensor_view<16x128x!pto.f4E2M1x2>
+!all = !pto.tensor_view<16x128x!pto.f4E2M1x2>
+func.func @k(%at: !pto.ptr<!pto.f4E2M1x2>, %o: !pto.partition_tensor_view<16x128xbf16>, %to: !pto.ptr<!pto.f4E2M1x2>, %h: !pto.partition_tensor_view<16x64xbf16>, %cols: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c128 = arith.constant 128 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %av = pto.make_tensor_view %at, shape = [%c16, %c128], strides = [%c128, %c1] : !all
+  %bv = pto.make_tensor_view %to, shape = [%c16, %c128], strides = [%c128, %c1] : !all
+  %a = pto.partition_view %av, offsets = [%c0, %c0], sizes = [%c16, %c128] : !all -> !codes
+  %b = pto.partition_view %bv, offsets = [%c0, %c0], sizes = [%c16, %c128] : !all -> !codes
+  %p = pto.alloc_tile valid_row = %c16 valid_col = %cols : !p
+  %q = pto.alloc_tile valid_row = %c16 valid_col = %cols : !p
+  %right = pto.subview %p[%c0, %c32] sizes [16, 32] valid [%c16, %c32] : !p -> !half
+  %x = pto.alloc_tile : !x
+  %y = pto.alloc_tile : !y
+  pto.tload ins(%a : !codes) outs(%p : !p)
+  pto.tcvt ins(%p {rmode = #pto<round_mode CAST_RINT>} : !p) outs(%x : !x)
+  pto.tcvt ins(%x {rmode = #pto<round_mode CAST_RINT>} : !x) outs(%q : !p)
+  pto.tcvt ins(%right {rmode = #pto<round_mode CAST_RINT>} : !half) outs(%y : !y)
+  pto.tstore ins(%x : !x) outs(%o : !pto.partition_tensor_view<16x128xbf16>)
+  pto.tstore ins(%q : !p) outs(%b : !codes)
+  pto.tstore ins(%y : !y) outs(%h : !pto.partition_tensor_view<16x64xbf16>)
+  return
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+def test_tiles_of_pairs_of_small_floats() -> None:
+    """64 columns of pairs are 128 of elements, in valid regions and windows as well."""
+    module = pto.parse(PACKED)
+    assert pto.verify(module, "a5") == []
+    assert "16x64xf4E2M1FN" in pto.to_text(module)  # as it was written
+    assert "Tile<TileType::Vec, float4_e2m1x2_t, 16, 128" in pto.emit_cpp(module, target="a5")
+    a = np.random.default_rng(4).integers(0, 256, (16, 64)).astype(np.uint8)
+    want = elements.decode("f4e2m1", np.stack([a & 15, a >> 4], -1).reshape(16, 128))
+    for engine in ("reference", "cpp"):
+        o, b, h = np.zeros((16, 128), np.uint16), np.zeros_like(a), np.zeros((16, 64), np.uint16)
+        pto.kernel(module, engine=engine, target="a5")(a, o, b, h, 64)
+        assert (elements.decode("bf16", o) == want).all() and (b == a).all()
+        assert (elements.decode("bf16", h) == want[:, 64:]).all()
+    alone = PACKED.replace("rows=16, cols=64", "rows=16, cols=48")
+    assert {d.code for d in pto.verify(pto.parse(alone), "a5")} >= {"PTO-E0401"}

@@ -325,8 +325,11 @@ def test_a_python_function_gets_arrays_and_golden_may_change_its_inputs(tmp_path
 PIPED = """\
 #include "pto_orchestration_api.h"
 static_assert(PTOParamType::PIPE_IN == PTOParamType::INPUT && PTOParamType::PIPE_OUT == PTOParamType::OUTPUT);
-// void aicpu_orchestration_entry(..) would return nothing
-extern "C" int aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int) {
+#if 0
+extern "C" void aicpu_orchestration_entry(PTO2Runtime*, uint64_t*, int) {}
+#endif
+#define ENTRY extern "C" int aicpu_orchestration_entry
+ENTRY(PTO2Runtime* rt, uint64_t* args, int) {
   const uint64_t shape[] = {8};
   Tensor out = make_tensor_external(reinterpret_cast<void*>(args[0]), shape, 1);
   PTO2_SCOPE(rt) {

@@ -84,7 +84,8 @@ std::unique_ptr<SharedObject> run_orchestration(TensormapGraph& graph, Log& log,
   auto* entry = library.get<void(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");
   auto* config = library.find<PTO2OrchestrationConfig(uint64_t*, int)>("aicpu_orchestration_config");
   auto* bind = library.find<void(TensorPool*)>("pto2_bind_tensor_pool");
-  auto* coded = library.find<const int>("pto2_entry_returns") == nullptr
+  const int* returns = library.find<const int>("pto2_entry_returns");
+  auto* coded = returns == nullptr || *returns == 0
                     ? nullptr
                     : library.get<int(PTO2Runtime*, uint64_t*, int)>("aicpu_orchestration_entry");
   const auto count = static_cast<int>(args.size());

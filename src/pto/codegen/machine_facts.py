@@ -16,10 +16,11 @@ from collections.abc import Iterable, Iterator
 
 from ..isa import encoding
 from ..isa.dtypes import DTYPES, NUMBERS, DType
-from ..isa.enums import OPS
+from ..isa.enums import ENUMS, MASK_PATTERNS, OPS
 from ..isa.kinds import event_pipe
 from ..isa.machine import EVENT_IDS, EVERY_PIPE, MEMORIES, PIPES, SEMAPHORES, SUBBLOCKS
 from ..isa.profiles import ISAS, PROFILES, Profile
+from ..isa.tables.dma import BURST_BITS
 from .generated import OPS as HEADERS
 from .generated import laid_out, write
 
@@ -134,6 +135,8 @@ def _memories() -> Iterator[str]:
     yield f"inline constexpr bool kLeftByColumns = {columns};"
     yield "#endif"
     yield ""
+    yield "/// Bits of the length and the count of bursts to and from global memory."
+    yield f"inline constexpr int kBurstBits = {_by_target(BURST_BITS[p.isa] for p in profiles)};"
     yield "/// On-chip spaces, in the order of `TileType`."
     yield f"inline constexpr int kSpaces = {len(MEMORIES)};"
     for name, what, type in (("kCapacity", "SIZE", "size_t"), ("kAlign", "ALIGN", "size_t")):
@@ -161,6 +164,24 @@ def _pipes() -> Iterator[str]:
     yield f"inline constexpr const char* kPipeNames[kPipes] = {{{names}}};"
     yield "/// Ids of a core, then those by which A5 addresses the second vector core."
     yield f"inline constexpr int kSecondVector = {SEMAPHORES}, kSemaphores = {SUBBLOCKS} * kSecondVector;"
+    yield "}  // namespace pto::detail"
+
+
+def _mask_patterns() -> Iterator[str]:
+    numbers = ENUMS["mask_pattern"].values
+    assert [*numbers.items()] == [(name, n) for n, name in enumerate(MASK_PATTERNS, 1)]
+    yield "namespace pto {"
+    yield "/// Which elements of every group are taken; the bits are read from the right."
+    yield f"enum class MaskPattern : uint8_t {{ {', '.join(f'{k} = {n}' for k, n in numbers.items())} }};"
+    yield "}  // namespace pto"
+    yield ""
+    yield "namespace pto::detail {"
+    yield "/// By the number of a pattern: how far apart what it selects is, and the first of it."
+    yield "struct Selection {"
+    yield "  int8_t period, first;"
+    yield "};"
+    pairs = ", ".join(f"{{{period}, {first}}}" for period, first in MASK_PATTERNS.values())
+    yield f"inline constexpr Selection kMaskPatterns[] = {{{{1, 0}}, {pairs}}};"
     yield "}  // namespace pto::detail"
 
 
@@ -192,7 +213,7 @@ def _kinds() -> Iterator[str]:
 def machine() -> str:
     """The text of core/machine_facts.hpp."""
     out: list[str] = [_HEAD]
-    for part in (_targets, _memories, _pipes, _kinds):
+    for part in (_targets, _memories, _pipes, _kinds, _mask_patterns):
         out += [*laid_out(part()), ""]
     return "\n".join(out)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..diag import Diagnostic, Span
 from ..isa.profiles import ARCH_NAMES, Profile
 from .core import Module, Operation, Value
+from .multi_tiles import told_as
 
 
 class Context:
@@ -28,9 +29,8 @@ class Context:
         expected: str = "", got: str = "", help: str = "", severity: str = "error",
     ) -> Diagnostic:  # fmt: skip
         """Record a problem of `op`, pointing at one operand where `at` names it."""
-        name = op.row.name if op.row else op.name
         span = self.span(op, at, skip)
-        d = Diagnostic(code, f"{name}: {message}", span, severity, expected, got, help)
+        d = Diagnostic(code, f"{told_as(op)}: {message}", span, severity, expected, got, help)
         self.diagnostics.append(d)
         return d
 

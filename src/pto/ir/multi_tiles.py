@@ -14,19 +14,24 @@ The verifier and the driver work on that form, so that nothing behind them knows
 
 from __future__ import annotations
 
+import re
+
 from ..isa import row as find_row
-from .attrs import ArrayAttr, Attribute, IntAttr
+from .attrs import ArrayAttr, Attribute, IntAttr, TypeAttr
 from .clone import clone
 from .core import Block, Module, Operation, Value, constant_of
-from .types import INDEX, MultiTileBufType, TileBufType, Type
+from .types import INDEX, FunctionType, MultiTileBufType, TileBufType, Type
 
 #: What a program has no more of then.
 ALLOC, GET = "pto.alloc_multi_tile", "pto.multi_tile_get"
+#: What it has in their place.
+_MADE = ("pto.alloc_tile", "pto.subview")
+_WRITTEN = re.compile(r"(?<![%\w])(?:alloc_multi_tile|multi_tile_get)\b")
 
 
 def single_tiles(module: Module) -> Module:
     """The program with single tiles only: the given one where it has no others, else a copy."""
-    if not any(op.name in (ALLOC, GET) for op in module.walk()):
+    if not any(op.name in (ALLOC, GET) or _takes_slots(op) for op in module.walk()):
         return module
     made = clone(module)
     types: dict[Value, MultiTileBufType] = {}
@@ -37,6 +42,9 @@ def single_tiles(module: Module) -> Module:
             if isinstance(value.type, MultiTileBufType):
                 types[value] = value.type
                 value.type = value.type.whole
+    for op in made.walk():
+        if (type := op.attrs.get("function_type")) is not None:
+            op.attrs["function_type"] = TypeAttr(_single(type.value))
     for block in blocks:
         _rewrite(block, values, types)
     for op in made.walk():
@@ -44,6 +52,29 @@ def single_tiles(module: Module) -> Module:
         for successor in op.successors:
             successor.args = [values.get(v, v) for v in successor.args]
     return made
+
+
+def _takes_slots(op: Operation) -> bool:
+    """Whether a function has a parameter of several slots, which it may hand on without taking one."""
+    type = op.attrs.get("function_type") if op.regions else None
+    return type is not None and _single(type.value) != type.value
+
+
+def _single(type: FunctionType) -> FunctionType:
+    inputs, results = (
+        tuple(t.whole if isinstance(t, MultiTileBufType) else t for t in types)
+        for types in (type.inputs, type.results)
+    )
+    return type.replace(inputs=inputs, results=results)
+
+
+def told_as(op: Operation) -> str:
+    """The name that a message gives an operation: the one that was written, where it stands for it."""
+    if op.name in _MADE and op.source is not None:
+        found = _WRITTEN.search(op.source.text[op.start : op.end])
+        if found:
+            return found[0]
+    return op.row.name if op.row else op.name
 
 
 def _rewrite(block: Block, values: dict[Value, Value], types: dict[Value, MultiTileBufType]) -> None:

@@ -91,6 +91,12 @@ OPS = (
     "TFUSEDMULADD TMULADDDST TSUBRELU TFUSEDMULADDRELU TPARTARGMAX TPARTARGMIN"
 )
 
+#: What a mask pattern selects, in the order of their numbers: every so many positions, and the first of them.
+MASK_PATTERNS: dict[str, tuple[int, int]] = {
+    "P0101": (2, 0), "P1010": (2, 1),
+    "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0),
+}  # fmt: skip
+
 ENUMS: dict[str, Enum] = {
     e.name: e
     for e in (
@@ -125,7 +131,7 @@ ENUMS: dict[str, Enum] = {
         Enum("compact_mode", _seq("null normal row_plus_one"), doc="packing of boxed tiles",
              cpp="CompactMode::{C}"),
         Enum("padmode", _seq("PadNull PadFirstElem PadValue"), doc="padding of a load"),
-        Enum("mask_pattern", _seq("P0101 P1010 P0001 P0010 P0100 P1000 P1111", 1),
+        Enum("mask_pattern", _seq(" ".join(MASK_PATTERNS), 1),
              doc="repeating lane selection, read right to left", cpp="MaskPattern::{0}"),
         Enum("acc_to_vec_mode",
              _seq("single_mode_vec0 single_mode_vec1 dual_mode_split_m dual_mode_split_n"),
@@ -202,10 +208,4 @@ SYNC_OP_PIPE = {
     "TLOAD": "PIPE_MTE2", "TSTORE_VEC": "PIPE_MTE3", "TSTORE_ACC": "PIPE_FIX", "TMOV_M2L": "PIPE_MTE1",
     "TMOV_M2B": "PIPE_MTE1", "TMOV_M2S": "PIPE_FIX", "TMOV_M2V": "PIPE_V", "TMOV_V2M": "PIPE_FIX",
     "TMATMUL": "PIPE_M", "TVEC": "PIPE_V", "TVECWAIT_EVENT": "PIPE_V",
-}  # fmt: skip
-
-#: What a mask pattern selects: every so many positions, and the first of them.
-MASK_PATTERNS: dict[str, tuple[int, int]] = {
-    "P0101": (2, 0), "P1010": (2, 1),
-    "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0),
 }  # fmt: skip

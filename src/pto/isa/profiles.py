@@ -53,7 +53,7 @@ def _cap(
 PROFILES: dict[str, Profile] = {
     p.name: p
     for p in (
-        Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 64, 64, 4),
+        Profile("cpu", "cpu", "CPU simulator", _cap(512, 512, 64, 64, 256, 512, 512, 4),
                 left_blayout="col_major", max_rows=65535, small_floats=True),
         Profile("a2a3", "a2a3", "Ascend 910B / 910C", _cap(192, 512, 64, 64, 128, 1, 2, 0),
                 aliases=("a2", "a3"), arch_numbers=(2201,), own_tmp=(184 * K, 8 * K)),

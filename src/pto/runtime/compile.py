@@ -22,7 +22,7 @@ from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler
 from ..engine.cpp.compiler import Compiler
-from ..engine.cpp.handwritten import kinds, without_comments
+from ..engine.cpp.handwritten import kinds
 from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
@@ -42,9 +42,8 @@ _LEAN = "-DPTO_CPU_LEAN"
 _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 #: What tells that it is not worth while; and to who catches errors, their class is not the same without.
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
-#: An entry that returns a code, as the documents declare it; elsewhere it returns nothing.
-_RETURNS = re.compile(r"\bint\s+aicpu_orchestration_entry\s*\(")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
+_ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
 
@@ -195,8 +194,6 @@ class _Plan(cache.Files):
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
-            if _RETURNS.search(without_comments(text)):
-                self.flags.append("-DPTO2_ENTRY_RETURNS")
             if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             self.lean = quick
@@ -277,7 +274,12 @@ class _Plan(cache.Files):
             unit.write_text(_ENTRY, encoding="utf-8")
             command += ["-shared", "-include", self.source, str(unit), "-lpthread"]
         else:
-            command += ["-include", "pto2/foreign_asm.h", self.source]
+            command += ["-include", "pto2/foreign_asm.h"]
+            if self.job.runtime == "tensormap_and_ringbuffer":
+                unit.write_text(_ORCHESTRATION_ENTRY, encoding="utf-8")
+                command += ["-include", self.source, str(unit)]
+            else:
+                command.append(self.source)
         done = compiler.call([*command, *self.lean])
         if done.returncode and self.lean:
             done = compiler.call(command)

@@ -16,6 +16,7 @@ from ..ir.context import Context
 from ..ir.core import Module, Operation
 from ..ir.facts import concerns_fifos, module_profile
 from ..ir.multi_tiles import single_tiles
+from ..ir.packed_tiles import logical_tiles
 from ..isa.profiles import ALIASES, Profile
 from .pipes import check_pipes
 from .rows import RowChecker
@@ -49,7 +50,7 @@ def verify(
     sound = check_slots(context) and not has_errors(context.diagnostics)
     checker = RowChecker(context)
     if sound:
-        context.module = module = single_tiles(module)
+        context.module = module = logical_tiles(single_tiles(module))
     ordered = piped = False  # whether anything orders pipes, or belongs to a FIFO
     for op in module.walk():
         checker.check(op)

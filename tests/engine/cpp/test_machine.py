@@ -68,6 +68,7 @@ def test_a_barrier_that_one_block_skips_is_stuck(machine: Library, threads: int)
 X86 = platform.machine() == "x86_64"  # checks divisions itself; elsewhere the compiler does, by a trap
 EITHER = "[PTO-E2102] an integer is divided by zero, or the code traps"
 DIVIDED = "[PTO-E2102] an integer is divided by zero, or a quotient does not fit" if X86 else EITHER
+NULL = "a null pointer, or a tile that TASSIGN gave no address"
 TRAPPED = "[PTO-E2102] the code traps, or has an instruction that is none here" if X86 else EITHER
 
 
@@ -75,7 +76,7 @@ TRAPPED = "[PTO-E2102] the code traps, or has an instruction that is none here" 
     ("how", "text"),
     [
         (1, "[PTO-E2105] trap: the program trapped"),
-        (3, "[PTO-E2101] access to address 0x10, which is not mapped"),
+        (3, f"[PTO-E2101] access to address 0x10, which is not mapped: {NULL}"),
         (4, DIVIDED),
         (5, "[PTO-E2101] the stack of the core overflows: 1048576 bytes"),
         (6, "[PTO-E2102] the kernel threw a C++ exception"),

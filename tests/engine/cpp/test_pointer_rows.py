@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pto import emit_cpp, parse
+from pto import emit_cpp, kernel, parse
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError
 from pto.engine import elements
@@ -402,3 +402,50 @@ def test_loop_registers_of_another_function_are_not_overwritten() -> None:
         "private @set() {", "@set() {"
     )
     assert "copy_gm_to_ubuf_align_v2" in emit_cpp(parse(alone), target=ISA)
+
+
+_NUMBERS = """
+module attributes {pto.target_arch = "a5"} {
+func.func @k(%start: i64, %cols: i64, %length: i64) attributes {pto.entry, pto.kernel_kind = #pto.kernel_kind<cube>} {
+  %zero = arith.constant 0 : i64
+  %two = arith.constant 2 : i64
+  %size = arith.constant 64 : i64
+  %l1 = pto.castptr %zero : i64 -> !pto.ptr<i8, l1>
+  %values = pto.castptr %zero : i64 -> !pto.ptr<f32, l1>
+  %l0a = pto.castptr %zero : i64 -> !pto.ptr<i8, l0a>
+  %l0b = pto.castptr %zero : i64 -> !pto.ptr<i8, l0b>
+  %bt = pto.castptr %zero : i64 -> !pto.ptr<f32, bt>
+  pto.mte_l1_l0a %l1, %l0a, %size, %size, %start, %zero : !pto.ptr<i8, l1>, !pto.ptr<i8, l0a>, i64, i64, i64, i64
+  pto.mte_l1_l0b %l1, %l0b, %size, %cols {transpose = true} : !pto.ptr<i8, l1>, !pto.ptr<i8, l0b>, i64, i64
+  pto.mte_l1_bt %values, %bt, %length nburst(%two, %zero, %zero) : !pto.ptr<f32, l1>, !pto.ptr<f32, bt>, i64, i64, i64, i64
+  return
+}
+}
+"""
+
+
+def test_numbers_without_a_spelling_are_refused_when_they_are_known() -> None:
+    """Whether they are in the program or come with the launch."""
+    k = kernel(parse(_NUMBERS), engine="cpp")
+    assert not k.run(16, 32, 16).diagnostics
+    for at, bad, what in (
+        (0, 8, "where 'm_start' is no multiple of 16"),
+        (1, 16, "with 'transpose' of at most 16 columns of i8"),
+        (2, 12, "where 'len_burst' and 'src_gap' are no whole blocks of 8"),
+    ):
+        numbers = [16, 32, 16]
+        numbers[at] = bad
+        (d,) = k.run(*numbers).diagnostics
+        assert (d.code, what in d.message) == ("PTO-E1301", True), d
+        assert d.span is not None
+        name = ("start", "cols", "length")[at]
+        constant = (
+            _NUMBERS.replace(f"%{name}: i64, ", "")
+            .replace(f", %{name}: i64", "")
+            .replace("  %zero", f"  %{name} = arith.constant {bad} : i64\n  %zero", 1)
+        )
+        with pytest.raises(DiagnosticError) as e:
+            emit_cpp(parse(constant), target=ISA)
+        (told,) = e.value.diagnostics
+        assert (told.code, what in told.message) == ("PTO-E1301", True), told
+        assert told.span is not None and told.span.place[0] == d.span.place[0] + 1

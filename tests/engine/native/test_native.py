@@ -78,10 +78,9 @@ module {
 }
 """
 
-#: Tiles that have their columns side by side, alone and beside others; a column that is the result of a reduction.
+#: A column that is the result of a reduction and is subtracted from rows.
 COLUMNS = """
 !rows = !pto.tile_buf<vec, 16x8xf32>
-!cols = !pto.tile_buf<vec, 16x8xf32, blayout=col_major>
 !one = !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
 !view = !pto.partition_tensor_view<16x8xf32>
 module {
@@ -95,14 +94,11 @@ module {
     %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c8] : !pto.tensor_view<16x8xf32> -> !view
     %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c8] : !pto.tensor_view<16x8xf32> -> !view
     %a = pto.alloc_tile : !rows
-    %b = pto.alloc_tile : !cols
     %c = pto.alloc_tile : !rows
     %m = pto.alloc_tile : !one
     %tmp = pto.alloc_tile : !rows
     pto.tload ins(%px : !view) outs(%a : !rows)
-    pto.texp ins(%a : !rows) outs(%b : !cols)
-    pto.tadd ins(%b, %b : !cols, !cols) outs(%b : !cols)
-    pto.tmul ins(%a, %b : !rows, !cols) outs(%c : !rows)
+    pto.tmul ins(%a, %a : !rows, !rows) outs(%c : !rows)
     pto.trowmax ins(%c, %tmp : !rows, !rows) outs(%m : !one)
     pto.trowexpandsub ins(%c, %m : !rows, !one) outs(%c : !rows)
     pto.tstore ins(%c : !rows) outs(%py : !view)

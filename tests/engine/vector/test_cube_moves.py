@@ -121,7 +121,7 @@ def test_bursts_into_the_vector_core() -> None:
 
 def test_bursts_refused() -> None:
     plan = plans_of("mte_gm_l1", "a5")[0]
-    refuses(burst_case(plan, 32, [(1 << 40, 0, 0)]), f"expects count to fit 16 bits, got {1 << 40}")
+    refuses(burst_case(plan, 32, [(1 << 40, 0, 0)]), f"expects count to fit 21 bits, got {1 << 40}")
     refuses(burst_case(plan, 4096, [(40000, 0, 1)]), "expects to write at most 67108864 bytes, got 163840000")
     for name in ("len_burst", "count", "src_stride", "dst_stride"):
         case = burst_case(plan, 32, [(1, 0, 0)])

@@ -8,7 +8,7 @@ using namespace pto;
 using Small = Tile<TileType::Vec, float, 8, 8, BLayout::RowMajor, -1, -1>;
 
 int main(int, char** argv) {
-  Small a(8, 8), b(8, 8), c(3, 5);
+  Small a(8, 8), b(8, 8), c(3, 5), d(3, 5);
   switch (std::atoi(argv[1])) {
     case 0: TASSIGN(a, 0x7FFE0); break;
     case 1: TASSIGN(a, 4); break;
@@ -23,7 +23,8 @@ int main(int, char** argv) {
       set_flag(PIPE_V, PIPE_MTE3, EVENT_ID1), wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID1);
       for (int i = 0; i < 64; ++i) a.SetValue(i, i), b.SetValue(i, 1), c.SetValue(i, -1);
       a.SetValidShape(3, 5), b.SetValidShape(3, 5);
-      TADD(c, a, b);
+      d.data() = c.data();  // which binds it as well
+      TADD(d, a, b);
       std::printf("%g %g %g", c.GetValue(0), c.GetValue(20), c.GetValue(5));
   }
 }

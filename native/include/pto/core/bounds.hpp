@@ -70,6 +70,11 @@ inline void check_step(int64_t by) {
   if (by <= 0) failf("[PTO-E2102] a loop step of %lld, which must be positive", static_cast<long long>(by));
 }
 
+/// Numbers that an intrinsic has no form for, of a program that was emitted before they were known.
+inline void check_spelled(bool spelled, const char* name, const char* what) {
+  if (!spelled) failf("[PTO-E1301] %s: no C++ spelling %s", name, what);
+}
+
 /// Where in its source the program is; see `mark` in launch_abi.hpp.
 PTO_COMMON void mark(int32_t at);
 

@@ -103,17 +103,6 @@ enum class TCopyMode : uint8_t { SHALLOW_COPY = 0, DEEP_COPY = 1 };
 enum class VecStoreMode { ND = 0, NZ = 1 };
 enum class SetFmatrixMode { FMATRIX_A_AUTO, FMATRIX_B_AUTO, FMATRIX_A_MANUAL, FMATRIX_B_MANUAL };
 
-/// Which elements of every group are taken; the bits are read from the right.
-enum class MaskPattern : uint8_t {
-  P0101 = 1,
-  P1010 = 2,
-  P0001 = 3,
-  P0010 = 4,
-  P0100 = 5,
-  P1000 = 6,
-  P1111 = 7
-};
-
 enum class QuantType { MXFP8 = 0, MXFP4_E2M1 = 1, INT8_SYM = 2, INT8_ASYM = 3 };
 enum class QuantScaleAlg { OCP = 0, NV = 1 };
 enum class MxQuantAlg { OcpMxFp8E4M3 = 0, NvMxFp8E4M3 = 1, OcpMxFp4E2M1 = 2, NvMxFp4E2M1 = 3, Hif4 = 4 };

@@ -67,10 +67,10 @@ constexpr size_t most(Sizes... sizes) {
 #define PTO_L0C_SIZE_BYTES PTO_BY_TARGET_(262144u, 131072u, 262144u, 65536u, 131072u)
 #endif
 #ifndef PTO_BIAS_SIZE_BYTES
-#define PTO_BIAS_SIZE_BYTES PTO_BY_TARGET_(65536u, 1024u, 4096u, 1024u, 1024u)
+#define PTO_BIAS_SIZE_BYTES PTO_BY_TARGET_(524288u, 1024u, 4096u, 1024u, 1024u)
 #endif
 #ifndef PTO_FBUF_SIZE_BYTES
-#define PTO_FBUF_SIZE_BYTES PTO_BY_TARGET_(65536u, 2048u, 4096u, 7168u, 6144u)
+#define PTO_FBUF_SIZE_BYTES PTO_BY_TARGET_(524288u, 2048u, 4096u, 7168u, 6144u)
 #endif
 #ifndef PTO_SCALELEFT_SIZE_BYTES
 #define PTO_SCALELEFT_SIZE_BYTES PTO_BY_TARGET_(4096u, 0u, 4096u, 0u, 0u)
@@ -133,6 +133,8 @@ inline constexpr Isa kIsa = PTO_BY_TARGET_(Isa::cpu, Isa::a2a3, Isa::a5, Isa::a5
 inline constexpr bool kLeftByColumns = PTO_BY_TARGET_(true, false, true, true, false);
 #endif
 
+/// Bits of the length and the count of bursts to and from global memory.
+inline constexpr int kBurstBits = PTO_BY_TARGET_(21, 16, 21, 21, 16);
 /// On-chip spaces, in the order of `TileType`.
 inline constexpr int kSpaces = 9;
 inline constexpr size_t kCapacity[kSpaces] = {PTO_UBUF_SIZE_BYTES, PTO_CBUF_SIZE_BYTES, PTO_L0A_SIZE_BYTES,
@@ -224,3 +226,17 @@ constexpr pipe_t pipe_of(Op op) {
   }
 }
 }  // namespace pto
+
+namespace pto {
+/// Which elements of every group are taken; the bits are read from the right.
+enum class MaskPattern : uint8_t { P0101 = 1, P1010 = 2, P0001 = 3, P0010 = 4, P0100 = 5, P1000 = 6,
+    P1111 = 7 };
+}  // namespace pto
+
+namespace pto::detail {
+/// By the number of a pattern: how far apart what it selects is, and the first of it.
+struct Selection {
+  int8_t period, first;
+};
+inline constexpr Selection kMaskPatterns[] = {{1, 0}, {2, 0}, {2, 1}, {4, 0}, {4, 1}, {4, 2}, {4, 3}, {1, 0}};
+}  // namespace pto::detail

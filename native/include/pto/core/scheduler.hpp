@@ -10,6 +10,9 @@
 
 namespace pto::detail {
 
+/// Addresses that a null pointer and an offset give.
+inline constexpr uintptr_t kNearNull = uintptr_t{1} << 16;
+
 /// A function of a kernel, called with the words of a launch.
 using Body = void (*)(const pto_launch& launch, const Core& core);
 
@@ -157,7 +160,9 @@ inline struct sigaction old_actions[kSignalCount];
   } else if (at >= fiber.stack && at < fiber.stack + kGuard) {
     std::snprintf(text, sizeof text, "[PTO-E2101] the stack of the core overflows: %zu bytes", kStack);
   } else {
-    std::snprintf(text, sizeof text, "[PTO-E2101] access to address %p, which is not mapped", info->si_addr);
+    const bool null = reinterpret_cast<uintptr_t>(at) < kNearNull;
+    std::snprintf(text, sizeof text, "[PTO-E2101] access to address %p, which is not mapped%s", info->si_addr,
+                  null ? ": a null pointer, or a tile that TASSIGN gave no address" : "");
   }
   host_fail(fiber.core, text);
 }

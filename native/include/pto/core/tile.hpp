@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstring>
+#include <utility>
 
 #include "pto/core/check.hpp"
 #include "pto/core/dtypes.hpp"
@@ -274,9 +275,9 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
 #else
+  /// May be written to, which binds the tile: so nothing is asked here.
   TileDType& data() {
     detail::keep_order();
-    check_bound();
     return data_;
   }
   const TileDType& data() const {
@@ -291,7 +292,7 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] SetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "SetValue: element %u of a tile of %d", at, Numel);
-    detail::put_element(data(), at, value);
+    detail::put_element(std::as_const(*this).data(), at, value);
   }
   DType GetValue(uint32_t at) const {
     static_assert(Loc_ == TileType::Vec,
@@ -307,7 +308,9 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
     return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);
   }
   DType GetElement(int64_t r, int64_t c) const { return detail::element_at<DType>(data(), offset(r, c)); }
-  void SetElement(int64_t r, int64_t c, DType value) { detail::put_element(data(), offset(r, c), value); }
+  void SetElement(int64_t r, int64_t c, DType value) {
+    detail::put_element(std::as_const(*this).data(), offset(r, c), value);
+  }
   void AddToElement(int64_t r, int64_t c, DType value) {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));
   }

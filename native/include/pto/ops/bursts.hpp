@@ -229,7 +229,7 @@ inline uint64_t dma_field(const char* name, uint64_t value, int bits) {
   return value;
 }
 inline Burst long_bursts(uint64_t count, uint64_t length, uint64_t from, uint64_t to) {
-  return {dma_field("n_burst", count, 21), dma_field("len_burst", length, 21), from, to};
+  return {dma_field("n_burst", count, kBurstBits), dma_field("len_burst", length, kBurstBits), from, to};
 }
 
 /// Padding by counts of elements of type T with a value of it.

@@ -2,7 +2,7 @@
 //
 // Floats to floats and integers to floats round to nearest even whatever the mode; a saturating conversion
 // holds values in the range of the destination first. Floats to integers round by the mode; without
-// saturation what does not fit is what a C cast on x86 makes of it.
+// saturation what does not fit is what a C cast on x86 makes of it, on hardware the low bits of an i32.
 #pragma once
 
 #include "pto/ops/meanings.hpp"
@@ -44,11 +44,13 @@ PTO_INLINE compute_t<D> whole_to(float whole) {
     const int32_t inside = -static_cast<int32_t>((whole >= low) & (whole < high));
     const int32_t kept = __builtin_bit_cast(int32_t, whole) & inside;
     const int32_t found = static_cast<int32_t>(__builtin_bit_cast(float, kept));
-    const int32_t negative = -static_cast<int32_t>(whole < 0);
-    // Beyond i32 floats are multiples of 256: the low bits of an i64, which u8 keeps, are zero.
-    const int32_t beyond = Saturate                  ? (min & negative) | (max & ~negative)
-                           : bits == 8 && !is_signed ? 0
-                                                     : INT32_MIN;
+    const int32_t negative = -static_cast<int32_t>(whole < 0), positive = -static_cast<int32_t>(whole > 0);
+    // The hardware clamps to an i32 and keeps low bits. Elsewhere floats beyond i32 are multiples of 256: the
+    // low bits of an i64, which u8 keeps, are zero.
+    const int32_t beyond = Saturate                        ? (min & negative) | (max & ~negative)
+                           : kIsa != Isa::cpu && bits < 32 ? (INT32_MAX & positive) | (INT32_MIN & ~positive)
+                           : bits == 8 && !is_signed       ? 0
+                                                           : INT32_MIN;
     const int32_t all = (found & inside) | (beyond & ~inside);
     if constexpr (bits == 4) return static_cast<int8_t>(static_cast<int8_t>(all << 4) >> 4);
     return static_cast<I>(all);

@@ -233,7 +233,7 @@ namespace detail {
 
 template <class Fp>
 inline void quantisation_vector(Fp& fp) {
-  core().fpc = fp.data();
+  core().fpc = std::as_const(fp).data();
 }
 
 }  // namespace detail

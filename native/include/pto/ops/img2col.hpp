@@ -24,7 +24,7 @@ template <class To, class From>
 inline void copy_element(To& to, ptrdiff_t at, const From& from, ptrdiff_t of) {
   using T = typename To::DType;
   const auto found = element_at<typename From::DType>(from.data(), static_cast<size_t>(of));
-  put_element<T>(to.data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
+  put_element<T>(std::as_const(to).data(), static_cast<size_t>(at), __builtin_bit_cast(T, found));
 }
 
 /// dst from elements (k, n) of a FRACTAL_Z tile, an array of blocks [k / C0, n / 16, 16, C0]; the window

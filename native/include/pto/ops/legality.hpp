@@ -3383,6 +3383,20 @@ constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDADD: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDADD: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDADD: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3405,6 +3419,24 @@ constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDADD: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDADD: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3459,6 +3491,20 @@ constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDSUB: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDSUB: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDSUB: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3f006),
@@ -3466,6 +3512,26 @@ constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDSUB: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDSUB: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0316",
       "TROWEXPANDSUB: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3497,6 +3563,20 @@ constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDMUL: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMUL: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMUL: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3f006),
@@ -3504,6 +3584,26 @@ constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMUL: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMUL: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0313",
       "TROWEXPANDMUL: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3535,6 +3635,20 @@ constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1&
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Dst>(),
       "[PTO][PTO-E0501] TROWEXPANDDIV: expects dst to use row-major layout; fix: use BLayout::RowMajor");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDDIV: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDDIV: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0x3c006),
@@ -3542,6 +3656,26 @@ constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1&
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDDIV: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDDIV: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
+#endif
   PTO_CHECK(v_row(src0) == v_row(dst), "SA-0307",
       "TROWEXPANDDIV: expects src0 and dst to have the same valid rows; got src0 valid rows = %lld, dst "
       "valid rows = %lld",
@@ -3578,6 +3712,20 @@ constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMAX: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMAX: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMAX: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3604,6 +3752,24 @@ constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMAX: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMAX: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3671,6 +3837,20 @@ constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1&
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMIN: expects the blocks of a row-major src1 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDMIN: expects the blocks of a row-major src0 to lie one behind the other: "
+      "32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][PTO-E0301] TROWEXPANDMIN: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3697,6 +3877,24 @@ constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1&
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDMIN: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a row; "
+      "got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns = "
+      "%lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDMIN: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a row; "
+      "got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns = "
+      "%lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
@@ -3760,6 +3958,20 @@ constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Sr
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
       Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
+      Src1::BFractal == BLayout::RowMajor && Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)) &&
+      Src1::ValidCol < Dst::ValidCol) || Src1::Cols == (256 / (bits_of<typename Src1::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDEXPDIF: expects the blocks of a row-major src1 to lie one behind the "
+      "other: 32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src1::ValidCol != DYNAMIC && Src1::ValidRow != DYNAMIC) || !((Src1::ValidRow == Dst::ValidRow &&
+      Src1::ValidCol == Dst::ValidCol && Src1::BFractal == BLayout::RowMajor) &&
+      Src0::BFractal == BLayout::RowMajor && Src0::ValidCol == (256 / (bits_of<typename Src0::DType>)) &&
+      Src0::ValidCol < Dst::ValidCol) || Src0::Cols == (256 / (bits_of<typename Src0::DType>)),
+      "[PTO][PTO-E0301] TROWEXPANDEXPDIF: expects the blocks of a row-major src0 to lie one behind the "
+      "other: 32 bytes to a row");
+  static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
+      Src0::ValidRow != DYNAMIC && Src1::ValidCol != DYNAMIC) || !((Src0::ValidRow == Dst::ValidRow &&
+      Src0::ValidCol == Dst::ValidCol && Src0::BFractal == BLayout::RowMajor) &&
       Src1::BFractal == BLayout::RowMajor) || Src1::ValidCol == (256 / (bits_of<typename Src1::DType>)),
       "[PTO][SA-0310] TROWEXPANDEXPDIF: expects row-major src1 valid_shape[1] to be 32/sizeof(dtype)");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
@@ -3781,6 +3993,24 @@ constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Sr
 #endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
+      Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
+      v_col(src1) == (256 / (bits_of<typename Src1::DType>)) && v_col(src1) < v_col(dst)) ||
+      Src1::Cols == (256 / (bits_of<typename Src1::DType>)), "PTO-E0301",
+      "TROWEXPANDEXPDIF: expects the blocks of a row-major src1 to lie one behind the other: 32 bytes to a "
+      "row; got src0 valid rows = %lld, dst valid rows = %lld, src0 valid columns = %lld, dst valid columns "
+      "= %lld, src1 valid columns = %lld",
+      as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_col(src0)), as_number(v_col(dst)),
+      as_number(v_col(src1)));
+  PTO_CHECK(!((v_row(src1) == v_row(dst) && v_col(src1) == v_col(dst) &&
+      Src1::BFractal == BLayout::RowMajor) && Src0::BFractal == BLayout::RowMajor &&
+      v_col(src0) == (256 / (bits_of<typename Src0::DType>)) && v_col(src0) < v_col(dst)) ||
+      Src0::Cols == (256 / (bits_of<typename Src0::DType>)), "PTO-E0301",
+      "TROWEXPANDEXPDIF: expects the blocks of a row-major src0 to lie one behind the other: 32 bytes to a "
+      "row; got src1 valid rows = %lld, dst valid rows = %lld, src1 valid columns = %lld, dst valid columns "
+      "= %lld, src0 valid columns = %lld",
+      as_number(v_row(src1)), as_number(v_row(dst)), as_number(v_col(src1)), as_number(v_col(dst)),
+      as_number(v_col(src0)));
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor) ||
       v_col(src1) == (256 / (bits_of<typename Src1::DType>)), "SA-0310",
@@ -4314,8 +4544,6 @@ constexpr void check_tload(const Dst& dst) {
 
 template <class Dst, class Src, auto atomicType, auto reluPreMode>
 constexpr void check_tstore_1() {
-  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
@@ -4338,6 +4566,8 @@ constexpr void check_tstore_1() {
       "[PTO][SA-0099] TSTORE: expects src and dst to have the same element bytes");
   static_assert(!(Src::Loc == TileType::Acc) || is_among<Src>(0x10002),
       "[PTO][SA-0191] TSTORE: expects src element type to be i32/f32; fix: convert with TCVT");
+  static_assert(!(reluPreMode == ReluPreMode::NormalRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TSTORE: expects reluPreMode only with an acc source; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || !((Src::Loc == TileType::Vec ||
         Src::Loc == TileType::Mat) && bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND &&
@@ -4428,21 +4658,23 @@ template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) {
   check_tstore_1<Dst, Src, atomicType, reluPreMode>();
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TSTORE: expects preQuantScalar only with an acc source; fix: move it there with "
+      "TMOV");
+#endif
 #if defined(PTO_ISA_A5)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x300c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
 #if defined(PTO_ISA_CPU)
-  static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
+  static_assert(are_combined<Src, Dst>({{0x1, 0x309e}, {0x10, 0x700c}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #endif
@@ -5495,10 +5727,6 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "[PTO][SA-0227] TGEMV: expects rhs to be in the right address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Acc, Dst>(),
       "[PTO][SA-0226] TGEMV: expects dst to be in the acc address space; fix: move it there with TMOV");
-  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
   static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV: expects lhs and dst to have the same valid rows");
   static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
@@ -5514,6 +5742,10 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV: expects lhs valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV: expects dst valid rows to be 1");
   static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV: expects 1 <= lhs valid rows <= 4095");
   static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
@@ -5534,12 +5766,14 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV: expects lhs valid rows to be 1; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5577,10 +5811,6 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
   static_assert(all_in<TileType::Acc, Acc_in>(),
       "[PTO][PTO-E0501] TGEMV_ACC: expects acc_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
   static_assert(!(Dst::ValidRow != DYNAMIC && Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs and dst to have the same valid rows");
   static_assert(!(Lhs::ValidCol != DYNAMIC && Rhs::ValidRow != DYNAMIC) || Lhs::ValidCol == Rhs::ValidRow,
@@ -5597,6 +5827,10 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "fix: convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(Lhs::ValidRow != DYNAMIC) || Lhs::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_ACC: expects dst valid rows to be 1");
   static_assert(!(Lhs::ValidRow != DYNAMIC) || (1 <= Lhs::ValidRow && Lhs::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_ACC: expects 1 <= lhs valid rows <= 4095");
   static_assert(!(Lhs::ValidCol != DYNAMIC) || (1 <= Lhs::ValidCol && Lhs::ValidCol <= 4095),
@@ -5620,12 +5854,14 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV_ACC: expects lhs valid rows to be 1; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_ACC: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
       "= %lld",
@@ -5667,10 +5903,6 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
   static_assert(all_in<TileType::Bias, Bias>(),
       "[PTO][PTO-E0501] TGEMV_BIAS: expects bias to be in the bias address space; fix: move it there with "
       "TMOV");
-  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_BIAS: expects a and dst to have the same valid rows");
   static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
@@ -5689,6 +5921,10 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "convert with TCVT");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_BIAS: expects a valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_BIAS: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_BIAS: expects 1 <= a valid rows <= 4095");
   static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
@@ -5713,12 +5949,14 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5760,10 +5998,6 @@ constexpr void check_tgemv_mx_1() {
       "[PTO][PTO-E0301] TGEMV_MX: expects a_scale element type to be f8e8m0; fix: convert with TCVT");
   static_assert(!(B_scale::Loc == TileType::ScaleRight) || dtype_of<typename B_scale::DType> == DType::f8e8m0,
       "[PTO][PTO-E0301] TGEMV_MX: expects b_scale element type to be f8e8m0; fix: convert with TCVT");
-  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
-  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
-      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC && Dst::ValidRow != DYNAMIC) || A::ValidRow == Dst::ValidRow,
       "[PTO][PTO-E0401] TGEMV_MX: expects a and dst to have the same valid rows");
   static_assert(!(A::ValidCol != DYNAMIC && B::ValidRow != DYNAMIC) || A::ValidCol == B::ValidRow,
@@ -5786,6 +6020,10 @@ constexpr void check_tgemv_mx_1() {
   static_assert(never<Dst>, "[PTO][PTO-E0601] TGEMV_MX: only on A5");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(A::ValidRow != DYNAMIC) || A::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects a valid rows to be 1");
+  static_assert(!(Dst::ValidRow != DYNAMIC) || Dst::ValidRow == 1,
+      "[PTO][PTO-E0401] TGEMV_MX: expects dst valid rows to be 1");
   static_assert(!(A::ValidRow != DYNAMIC) || (1 <= A::ValidRow && A::ValidRow <= 4095),
       "[PTO][PA-0006] TGEMV_MX: expects 1 <= a valid rows <= 4095");
   static_assert(!(A::ValidCol != DYNAMIC) || (1 <= A::ValidCol && A::ValidCol <= 4095),
@@ -5831,12 +6069,14 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5896,12 +6136,14 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -5978,12 +6220,14 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
       as_number(v_row(a)));
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
+#endif
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
@@ -6136,7 +6380,8 @@ constexpr void check_tmov_1() {
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
+    static_assert(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
   }
 #endif
@@ -6154,8 +6399,10 @@ constexpr void check_tmov_1() {
 
 template <class Src, auto reluPreMode>
 constexpr void check_tmov_2() {
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
+#endif
 }
 
 template <class Src, auto reluPreMode>
@@ -6205,7 +6452,9 @@ constexpr void check_tmov(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6223,7 +6472,9 @@ constexpr void check_tmov_with_accToVecMode(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6244,15 +6495,15 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
   check_tmov_2<Src, reluPreMode>();
   check_tmov_4<Dst, Src, accToVecMode>();
   check_tmov_5<Dst, Src>();
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV: expects fp form src to have element type f32, i32; fix: convert with TCVT");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects fp form to use loc=acc src; fix: move it there with TMOV");
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::Loc == TileType::Acc) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV: expects acc-source fp/relu tmov src to use blayout=col_major and "
@@ -6262,7 +6513,9 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6295,12 +6548,16 @@ constexpr void check_tmov_with_preQuantScalar(const Dst& dst, const Src& src) {
   check_tmov_2<Src, reluPreMode>();
   check_tmov_3<Src, reluPreMode>();
   check_tmov_5<Dst, Src>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6330,12 +6587,16 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode(const Dst& dst, const
   check_tmov_5<Dst, Src>();
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
       "[PTO][SA-0042] TMOV: expects fp/preQuantScalar acc-to-vec forms to use single-mode accToVecMode");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6379,7 +6640,9 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6390,10 +6653,6 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp, auto accToVecMode>
 constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TMOV: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -6408,6 +6667,10 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TMOV: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
       Dst::ValidCol <= Src::Cols),
       "[PTO][PTO-E0401] TMOV: expects dst valid rows <= src rows and dst valid columns <= src columns");
@@ -6454,14 +6717,8 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp, auto reluPreMode = ReluPreMode::NoRelu>
 constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(is_among<Src>(0x10002),
       "[PTO][PTO-E0301] TMOV_FP: expects fp form src to have element type f32, i32; fix: convert with TCVT");
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Src>(0xff00e),
       "[PTO][SA-0254] TMOV_FP: the element type of src is not supported "
@@ -6506,6 +6763,12 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(Src::Loc == TileType::Vec) || same_dtype<Src, Dst>(),
       "[PTO][PTO-E0301] TMOV_FP: expects dst to have the element type of src; fix: convert with TCVT");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects fp form to use loc=acc src; fix: move it there with TMOV");
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TMOV_FP: expects reluPreMode form to use loc=acc src; fix: move it there with TMOV");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
         Dst::ValidCol <= Src::Cols),
@@ -6567,7 +6830,8 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    static_assert(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid<Src, Dst>(),
+    static_assert(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
     static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
   }
@@ -6585,7 +6849,9 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(!(Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) || same_valid(src, dst), "CA-0001",
+    PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
+        !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid(src, dst),
+        "CA-0001",
         "TMOV_FP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
@@ -6608,10 +6874,6 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, class Fp>
 constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TMOV_FP: the element types of dst and src are no legal combination; fix: convert with "
@@ -6622,6 +6884,10 @@ constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TMOV_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TMOV_FP: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TMOV_FP: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || (Dst::ValidRow <= Src::Rows &&
       Dst::ValidCol <= Src::Cols),
       "[PTO][PTO-E0401] TMOV_FP: expects dst valid rows <= src rows and dst valid columns <= src columns");
@@ -6765,14 +7031,16 @@ constexpr void check_textract_1() {
 
 template <class Dst, class Src, auto reluPreMode>
 constexpr void check_textract_2() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
         (Src::form == Form::ND || Src::form == Form::NZ)),
         "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
   }
+#endif
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #if defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
@@ -6894,8 +7162,10 @@ constexpr void check_textract_with_preQuantScalar(const Dst& dst, const Src& src
     const IndexCol& indexCol) {
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
@@ -6947,11 +7217,13 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode(const Dst& dst, c
     const IndexRow& indexRow, const IndexCol& indexCol) {
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
-  static_assert(Src::Loc == TileType::Acc,
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(Src::Loc == TileType::Acc,
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
@@ -7085,10 +7357,6 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1(const Dst& dst, cons
 template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
 constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TEXTRACT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -7103,6 +7371,10 @@ constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& sr
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TEXTRACT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7155,12 +7427,6 @@ constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& sr
 template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
 constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
-      "TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TEXTRACT_FP: the element types of dst and src are no legal combination; fix: convert "
@@ -7172,6 +7438,12 @@ constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow&
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TEXTRACT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TEXTRACT_FP: expects src to be in the acc address space; fix: move it there with "
+      "TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TEXTRACT_FP: expects fp to be in the scaling address space; fix: move it there with "
+      "TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TEXTRACT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7223,8 +7495,6 @@ constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow&
 
 template <class Dst, class Src, auto reluPreMode>
 constexpr void check_tinsert_1() {
-  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Src>(0xff3fe),
       "[PTO][PTO-E0302] TINSERT: the element type of src is not supported "
@@ -7252,6 +7522,8 @@ constexpr void check_tinsert_1() {
       "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::form == Form::NZ &&
       Dst::form == Form::NZ),
       "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
@@ -7430,8 +7702,10 @@ constexpr void check_tinsert_with_preQuantScalar(const Dst& dst, const Src& src,
     const IndexCol& indexCol) {
   check_tinsert_1<Dst, Src, reluPreMode>();
   check_tinsert_2<Dst, Src>();
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
@@ -7472,11 +7746,13 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
     const IndexRow& indexRow, const IndexCol& indexCol) {
   check_tinsert_1<Dst, Src, reluPreMode>();
   check_tinsert_2<Dst, Src>();
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
       "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
+#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+#endif
 #ifdef PTO_CHECKED
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
@@ -7515,10 +7791,6 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
 template <class Dst, class Src, class Fp, auto accToVecMode, class IndexRow, class IndexCol>
 constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Vec, Dst>(),
       "[PTO][PTO-E0501] TINSERT: expects dst to be in the vec address space; fix: move it there with TMOV");
   static_assert(accToVecMode == AccToVecMode::SingleModeVec0 || accToVecMode == AccToVecMode::SingleModeVec1,
@@ -7533,6 +7805,10 @@ constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TINSERT: expects fp to be in the scaling address space; fix: move it there with TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
@@ -7586,12 +7862,6 @@ constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src
 template <class Dst, class Src, class Fp, class IndexRow, class IndexCol>
 constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& indexRow,
     const IndexCol& indexCol) {
-  static_assert(all_in<TileType::Acc, Src>(),
-      "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
-      "TMOV");
-  static_assert(all_in<TileType::Scaling, Fp>(),
-      "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
-      "TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Dst, Src>({{0x2, 0x10000}, {0xc, 0x10002}, {0xd, 0x10002}, {0xe, 0x10000}}),
       "[PTO][SA-0106] TINSERT_FP: the element types of dst and src are no legal combination; fix: convert "
@@ -7603,6 +7873,12 @@ constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& 
   static_assert(Dst::SFractalSize == 512, "[PTO][PTO-E0501] TINSERT_FP: expects dst fractal size to be 512");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
+  static_assert(all_in<TileType::Acc, Src>(),
+      "[PTO][PTO-E0501] TINSERT_FP: expects src to be in the acc address space; fix: move it there with "
+      "TMOV");
+  static_assert(all_in<TileType::Scaling, Fp>(),
+      "[PTO][SA-0052] TINSERT_FP: expects fp to be in the scaling address space; fix: move it there with "
+      "TMOV");
   static_assert(Src::form == Form::NZ, "[PTO][PTO-E0501] TINSERT_FP: expects src to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)

@@ -64,7 +64,7 @@ inline void insert(Dst& dst, Src& src, ptrdiff_t row, ptrdiff_t col, const Words
 /// Let a tile lie some bytes into another one.
 template <class Dst, class Src>
 inline void alias(Dst& dst, Src& src, size_t bytes) {
-  bind(dst, reinterpret_cast<const char*>(src.data()) + bytes);
+  bind(dst, reinterpret_cast<const char*>(std::as_const(src).data()) + bytes);
 }
 
 /// A cast, and then ReLU on what it gave, which lets NaN pass.
@@ -117,7 +117,7 @@ template <int GroupAxis, class Dst, class Src>
 inline void box_scales(Dst& dst, Src& src) {
   const auto from = place(src);
   const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
-  char* to = reinterpret_cast<char*>(dst.data());
+  char* to = reinterpret_cast<char*>(std::as_const(dst).data());
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const ptrdiff_t at = GroupAxis == 1 ? ((r / 16 * (src.Cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2
@@ -319,7 +319,7 @@ PTO_INST RecordEvent TGET_SCALE_ADDR(Dst& dst, Src& src, Events&... events) {
   (void)dst, (void)src;
 #else
   const char* base = detail::core().space[static_cast<int>(Src::Loc)];
-  const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(src.data()) - base);
+  const size_t at = static_cast<size_t>(reinterpret_cast<const char*>(std::as_const(src).data()) - base);
   detail::bind(dst, detail::on_chip(Dst::Loc, at / 16));
 #endif
   return {};

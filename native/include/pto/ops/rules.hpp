@@ -75,18 +75,8 @@ constexpr long long as_number(const T& value) {
 }
 
 /// A pattern selects every `period`-th position from `first` on.
-constexpr ptrdiff_t period(MaskPattern p) {
-  return p == MaskPattern::P1111 ? 1 : p == MaskPattern::P0101 || p == MaskPattern::P1010 ? 2 : 4;
-}
-constexpr ptrdiff_t first_of(MaskPattern p) {
-  switch (p) {
-    case MaskPattern::P1010:
-    case MaskPattern::P0010: return 1;
-    case MaskPattern::P0100: return 2;
-    case MaskPattern::P1000: return 3;
-    default: return 0;
-  }
-}
+constexpr ptrdiff_t period(MaskPattern p) { return kMaskPatterns[static_cast<int>(p)].period; }
+constexpr ptrdiff_t first_of(MaskPattern p) { return kMaskPatterns[static_cast<int>(p)].first; }
 constexpr ptrdiff_t selected(MaskPattern p, ptrdiff_t size) {
   return size <= first_of(p) ? 0 : (size - first_of(p) + period(p) - 1) / period(p);
 }

@@ -58,13 +58,6 @@ struct PTO2Runtime {
 
 // The places of calls come from default arguments: leave them out.
 
-#ifdef PTO2_ENTRY_RETURNS
-/// Whether the entry returns a code: who loads the library cannot see it.
-extern "C" {
-__attribute__((visibility("default"), used)) extern const int pto2_entry_returns = 1;
-}
-#endif
-
 /// Submit a task. Its dependencies follow from the tensors: it waits for the tasks that wrote what it reads.
 /// OUTPUT tensors without an address get one here. The tensors move out of `params`.
 static inline void pto2_rt_submit_task(PTO2Runtime* rt, int32_t kernel_id, PTO2WorkerType worker_type,

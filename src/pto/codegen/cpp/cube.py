@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ...ir.core import Operation, Value, constant_of
 from ...ir.types import PtrType
 from ...isa.dtypes import DTYPES
-from ...isa.tables.cube import QUANT_NUMBERS
+from ...isa.tables.cube import QUANT_NUMBERS, RELU_NUMBERS, UNIT_FLAG_NUMBERS
 from .dma import bits_of_scalar, dtype_of, looped, pointer
 from .function import Function, handles
 from .spelling import QUALIFIER
@@ -22,9 +22,6 @@ from .template import template
 
 #: A number that is known, or C++ that gives it.
 Number = int | str
-
-_UNIT_FLAGS = {None: 0, "check_only": 2, "check_and_set": 3, "check_and_clear": 3}
-_RELU = {"no_relu": 0, "normal_relu": 1, "scalar_relu": 2, "vector_relu": 3}
 
 
 def _on_cube(*names: str) -> Callable[[Callable[[Function, Operation], None]], None]:
@@ -61,6 +58,17 @@ def _flag(value: object) -> str:
     return "true" if value else "false"
 
 
+def _only_if(f: Function, op: Operation, holds: bool | str, what: str) -> bool:
+    """Refuse what the call has no words for, now or when it runs: `what` says when."""
+    if isinstance(holds, bool):
+        if not holds:
+            f.unit.no_spelling(op, what)
+        return holds
+    if f.unit.checked:
+        f.line(f'pto::detail::check_spelled({holds}, "{op.name.removeprefix("pto.")}", "{what}");')
+    return True
+
+
 # -- products -----------------------------------------------------------------------------------------------
 
 
@@ -78,7 +86,7 @@ def _mad(f: Function, op: Operation) -> None:
         word = f"((uint64_t) {f.unary(dst)} & 0xFFFFFFFF) | (uint64_t) {f.unary(bias)} << 32"
         into = f"({f.types(dst.type)}) ({word})"
     starts = "true, false" if bias else _starts(op)
-    flags = f"{_UNIT_FLAGS[op.attr('unit_flag')]}, {_flag(op.attr('disable_gemv'))}, {starts}"
+    flags = f"{UNIT_FLAG_NUMBERS[op.attr('unit_flag')]}, {_flag(op.attr('disable_gemv'))}, {starts}"
     numbers = ", ".join(f.text(v) for v in sizes)
     call = "mad_mx" if "mx" in op.name else "mad"
     saved = _set_modes(f, op, dtype_of(lhs))
@@ -172,18 +180,32 @@ def _bias(f: Function, op: Operation) -> None:
     src, dst = op.group("src")[0], op.group("dst")[0]
     each = 256 // DTYPES[dtype_of(src)].bits
     length, before, behind = (_number(f, op.group(n)[0]) for n in ("len_burst", "src_gap", "dst_gap"))
+    bursts, gaps = _number(f, op.group("count")[0]), {"src_gap": before, "dst_gap": behind}
+    for name, gap in gaps.items():
+        fits = _whole_blocks(bursts, length, gap, each)
+        if not _only_if(f, op, fits, f"where 'len_burst' and '{name}' are no whole blocks of {each}"):
+            return
     blocks = _blocks(length, each)
-    gaps = ", ".join(_gap(length, gap, blocks, each) for gap in (before, behind))
+    apart = ", ".join(_gap(length, gap, blocks, each) for gap in gaps.values())
     converts = int(dtype_of(src) == "f16" and dtype_of(dst) == "f32")
     head = f"(uint64_t) {f.unary(dst)}, {f.text(src)}, {converts}, {f.text(op.group('count')[0])}"
-    f.line(f"copy_cbuf_to_bt({head}, {blocks}, {gaps});")
+    f.line(f"copy_cbuf_to_bt({head}, {blocks}, {apart});")
+
+
+def _whole_blocks(bursts: Number, length: Number, gap: Number, each: int) -> bool | str:
+    """Whether bursts lie whole blocks apart; a single one has nothing beside it."""
+    if isinstance(bursts, int) and bursts <= 1:
+        return True
+    if isinstance(length, int) and isinstance(gap, int):
+        return (length + gap) % each == 0 or (f"{bursts} <= 1" if isinstance(bursts, str) else False)
+    return f"{bursts} <= 1 || ({length} + {gap}) % {each} == 0"
 
 
 def _gap(length: Number, gap: Number, blocks: Number, each: int) -> str:
-    """Blocks between bursts whose values lie `length` + `gap` apart."""
+    """Blocks between bursts whose values lie `length` + `gap` apart, rounded up as those of a burst."""
     if isinstance(length, int) and isinstance(gap, int) and isinstance(blocks, int):
-        return str(max(0, (length + gap) // each - blocks))
-    return f"({length} + {gap}) / {each} - {blocks}"
+        return str(-(-(length + gap) // each) - blocks)
+    return f"({length} + {gap} + {each - 1}) / {each} - {blocks}"
 
 
 @_on_cube("pto.mte_l1_fb")
@@ -200,12 +222,10 @@ def _start(f: Function, op: Operation, name: str, unit: int) -> Number | None:
     """Where a window begins, in units of the call; None and a report where it is no multiple of them."""
     value = op.get(f"{name}_start")
     at = _number(f, value)
-    if isinstance(at, str):
-        return f"{at} / {unit}"
-    if at % unit:
-        f.unit.no_spelling(op, f"where '{name}_start' is no multiple of {unit}")
+    whole = at % unit == 0 if isinstance(at, int) else f"{at} % {unit} == 0"
+    if not _only_if(f, op, whole, f"where '{name}_start' is no multiple of {unit}"):
         return None
-    return at // unit
+    return at // unit if isinstance(at, int) else f"{at} / {unit}"
 
 
 @_on_cube("pto.mte_l1_l0a", "pto.mte_l1_l0b")
@@ -216,9 +236,10 @@ def _operand(f: Function, op: Operation) -> None:
     bits = DTYPES[dtype_of(src)].bits
     lanes = 256 // bits
     lines, depth = (_number(f, op.group(n)[0]) for n in (line, "k"))
-    if line == "n" and transpose and lanes > 16 and isinstance(lines, int) and lines <= 16:
-        f.unit.no_spelling(op, f"with 'transpose' of at most 16 columns of {dtype_of(src)}")
-        return
+    if line == "n" and transpose and lanes > 16:
+        wide = lines > 16 if isinstance(lines, int) else f"{lines} > 16"
+        if not _only_if(f, op, wide, f"with 'transpose' of at most 16 columns of {dtype_of(src)}"):
+            return
     rows, cols = ("k", line) if transpose else (line, "k")
     starts = [_start(f, op, rows, 16), _start(f, op, cols, lanes)]
     if None in starts:
@@ -273,7 +294,7 @@ def _write_back(f: Function, op: Operation) -> None:
     if layout == "nz2nz" and split is not None:
         narrow = f"{f.operand(split)} != 0"
     head = f"{f.text(dst)}, {f.text(src)}, {f.text(op.group('sid')[0]) if to == 'gm' else 0}, {n}, {m}"
-    relu, unit = _RELU[op.attr("relu_mode") or "no_relu"], _UNIT_FLAGS[op.attr("unit_flag")]
+    relu, unit = RELU_NUMBERS[op.attr("relu_mode") or "no_relu"], UNIT_FLAG_NUMBERS[op.attr("unit_flag")]
     how = f"{_target(f, op, to)}, {int(op.get('clip') is not None)}, {unit}, {quant}, {relu}"
     later = "0, 0, false, false, 0, false, false, false, false, false"
     rest = f"{how}, {narrow}, {_flag(layout == 'nz2nd')}, {later}, {_flag(layout == 'nz2dn')}"

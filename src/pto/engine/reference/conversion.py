@@ -29,6 +29,10 @@ def convert(i: Instr) -> None:
         return
     values = i.values("src", shape)
     if d.is_int:
+        if s.is_float and not saturate and d.bits < 32 and i.isa != "cpu":
+            values = np.clip(
+                values.astype(np.float64), -(2.0**31), 2.0**31 - 1
+            )  # the hardware's way to low bits
         i.store("dst", values, mode=mode, saturate=saturate)
         return
     if s.is_int:

@@ -15,6 +15,7 @@ import numpy as np
 from ...ir.types import ScalarType
 from ...isa import encoding
 from ...isa.dtypes import DTYPES
+from ...isa.tables.dma import BURST_BITS
 from .. import elements
 from ..elements import Array
 from ..memory import MemoryFault, Pointer, array_of
@@ -28,7 +29,8 @@ Loop = tuple[int, int, int]
 #: and not the machine's memory.
 LARGEST = 1 << 26
 
-#: Widths of the fields in bits: a length or count of bursts, the count of a loop, a stride in UB, one in GM.
+#: Widths of the fields in bits: a length or count of bursts between on-chip buffers, the count of a loop, a
+#: stride in UB, one in GM.
 _BURST, _COUNT, _UB, _GM = 16, 21, 21, 40
 
 
@@ -140,7 +142,7 @@ def _pattern(i: Instr) -> bytes:
 
 def _nest(i: Instr, source_bits: int, target_bits: int, outer: list[Loop]) -> tuple[int, list[Loop]]:
     """Length of a burst, and the loops, outermost first."""
-    length, count = _field(i, "len_burst", _BURST), _field(i, "n_burst", _BURST)
+    length, count = (_field(i, name, BURST_BITS[i.isa]) for name in ("len_burst", "n_burst"))
     strides = _field(i, "src_stride", source_bits), _field(i, "dst_stride", target_bits)
     return length, [*outer, (count, *strides)]
 

@@ -34,8 +34,21 @@ class Bounds(Sanitizer):
                 self.reports.add(("chip", event.op, place.name), d)
         if isinstance(place, Pointer) and place.home is not None:
             self._leaves(event, place.home, *access.bounds)
+        elif isinstance(place, Tile) and place.edge is not None:
+            self._beyond(event, place, access)
 
     stored = loaded
+
+    def _beyond(self, event: Event, tile: Tile, access: Access) -> None:
+        """What is touched of a window at the edge besides what counted where the window was made."""
+        if tile.edge is None or access.region is None:
+            return
+        source, r, c = tile.edge
+        rows, cols = (a + b for a, b in zip(access.region.first, access.region.shape, strict=True))
+        counted = tile.shape if event.core.profile.isa == "cpu" else tile.valid
+        judged = rows <= counted[0] and cols <= counted[1]
+        if not judged and (r + rows > source.rows or c + cols > source.cols):
+            self.outside_tile(event.core, event.op, source, (r, c), (rows, cols))
 
     def _leaves(self, event: Event, home: Home, low: int, high: int) -> None:
         """An access through a pointer made from a tile stays inside that tile."""

@@ -26,6 +26,12 @@ def _ptrs(**where: str) -> dict[str, str]:
 
 # ------------------------------------------------------------------------------------------ matrix multiply
 
+#: Numbers in C++ of what an instruction does about the unit flags of its L0C tile; what it does last is named
+#: by where it stands: a product sets, the way out clears.
+UNIT_FLAG_NUMBERS = {None: 0, "check_only": 2, "check_and_set": 3, "check_and_clear": 3}
+#: Activations of the way out of L0C, and their numbers in C++.
+RELU_NUMBERS = {"no_relu": 0, "normal_relu": 1, "scalar_relu": 2, "vector_relu": 3}
+
 _CLAUSES = (
     _word("unit_flag", "check_only", "check_and_set",
           doc="check that the L0C slot is free; check_and_set also publishes the tile to FIXPIPE"),
@@ -283,8 +289,7 @@ _FIX_ATTRS = (
     _word("unit_flag", "check_only", "check_and_clear",
           doc="check that the L0C tile is complete; check_and_clear also frees it"),
     _word("quant_mode", *_MODES, doc="conversion applied first"),
-    _word("relu_mode", "no_relu", "normal_relu", "scalar_relu", "vector_relu",
-          doc="activation after quantising"),
+    _word("relu_mode", *RELU_NUMBERS, doc="activation after quantising"),
     _word("layout", "nz2nd", "nz2dn", "nz2nz", doc="destination layout; absent = plain write-back"),
     _word("sat_mode", "sat", "nosat", doc="final conversion of overflow, inf and nan"),
     _word("preserve_nan", doc="with sat: nan stays nan where the destination has one"),

@@ -18,9 +18,19 @@ def spaces(**where: str) -> tuple[Rule, ...]:
     return tuple(R(f"{name}.space == {space}") for name, space in where.items())
 
 
-def fits(bits: int, names: str) -> tuple[Rule, ...]:
+#: Bits of the length and the count of bursts to and from GM, by column; 16 between on-chip buffers.
+BURST_BITS = {"cpu": 21, "a2a3": 16, "a5": 21}
+
+
+def fits(bits: int, names: str, on: str = "") -> tuple[Rule, ...]:
     """Each named constant fits an unsigned field of that many bits."""
-    return tuple(R(f"0 <= {n}.const < 2**{bits}") for n in names.split())
+    return tuple(R(f"0 <= {n}.const < 2**{bits}", on=on) for n in names.split())
+
+
+def _bursts() -> tuple[Rule, ...]:
+    widths = sorted(set(BURST_BITS.values()))
+    columns = {w: " ".join(isa for isa, bits in BURST_BITS.items() if bits == w) for w in widths}
+    return tuple(r for w, on in columns.items() for r in fits(w, "len_burst n_burst", on))
 
 
 def flat(names: str) -> str:
@@ -70,7 +80,9 @@ _REGISTER_NEST = (
 )
 _ALIGNED = "run time: UB and L1 addresses are 32 B aligned"
 _OVERLAP = R("dst_stride.const >= len_burst.const", when="n_burst.const > 1")
-_LOOP_WIDTHS = "field widths: counts 21 bits, GM strides 40 bits, UB strides 21 bits"
+_LOOP_WIDTHS = (
+    "field widths: counts 21 bits, those of bursts and their length 16 on a2a3; GM strides 40 bits, UB strides 21 bits"
+)
 
 copy = Family("dma-copy", "scalar", core="vector", in_place="none", **ELEMENTS)
 register_copy = copy.but(notes=("deprecated since v0.6; the grouped mte_* form replaces it", _ALIGNED))
@@ -123,7 +135,7 @@ ROWS = (
         rules=(
             *spaces(gm_src="GM", ub_dst="UB"),
             R("ub_dst.dtype == gm_src.dtype"),
-            *fits(2, "l2_cache_ctl"), *fits(16, "len_burst n_burst"), *fits(40, "src_stride"),
+            *fits(2, "l2_cache_ctl"), *_bursts(), *fits(40, "src_stride"),
             *fits(21, "dst_stride"), *fits(8, "left_padding right_padding"),
             _OVERLAP, *LOOP_RULES,
             R("pad_value.bits == ub_dst.bits", msg="expects pad_value to have the element type of ub_dst"),
@@ -153,7 +165,7 @@ ROWS = (
         rules=(
             *spaces(ub_src="UB", gm_dst="GM"),
             R("gm_dst.dtype == ub_src.dtype"),
-            *fits(16, "len_burst n_burst"), *fits(21, "src_stride"), *fits(40, "dst_stride"), *LOOP_RULES,
+            *_bursts(), *fits(21, "src_stride"), *fits(40, "dst_stride"), *LOOP_RULES,
         ),
         doc="Copy bursts of bytes from UB to GM.",
         meaning=f"src = ub_src, dst = gm_dst: {LOOP_NEST} Row padding in UB is left behind.",
@@ -201,7 +213,7 @@ ROWS = (
                     "l2_cache_ctl src_stride dst_stride"),
         rules=(
             *spaces(gm_src="GM", ub_dst="UB"), R("ub_dst.dtype == gm_src.dtype"),
-            *fits(16, "len_burst n_burst"), *fits(40, "src_stride"), *fits(21, "dst_stride"),
+            *_bursts(), *fits(40, "src_stride"), *fits(21, "dst_stride"),
             _OVERLAP, R("dst_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from GM to UB under the outtoub loop registers.",
@@ -221,7 +233,7 @@ ROWS = (
         format=flat("ub_src gm_dst sid n_burst len_burst reserved dst_stride src_stride"),
         rules=(
             *spaces(ub_src="UB", gm_dst="GM"), R("gm_dst.dtype == ub_src.dtype"), R("reserved.const == 0"),
-            *fits(16, "len_burst n_burst"), *fits(21, "src_stride"), *fits(40, "dst_stride"),
+            *_bursts(), *fits(21, "src_stride"), *fits(40, "dst_stride"),
             R("src_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from UB to GM under the ubtoout loop registers.",

@@ -467,7 +467,8 @@ _CONVERT = (
         "float -> int: round to an integer by rmode, then ON clamps to the range of dst (infinities too, NaN "
         "to its maximum); OFF: i32 and i64 give their minimum where the value does not fit or is NaN, i8 i16 "
         "u16 keep the low bits of that i32, u8 and u32 those of that i64, u64 is as i64 below 2^63, 2^63 for "
-        "NaN and 0 from 2^64. float -> float: RNE whatever rmode; ON clamps overflow, infinities and NaN to "
+        "NaN and 0 from 2^64; on a2a3 and a5 types of 8 and 16 bits keep the low bits of the value clamped to an "
+        "i32 (inf gives -1 or 255, -inf and NaN 0). float -> float: RNE whatever rmode; ON clamps overflow, infinities and NaN to "
         "the largest finite value where the range of dst is smaller (fp8, hif8: NaN stays); OFF overflows to "
         "inf, to NaN without infinities, to the largest value without NaN. f32 -> f32: round to an integral "
         "value by rmode, NONE copies. int -> float: through double, RNE, ON clamps. int -> int: ON clamps, "
@@ -503,7 +504,8 @@ _CONVERT = (
             "Absent sat_mode: a2a3 and a5 take OFF for f16->u8, f16->i8, f32->i16, f16->i16, i64->i32 and "
             "i32->i16 and ON otherwise; cpu takes OFF. a2a3 ignores OFF for other pairs.",
             "OFF out of range is undefined in C++; the rule above is what the reference does on x86 "
-            "(f32->i16 70000 -> 4464, NaN -> 0).",
+            "(f32->i16 70000 -> 4464, NaN -> 0). That of a2a3 and a5 is their way by a saturated i32, and what the "
+            "tests of both have for infinities.",
             "Clamping comes after rounding and is exact. The reference clamps in double first and casts back "
             "to src, which overshoots (f32->i32 overflow -> INT_MIN), loses bits of i64, turns f16 inf into "
             "65504 in f32, and gives 0 for every ON conversion with fp8 or hif8.",
@@ -515,6 +517,8 @@ _CONVERT = (
             "reference truncates and wraps, and rounds fp4 to integers first. The limit of f4e1m2 is 1.75.",
             "i32->f16 is the dequantising path of a2a3. The cpu reference copies f32->f32 whatever rmode.",
             "s4 is packed two per byte; the reference stores one per byte.",
+            "The field's assembler counts 4-bit floats in vec by pairs: where the other side of a conversion has twice "
+            "the columns, all such tiles of the program are read that way.",
             "The reference walks src valid, the targets dst valid; they are equal.",
         ),
     ),

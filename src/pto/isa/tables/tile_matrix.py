@@ -89,9 +89,9 @@ def _matmul(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _gemv(a: str, b: str) -> tuple[Rule, ...]:
-    """As `_matmul` with one row; on a2a3 the tiles need not agree physically (a 16-row dst is usual)."""
+    """As `_matmul` with one row, which the C++ simulator does not ask for; on a2a3 the tiles need not agree physically (a 16-row dst is usual)."""
     return (
-        *_roles(a, b), R(f"{a}.v_row == 1"), R("dst.v_row == 1"), *_valid(a, b),
+        *_roles(a, b), R(f"{a}.v_row == 1", on=NPU), R("dst.v_row == 1", on=NPU), *_valid(a, b),
         *_physical(a, b, "SA-0060", "a5"), *_layouts(a, b),
     )  # fmt: skip
 
@@ -114,7 +114,7 @@ def _mx(gemv: bool = False) -> tuple[Rule, ...]:
     e8m0 per 32 elements of K), held to the full rules, and those of the field's assembler (scaling)."""
     isa, asm = "a_scale.loc == SCALE_LEFT", "a_scale.loc == SCALING"
     return (
-        *_roles("a", "b"), *((R("a.v_row == 1"), R("dst.v_row == 1")) if gemv else ()), *_valid("a", "b"),
+        *_roles("a", "b"), *((R("a.v_row == 1", on=NPU), R("dst.v_row == 1", on=NPU)) if gemv else ()), *_valid("a", "b"),
         *_physical("a", "b", "SA-0242", "a5"), *_layouts("a", "b", "SA-0246"),
         R("a_scale.loc in (SCALE_LEFT, SCALING)", on="a5"),
         R("b_scale.loc in (SCALE_RIGHT, SCALING)", on="a5"),

@@ -217,7 +217,7 @@ _tstore = memory(
             a2a3=_PLAIN, a5=_PLAIN, cpu=_PLAIN,
         ),
         Combos.of(
-            "src dst", code="SA-0196", when="src.loc == ACC and has(preQuantScalar)", **_QUANTISED
+            "src dst", code="SA-0196", when="has(preQuantScalar)", **_QUANTISED
         ),
     ),
     rules=(
@@ -227,9 +227,9 @@ _tstore = memory(
         R("src.bytes == dst.bytes", on=NPU, code="SA-0099", when="src.loc in (VEC, MAT)"),
         R("dst.elems == src.v_row * src.v_col", on=NPU,
           msg="expects dst static element count to match src valid_shape static element count"),
-        R("src.loc == ACC", when="has(preQuantScalar)",
+        R("src.loc == ACC", on=NPU, when="has(preQuantScalar)",
           msg="expects preQuantScalar only with an acc source"),
-        R("src.loc == ACC", when="reluPreMode == 'normal_relu'",
+        R("src.loc == ACC", on=NPU, when="reluPreMode == 'normal_relu'",
           msg="expects reluPreMode only with an acc source"),
         R(f"{_VEC_PAIRS} or {_STORE_LINE}", on=NPU, code="SA-0105",
           when="src.loc in (VEC, MAT) and src.bytes < 8"),
@@ -242,9 +242,11 @@ _tstore = memory(
         "src": "!pto.tile_buf<vec, 16x64x{T}>",
         "dst": "!pto.partition_tensor_view<16x64x{T}>",
         "acc/src": _ACC, "quantised/src": _ACC, "quantised/preQuantScalar": "i64",
+        "simulated/preQuantScalar": "i64",
     },
     notes=(
         _WORD,
+        "only an accumulator is quantised or rectified on hardware, any tile by the C++ simulator",
         "dst is also read where atomicType is not atomic_none; max and min exist on a5 only",
         "documented atomics are i32 and f32 from acc tiles; the reference adds for every tile",
         "an NZ dst has s3 = 16 and s4 = 32 / sizeof (acc f32 also 8 or 16, i32 16); an a5 ND row is a"

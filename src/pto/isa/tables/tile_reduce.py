@@ -367,21 +367,31 @@ _FULL1 = _FULL0.replace("src0", "src1")
 _PER_ROW1 = "src1.v_row == dst.v_row and src1.v_col == (32 // src1.bytes if src1.blayout == ROW else 1)"
 _PER_ROW0 = _PER_ROW1.replace("src1", "src0")
 
+#: Hardware takes block i of a row-major broadcast operand for its row i, whatever the width of the tile.
+_BLOCKS = tuple(
+    R(f"{each}.cols == 32 // {each}.bytes", on=NPU,
+      when=f"{full} and {each}.blayout == ROW and {each}.v_col == 32 // {each}.bytes and {each}.v_col < dst.v_col",
+      msg=f"expects the blocks of a row-major {each} to lie one behind the other: 32 bytes to a row")
+    for full, each in ((_FULL0, "src1"), (_FULL1, "src0"))
+)  # fmt: skip
+
 row_expand = expand.but(
     over="columns",
     operands="src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", own_tmp_on="a2a3",
     in_place="src0 src1",
     types={
         "src1": "!pto.tile_buf<vec, 32x1x{T}, blayout=col_major>", "*": "!pto.tile_buf<vec, 32x64x{T}>",
-        "block/src1": "!pto.tile_buf<vec, 32x32x{T}, valid=32x8>",
+        "block/src1": "!pto.tile_buf<vec, 32x32x{T}, valid=32x8>", "half/src1": "!pto.tile_buf<vec, 32x16x{T}>",
+        "word/src1": "!pto.tile_buf<vec, 32x8x{T}>",
     },
-    rules=(*vec("src0 src1 dst tmp"), *row_major("dst")),
+    rules=(*vec("src0 src1 dst tmp"), *row_major("dst"), *_BLOCKS),
     notes=(
         "x is src0[i, j % src0.v_col], y is src1[i, j % src1.v_col]: one operand has the valid shape of dst"
         " and is row-major, the other is broadcast along the row; either position is legal and the order"
         " of the operation stays src0, src1",
         "broadcast operand: col-major with one valid column (a scalar per row), or row-major with 32 bytes"
-        " of valid columns (a repeated block per row)",
+        " of valid columns (a repeated block per row); the headers of a2a3 and a5 read such blocks one behind the"
+        " other, so its rows have no other columns there",
         "tmp is scratch of a2a3 for the scalar-per-row mode: ceil(R / 8) * 256 bytes below 256 rows, else"
         " 7680; without it an internal 8 KB of UB is used",
         "dst may share storage with the full operand only; an empty dst valid region is a no-op",
@@ -418,7 +428,7 @@ _row_tmp = (
       msg="expects the broadcast operand not to be row_major where tmp is given"),
 )  # fmt: skip
 guarded_expand = row_expand.but(
-    rules=(*vec("src0 src1 dst"), *located("VEC", "tmp", on="cpu a2a3"), *row_major("dst")),
+    rules=(*vec("src0 src1 dst"), *located("VEC", "tmp", on="cpu a2a3"), *row_major("dst"), *_BLOCKS),
 )  # fmt: skip
 _A2A3 = "f32 f16 i16 u16 i32 u32"
 _A5 = "f32 f16 ints32"

@@ -163,12 +163,31 @@ class Places:
         offsets = [constant_of(v) for v in op.group("offsets")]
         sizes = op.attr("sizes")
         frame = self._geometry(source)
-        if frame is None or not all(isinstance(n, int) for n in offsets) or len(offsets) != 2:
+        if frame is None or len(offsets) != 2:
             return self.of(source)
+        if not all(isinstance(n, int) for n in offsets):
+            return self._moving_window(op, frame[0], frame[1:], (int(sizes[0]), int(sizes[1])))
         geometry, r, c = frame
         r, c = r + int(offsets[0] or 0), c + int(offsets[1] or 0)
         self._frames[op.result] = (geometry, r, c)
         return (self._one(geometry.window(r, c, int(sizes[0]), int(sizes[1]))),)
+
+    def _moving_window(
+        self, op: Operation, geometry: Geometry, start: tuple[int, int], sizes: tuple[int, int]
+    ) -> tuple[Place, ...]:
+        """A window at offsets that change, such as a slot of several: somewhere in its tile, and apart from
+        other windows of it by their offsets."""
+        (place,) = self.of(op.operands[0]) if geometry.bits >= 8 else (None,)
+        if place is None:  # elements of 4 bits share bytes
+            return self.of(op.operands[0])
+        offsets = tuple(
+            self.forms.of(v).plus(Affine(n)) for v, n in zip(op.group("offsets"), start, strict=True)
+        )
+        shape = geometry.rows, geometry.cols
+        frame = (geometry.space, geometry.root, geometry.base, shape, geometry.bits, geometry.layout)
+        return (
+            self._one(Place(place.space, place.root, place.low, place.high, box=Box(frame, offsets, sizes))),
+        )
 
     def _geometry(self, value: Value) -> tuple[Geometry, int, int] | None:
         """The storage a tile is a window of, and where in it the tile starts."""

@@ -107,10 +107,10 @@ def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
     return p
 
 
-def counted(i: Instr, name: str, low: int = 1) -> int:
-    """A size or count that only the run knows; the fields of the hardware have 16 bits."""
+def counted(i: Instr, name: str, low: int = 1, bits: int = 16) -> int:
+    """A size or count that only the run knows; most fields of the hardware have 16 bits."""
     found = extent(i, name, low)
-    i.require(found < 1 << 16, f"expects {name} to fit 16 bits, got {found}")
+    i.require(found < 1 << bits, f"expects {name} to fit {bits} bits, got {found}")
     return found
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ....isa.dtypes import DTYPES
+from ....isa.tables.dma import BURST_BITS
 from ...elements import Array
 from ...memory import Pointer
 from ..dma import Loop, copy_bursts, loop_clauses
@@ -36,7 +37,8 @@ _SMALL_C0 = 4
 @executor("bursts to a core")
 def bursts(i: Instr) -> None:
     source, target = aligned(i, "src"), aligned(i, "dst")
-    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
+    into = i.kind == "into L1"
+    length, count = extent(i, "len_burst", 0), counted(i, "count", 0, BURST_BITS[i.isa] if into else 16)
     strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
     if i.kind == "out of L1":
         target = vector_place(i, target, 0)
