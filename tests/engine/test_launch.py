@@ -170,14 +170,16 @@ def test_a_pair_of_cube_and_vector_functions_is_one_kernel() -> None:
     assert out.tolist() == [1, 0, 0]
 
 
-def test_a_vector_half_may_take_its_sub_block_as_an_argument() -> None:
-    out = np.zeros(3, np.int64)
+@pytest.mark.parametrize("cube", ["", ", %__pypto_spmd_block_num: i32"])
+def test_a_vector_half_may_take_its_sub_block_as_an_argument(cube: str) -> None:
     text = TWO.format(
-        aic="%out: !pto.ptr<i64>", aiv="%out: !pto.ptr<i64>, %__pypto_spmd_subblock_idx: i32",
+        aic="%out: !pto.ptr<i64>" + cube, aiv="%out: !pto.ptr<i64>, %__pypto_spmd_subblock_idx: i32",
         value="arith.extsi %__pypto_spmd_subblock_idx : i32 to i64",
     )  # fmt: skip
-    assert run(text, out).ok
-    assert out.tolist() == [1, 0, 1]
+    for named in (text, text.replace("@mm_aic", "@cube_side").replace("@mm_aiv", "@vector_side")):
+        out = np.zeros(3, np.int64)
+        assert run(named, out).ok
+        assert out.tolist() == [1, 0, 1]
 
 
 def test_block_numbers_as_arguments_are_filled_in() -> None:
@@ -359,3 +361,46 @@ def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
     other = renamed.replace("@activation(%a: !pto.ptr<f16>,", "@activation(%a: !pto.ptr<f32>,")
     with pytest.raises(DiagnosticError, match="several functions could be run"):
         pto.kernel(pto.parse(other), check=False)
+
+
+IDLE = """module attributes {pto.target_arch = "a3"} {
+func.func @k(%n: index, %m: index) attributes {pto.entry, pto.kernel_kind = #pto.kernel_kind<vector>} {
+  %a = arith.constant 0 : i64
+  %b = arith.constant 4096 : i64
+  %c = arith.constant 8192 : i64
+  %src = pto.alloc_tile addr = %a valid_row = %n valid_col = %n : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+  %tmp = pto.alloc_tile addr = %b valid_row = %n valid_col = %m : !pto.tile_buf<vec, 16x64xf32, valid=?x?>
+  %dst = pto.alloc_tile addr = %c valid_row = %n valid_col = %m : !pto.tile_buf<vec, 16x1xf32, valid=?x?, blayout=col_major>
+  pto.trowmin ins(%src, %tmp : !pto.tile_buf<vec, 16x64xf32, valid=?x?>, !pto.tile_buf<vec, 16x64xf32, valid=?x?>)
+    outs(%dst : !pto.tile_buf<vec, 16x1xf32, valid=?x?, blayout=col_major>)
+  return
+}
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "cpp"])
+def test_an_instruction_that_meets_empty_tiles_only_breaks_no_rule(engine: str) -> None:
+    k = pto.kernel(pto.parse(IDLE), engine=engine, checked=engine == "cpp")
+    assert k.run(0, 0).ok
+    assert k.run(4, 1).ok  # what is valid of the scratch tells nothing
+    refused = k.run(4, 0).diagnostics
+    assert [d.code for d in refused] == ["PTO-E0401"]
+
+
+def test_the_left_operand_says_how_deep_a_product_is() -> None:
+    text = """module attributes {pto.target_arch = "a3"} {
+func.func @k(%k: index, %out: !pto.partition_tensor_view<16x16xf32>) attributes {pto.entry, pto.kernel_kind = #pto.kernel_kind<cube>} {
+  %a = arith.constant 0 : i64
+  %n = arith.constant 16 : index
+  %l = pto.alloc_tile addr = %a valid_row = %n valid_col = %k : !pto.tile_buf<left, 16x16xf16, valid=?x?, blayout=row_major, slayout=row_major>
+  %r = pto.alloc_tile addr = %a : !pto.tile_buf<right, 16x16xf16, blayout=row_major, slayout=col_major>
+  %d = pto.alloc_tile addr = %a : !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
+  pto.tmatmul ins(%l, %r : !pto.tile_buf<left, 16x16xf16, valid=?x?, blayout=row_major, slayout=row_major>, !pto.tile_buf<right, 16x16xf16, blayout=row_major, slayout=col_major>) outs(%d : !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>)
+  return
+}
+}
+"""
+    k = pto.kernel(pto.parse(text))
+    assert k.run(15, np.zeros((16, 16), np.float32)).ok
+    assert not k.run(17, np.zeros((16, 16), np.float32)).ok

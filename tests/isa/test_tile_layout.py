@@ -15,7 +15,7 @@ from pto.isa.tile import (
     pad_bits,
     size_bytes,
 )
-from pto.isa.view import element_offset, index5
+from pto.isa.view import element_offset, index5, matrix_shape, packed_scales
 
 BOXED = ("NZ", "ZN", "ZZ", "NN")
 CASES = [
@@ -174,3 +174,15 @@ def test_nz_view_and_nz_tile_agree() -> None:
     shape, strides = shape2d("NZ", 32, 48, 16)
     for r, c in itertools.product(range(32), range(48)):
         assert element_offset("NZ", r, c, shape, strides, 16) == offset("NZ", 32, 48, (16, 16), r, c)
+
+
+def test_scales_given_by_rows_and_columns_are_packed() -> None:
+    for layout in ("MX_A_ZZ", "MX_A_ND", "MX_A_DN", "MX_B_NN", "MX_B_ND", "MX_B_DN"):
+        rows, cols = (32, 4) if "_A_" in layout else (4, 32)
+        found = packed_scales(layout, (rows, cols), (rows, cols))
+        assert found is not None
+        assert matrix_shape(layout, found[0]) == (rows, cols)
+        at = [element_offset(layout, r, c, *found) for r in range(rows) for c in range(cols)]
+        assert sorted(at) == list(range(rows * cols))
+    assert packed_scales("ND", (32, 4), (32, 4)) is None
+    assert packed_scales("MX_A_ZZ", (1, 2, 2, 16, 2), (1, 2, 2, 16, 2)) is None

@@ -367,6 +367,7 @@ def _function(check: Check, calls: list[str], found: list[Assertion]) -> Iterato
     at_run_time = list(dict.fromkeys(asked(check)))
     if at_run_time:
         yield "#ifdef PTO_CHECKED"
+        yield from filled("  if (idle(", ", ".join(check.values) + ")) return;", "      ")
         yield from _lines(check, at_run_time)
         yield "#endif"
     yield from ("}", "")

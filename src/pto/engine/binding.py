@@ -58,13 +58,19 @@ class Binding:
         return []
 
     def _spread(self, first: list[Any]) -> None:
-        """The values of every function of the kernel, from those of the first."""
+        """The values of every function of the kernel, from those of the first: in order, but for those that
+        the launch fills in, of which each function takes what it names."""
+        of = dict(zip((p.name for p in self.kernel.args), first, strict=True))
+        given = [value for name, value in of.items() if name not in SPMD]
         for function in self.kernel.functions:
             mine = function.regions[0].blocks[0].args
-            values = [*first, *[p.name for p in mine[len(first) :]]][: len(mine)]
+            rest = iter(given)
+            values: list[Any] = [
+                of.get(p.name, p.name) if p.name in SPMD else next(rest, p.name) for p in mine
+            ]
             for at in self.kernel.dealt:
-                given = values[at]
-                values[at] = DealtPointer(given.buffer, given.offset, given.dtype, given.name)
+                held = values[at]
+                values[at] = DealtPointer(held.buffer, held.offset, held.dtype, held.name)
             self.values[str(function.attr("sym_name"))] = values
 
     def _problem(self, code: str, message: str, param: Value | None, **facts: str) -> Diagnostic:

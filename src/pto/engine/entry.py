@@ -8,15 +8,10 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
 from ..ir.core import Module, Operation, Value
-from ..ir.facts import constant_of, entries, halves, module_profile
+from ..ir.facts import SPMD, constant_of, entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
-
-#: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
-#: number of blocks, the index of the vector core.
-SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
-
 
 #: Says in `special` of pto_launch that an argument is dealt out, behind the numbers of `SPMD`.
 DEALT = len(SPMD) + 1

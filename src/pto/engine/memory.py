@@ -395,7 +395,10 @@ class View:
 
     @property
     def dims5(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Extents and strides in five dimensions, ones in front."""
+        """Extents and strides in five dimensions, ones in front; scales as they are packed."""
+        packed = views.packed_scales(self.layout or "", self.dims, self.whole_of)
+        if packed is not None:
+            return packed
         lack = 5 - len(self.dims)
         if lack < 0:
             raise ValueError(f"a view of {len(self.dims)} dimensions, 5 are the most")

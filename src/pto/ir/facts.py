@@ -40,6 +40,11 @@ def places_tile(op: Operation) -> bool:
     return op.name == "pto.tassign" and not isinstance(op.operands[0].type, ViewType)
 
 
+#: Arguments that the launch itself fills in where the caller leaves them out: the index of the block, the
+#: number of blocks, the index of the vector core.
+SPMD = ("__pypto_spmd_block_idx", "__pypto_spmd_block_num", "__pypto_spmd_subblock_idx")
+
+
 def entries(functions: dict[str, Operation]) -> list[Operation]:
     """Kernel entries: marked ones, or the only function that has a body."""
     marked = [f for f in functions.values() if entry_mark(f)]
@@ -51,7 +56,8 @@ def entries(functions: dict[str, Operation]) -> list[Operation]:
 
 def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operation]]:
     """Kernels whose cube and vector side are functions of their own, by name: those called `X_aic` and
-    `X_aiv`, or else the only function of each kind, where both take the same arguments."""
+    `X_aiv`, or else the only function of each kind, where both take the same arguments but for those that the
+    launch fills in."""
     named = [n[:-4] for n in functions if n.endswith("_aic") and f"{n[:-4]}_aiv" in functions]
     if named:
         return {n: (functions[f"{n}_aic"], functions[f"{n}_aiv"]) for n in named}
@@ -59,9 +65,14 @@ def halves(functions: dict[str, Operation]) -> dict[str, tuple[Operation, Operat
     if sorted(kinds.values()) != ["cube", "vector"]:
         return {}
     cube, vector = sorted(functions, key=lambda n: kinds[n])
-    if functions[cube].attr("function_type") != functions[vector].attr("function_type"):
+    if _given(functions[cube]) != _given(functions[vector]):
         return {}
     return {cube: (functions[cube], functions[vector])}
+
+
+def _given(function: Operation) -> list[Type]:
+    """Types of the arguments that a caller gives."""
+    return [a.type for block in function.regions[0].blocks[:1] for a in block.args if a.name not in SPMD]
 
 
 # --- an operation

@@ -37,7 +37,7 @@ class Rule(Record):
     code: str = ""  # diagnostic code; empty = by class
     msg: str = ""  # message; empty = derived from the expression
     when: str = ""  # guard: the rule applies only where this holds
-    written: bool = False  # of what the program says only: a run that meets it does nothing, and goes on
+    written: bool = False  # of what the program says only: a run goes on with what it meets
 
 
 @cache

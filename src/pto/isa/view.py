@@ -104,6 +104,28 @@ def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, i
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
+#: Extents and strides of a matrix of scales, by its rows and columns, which lie packed.
+_PACKED: dict[str, Callable[[int, int], tuple[Index5, Index5]]] = {
+    "MX_A_ZZ": lambda r, c: ((1, r // 16, c // 2, 16, 2), (r * c, c * 16, 32, 2, 1)),
+    "MX_A_ND": lambda r, c: ((1, 1, r, c // 2, 2), (r * c, r * c, c, 2, 1)),
+    "MX_A_DN": lambda r, c: ((1, 1, c // 2, r, 2), (r * c, r * c, 2 * r, 2, 1)),
+    "MX_B_NN": lambda r, c: ((1, c // 16, r // 2, 16, 2), (r * c, r * 16, 32, 2, 1)),
+    "MX_B_ND": lambda r, c: ((1, 1, r // 2, c, 2), (r * c, r * c, 2 * c, 2, 1)),
+    "MX_B_DN": lambda r, c: ((1, 1, c, r // 2, 2), (r * c, r * c, r, 2, 1)),
+}
+
+
+def packed_scales(
+    layout: str, dims: Sequence[int], whole: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Five extents and strides of a window of scales that is given by rows and columns only, of a view with
+    `whole` of them; None for any other."""
+    made = _PACKED.get(layout)
+    if made is None or len(dims) != 2 or len(whole) != 2:
+        return None
+    return made(*dims)[0], made(*whole)[1]
+
+
 # -- the layout that nothing gives -------------------------------------------------------------------------
 
 #: An extent or stride: a number, or what stands for an unknown one and is equal to itself only.

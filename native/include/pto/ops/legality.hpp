@@ -42,6 +42,7 @@ constexpr void check_tadd(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -86,6 +87,7 @@ constexpr void check_tsub(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSUB: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -130,6 +132,7 @@ constexpr void check_tmul(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TMUL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -172,6 +175,7 @@ constexpr void check_tdiv(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TDIV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -216,6 +220,7 @@ constexpr void check_tmax(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TMAX: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -260,6 +265,7 @@ constexpr void check_tmin(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TMIN: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -306,6 +312,7 @@ constexpr void check_tand(const Dst& dst, const Src0& src0, const Src1& src1) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TAND: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -352,6 +359,7 @@ constexpr void check_tor(const Dst& dst, const Src0& src0, const Src1& src1) {
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TOR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -389,6 +397,7 @@ constexpr void check_txor(const Dst& dst, const Src0& src0, const Src1& src1) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TXOR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -426,6 +435,7 @@ constexpr void check_tshl(const Dst& dst, const Src0& src0, const Src1& src1) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSHL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -463,6 +473,7 @@ constexpr void check_tshr(const Dst& dst, const Src0& src0, const Src1& src1) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSHR: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -500,6 +511,7 @@ constexpr void check_tprelu(const Dst& dst, const Src0& src0, const Src1& src1) 
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TPRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -549,6 +561,7 @@ constexpr void check_trem(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TREM: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -587,6 +600,7 @@ constexpr void check_tfmod(const Dst& dst, const Src0& src0, const Src1& src1) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TFMOD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -625,6 +639,7 @@ constexpr void check_tsubrelu(const Dst& dst, const Src0& src0, const Src1& src1
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSUBRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -664,6 +679,7 @@ constexpr void check_tabs(const Dst& dst, const Src& src) {
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TABS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -691,6 +707,7 @@ constexpr void check_texp(const Dst& dst, const Src& src) {
       "[PTO][SA-0153] TEXP: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TEXP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -718,6 +735,7 @@ constexpr void check_tlog(const Dst& dst, const Src& src) {
       "[PTO][SA-0238] TLOG: the element type of dst is not supported (f32/f16/bf16); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TLOG: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -746,6 +764,7 @@ constexpr void check_tsqrt(const Dst& dst, const Src& src) {
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TSQRT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -769,6 +788,7 @@ constexpr void check_trsqrt(const Dst& dst, const Src& src) {
       "[PTO][SA-0319] TRSQRT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TRSQRT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -797,6 +817,7 @@ constexpr void check_trecip(const Dst& dst, const Src& src) {
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TRECIP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -834,6 +855,7 @@ constexpr void check_tnot(const Dst& dst, const Src& src) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TNOT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -863,6 +885,7 @@ constexpr void check_trelu(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TRELU: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -901,6 +924,7 @@ constexpr void check_tneg(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TNEG: expects src and dst to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TNEG: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
@@ -951,6 +975,7 @@ constexpr void check_tcmp(const Dst& dst, const Src0& src0, const Src1& src1) {
       "[PTO][PTO-E0301] TCMP: expects dst element type to be u8/i8/u32/i32; fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK((rounded_up(v_col(src0), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
       "TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns; got src0 valid columns = "
       "%lld",
@@ -1034,6 +1059,7 @@ constexpr void check_taddc(const Dst& dst, const Src0& src0, const Src1& src1, c
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1, src2)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TADDC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1086,6 +1112,7 @@ constexpr void check_tsubc(const Dst& dst, const Src0& src0, const Src1& src1, c
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1, src2)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSUBC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1128,6 +1155,7 @@ constexpr void check_tfusedmuladd(const Dst& dst, const Src0& src0, const Src1& 
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TFUSEDMULADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1166,6 +1194,7 @@ constexpr void check_tfusedmuladdrelu(const Dst& dst, const Src0& src0, const Sr
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TFUSEDMULADDRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1204,6 +1233,7 @@ constexpr void check_tmuladddst(const Dst& dst, const Src0& src0, const Src1& sr
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TMULADDDST: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1239,6 +1269,7 @@ constexpr void check_taddreluconv(const Dst& dst, const Src0& src0, const Src1& 
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TADDRELUCONV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1274,6 +1305,7 @@ constexpr void check_tsubreluconv(const Dst& dst, const Src0& src0, const Src1& 
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSUBRELUCONV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1309,6 +1341,7 @@ constexpr void check_tadddeqrelu(const Dst& dst, const Src0& src0, const Src1& s
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TADDDEQRELU: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1355,6 +1388,7 @@ constexpr void check_tpow(const Dst& dst, const Base& base, const Exp& exp) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, base, exp)) return;
   PTO_CHECK(same_valid(base, dst), "PTO-E0401",
       "TPOW: expects base and dst to have the same valid_shape; got base valid rows = %lld, base valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1411,6 +1445,7 @@ template <class Dst, class Src>
 constexpr void check_tcvt(const Dst& dst, const Src& src) {
   check_tcvt_1<Dst, Src>();
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TCVT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1422,6 +1457,7 @@ template <class Dst, class Src>
 constexpr void check_tcvt_with_sat_mode(const Dst& dst, const Src& src) {
   check_tcvt_1<Dst, Src>();
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TCVT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1458,6 +1494,7 @@ constexpr void check_tadds(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TADDS: expects src and dst to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TADDS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
@@ -1504,6 +1541,7 @@ constexpr void check_tsubs(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TSUBS: expects src and dst to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TSUBS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
@@ -1548,6 +1586,7 @@ constexpr void check_tmuls(const Dst& dst, const Src0& src0) {
       "[PTO][PTO-E0401] TMULS: expects src0 and dst to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0)) return;
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TMULS: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
@@ -1593,6 +1632,7 @@ constexpr void check_tdivs(const Dst& dst, const Src& src) {
   static_assert(!(!false) || same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TDIVS: expects src and dst to have the same valid_shape");
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(!(!false) || same_valid(src, dst), "PTO-E0401",
       "TDIVS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1611,6 +1651,7 @@ constexpr void check_tdivs_reversed(const Dst& dst, const Scalar& scalar) {
   static_assert(!(!false) || same_valid<Scalar, Dst>(),
       "[PTO][PTO-E0401] TDIVS: expects scalar and dst to have the same valid_shape");
 #ifdef PTO_CHECKED
+  if (idle(dst, scalar)) return;
   PTO_CHECK(!(!false) || same_valid(scalar, dst), "PTO-E0401",
       "TDIVS: expects scalar and dst to have the same valid_shape; got scalar valid rows = %lld, scalar "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1648,6 +1689,7 @@ constexpr void check_tmaxs(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TMAXS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1692,6 +1734,7 @@ constexpr void check_tmins(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TMINS: expects src and dst to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TMINS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
@@ -1731,6 +1774,7 @@ constexpr void check_tlrelu(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TLRELU: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1771,6 +1815,7 @@ constexpr void check_tands(const Dst& dst, const Src& src) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TANDS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1811,6 +1856,7 @@ constexpr void check_tors(const Dst& dst, const Src& src) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TORS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1846,6 +1892,7 @@ constexpr void check_txors(const Dst& dst, const Src& src) {
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TXORS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -1866,6 +1913,7 @@ constexpr void check_tshls(const Dst& dst, const Src& src, const Scalar& scalar)
   static_assert(same_valid<Src, Dst>(),
       "[PTO][PTO-E0401] TSHLS: expects src and dst to have the same valid_shape");
 #ifdef PTO_CHECKED
+  if (idle(dst, src, scalar)) return;
   PTO_CHECK(as_number(scalar) < bits_of<typename Dst::DType>, "PTO-E0301",
       "TSHLS: expects scalar < dst element bits; got scalar = %lld",
       as_number(scalar));
@@ -1906,6 +1954,7 @@ constexpr void check_tshrs(const Dst& dst, const Src& src, const Scalar& scalar)
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, scalar)) return;
   PTO_CHECK(as_number(scalar) < bits_of<typename Dst::DType>, "PTO-E0301",
       "TSHRS: expects scalar < dst element bits; got scalar = %lld",
       as_number(scalar));
@@ -1955,6 +2004,7 @@ constexpr void check_trems(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TREMS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2005,6 +2055,7 @@ constexpr void check_tfmods(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TFMODS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2051,6 +2102,7 @@ constexpr void check_tpows(const Dst& dst, const Base& base) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, base)) return;
   PTO_CHECK(same_valid(base, dst), "PTO-E0401",
       "TPOWS: expects base and dst to have the same valid_shape; got base valid rows = %lld, base valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2097,6 +2149,7 @@ constexpr void check_taddsc(const Dst& dst, const Src0& src0, const Src1& src1) 
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TADDSC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2143,6 +2196,7 @@ constexpr void check_tsubsc(const Dst& dst, const Src0& src0, const Src1& src1) 
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TSUBSC: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2186,6 +2240,7 @@ constexpr void check_taxpy(const Dst& dst, const Src& src) {
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TAXPY: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2230,6 +2285,7 @@ constexpr void check_tcmps(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TCMPS: expects src and dst to be in the vec address space; fix: move it there with "
       "TMOV");
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
       "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
@@ -2251,6 +2307,7 @@ constexpr void check_tcmps_tile(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TCMPS: expects src, scalar and dst to be in the vec address space; fix: move it "
       "there with TMOV");
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
       "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
@@ -2297,6 +2354,7 @@ constexpr void check_tsels(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TSELS: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -2374,6 +2432,7 @@ constexpr void check_trowsum(const Dst& dst, const Src& src) {
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWSUM: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2437,6 +2496,7 @@ constexpr void check_trowprod(const Dst& dst, const Src& src) {
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWPROD: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2503,6 +2563,7 @@ constexpr void check_trowmax(const Dst& dst, const Src& src) {
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWMAX: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2569,6 +2630,7 @@ constexpr void check_trowmin(const Dst& dst, const Src& src) {
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWMIN: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2635,6 +2697,7 @@ constexpr void check_trowargmax(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2692,6 +2755,7 @@ constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWARGMAX: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2767,6 +2831,7 @@ constexpr void check_trowargmin(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2824,6 +2889,7 @@ constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) != 0, "PTO-E0401",
       "TROWARGMIN: expects src valid rows not to be 0; got src valid rows = %lld",
@@ -2887,6 +2953,7 @@ constexpr void check_tcolsum(const Dst& dst, const Src& src) {
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
       "TCOLSUM: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
       "columns = %lld",
@@ -2931,6 +2998,7 @@ constexpr void check_tcolprod(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
       "TCOLPROD: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
       "columns = %lld",
@@ -2972,6 +3040,7 @@ constexpr void check_tcolmax(const Dst& dst, const Src& src) {
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
       "TCOLMAX: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
       "columns = %lld",
@@ -3017,6 +3086,7 @@ constexpr void check_tcolmin(const Dst& dst, const Src& src) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_col(src) == v_col(dst), "PA-0031",
       "TCOLMIN: expects src and dst to have the same valid columns; got src valid columns = %lld, dst valid "
       "columns = %lld",
@@ -3071,6 +3141,7 @@ constexpr void check_tcolargmax(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TCOLARGMAX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
@@ -3118,6 +3189,7 @@ constexpr void check_tcolargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, dst, src)) return;
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TCOLARGMAX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
@@ -3179,6 +3251,7 @@ constexpr void check_tcolargmin(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TCOLARGMIN: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
@@ -3226,6 +3299,7 @@ constexpr void check_tcolargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, dst, src)) return;
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TCOLARGMIN: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
@@ -3290,6 +3364,7 @@ constexpr void check_trowexpand(const Dst& dst, const Src& src) {
       "with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
       "TROWEXPAND: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid "
@@ -3351,6 +3426,7 @@ constexpr void check_tcolexpand(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(v_col(src) >= v_col(dst), "PTO-E0401",
       "TCOLEXPAND: expects src valid columns >= dst valid columns; got src valid columns = %lld, dst valid "
       "columns = %lld",
@@ -3418,6 +3494,7 @@ constexpr void check_trowexpandadd(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3512,6 +3589,7 @@ constexpr void check_trowexpandsub(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3584,6 +3662,7 @@ constexpr void check_trowexpandmul(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3656,6 +3735,7 @@ constexpr void check_trowexpanddiv(const Dst& dst, const Src0& src0, const Src1&
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3751,6 +3831,7 @@ constexpr void check_trowexpandmax(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3876,6 +3957,7 @@ constexpr void check_trowexpandmin(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -3992,6 +4074,7 @@ constexpr void check_trowexpandexpdif(const Dst& dst, const Src0& src0, const Sr
       "[PTO][PTO-E0401] TROWEXPANDEXPDIF: expects dst valid columns not to be 0");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(!((v_row(src0) == v_row(dst) && v_col(src0) == v_col(dst) &&
       Src0::BFractal == BLayout::RowMajor) && Src1::BFractal == BLayout::RowMajor &&
@@ -4085,6 +4168,7 @@ constexpr void check_tcolexpandadd(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDADD: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4126,6 +4210,7 @@ constexpr void check_tcolexpandsub(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDSUB: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4167,6 +4252,7 @@ constexpr void check_tcolexpandmul(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDMUL: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4208,6 +4294,7 @@ constexpr void check_tcolexpanddiv(const Dst& dst, const Src0& src0, const Src1&
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDDIV: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4251,6 +4338,7 @@ constexpr void check_tcolexpandmax(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDMAX: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4294,6 +4382,7 @@ constexpr void check_tcolexpandmin(const Dst& dst, const Src0& src0, const Src1&
       "(f32/f16/i8/u8/i16/u16/i32/u32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDMIN: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4328,6 +4417,7 @@ constexpr void check_tcolexpandexpdif(const Dst& dst, const Src0& src0, const Sr
       "[PTO][PTO-E0401] TCOLEXPANDEXPDIF: expects src0 and dst to have the same shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TCOLEXPANDEXPDIF: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4358,6 +4448,7 @@ constexpr void check_tpairreducesum(const Dst& dst, const Src0& src0) {
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0)) return;
   PTO_CHECK(same_valid(src0, dst), "PTO-E0401",
       "TPAIRREDUCESUM: expects src0 and dst to have the same valid_shape; got src0 valid rows = %lld, src0 "
       "valid columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -4468,6 +4559,7 @@ constexpr void check_tload(const Dst& dst) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst)) return;
 #if defined(PTO_ISA_A2A3)
   if constexpr (is_tile_data_v<Dst>) {
     PTO_CHECK(!(Dst::Loc == TileType::Vec && bits_of<typename Dst::DType> < 64) ||
@@ -4626,6 +4718,7 @@ constexpr void check_tstore(const Dst& dst, const Src& src) {
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
@@ -4679,6 +4772,7 @@ constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) 
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
@@ -4759,6 +4853,7 @@ constexpr void check_tstore_fp(const Src& src, const Fp& fp) {
       "[PTO][PTO-E0401] TSTORE_FP: expects fp valid columns >= src valid columns");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(src, fp)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(!(Src::form == Form::DN)) || v_col(fp) >= v_col(src), "PTO-E0401",
       "TSTORE_FP: expects fp valid columns >= src valid columns; got fp valid columns = %lld, src valid "
@@ -4885,6 +4980,7 @@ constexpr void check_mgather(const Dst& dst, const Idx& idx) {
         "((1, dst valid rows), (dst valid rows, 1))");
   }
 #ifdef PTO_CHECKED
+  if (idle(dst, idx)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
         v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
@@ -4908,6 +5004,7 @@ constexpr void check_mgather_with_scratch(const Dst& dst, const Idx& idx, const 
         "((1, dst valid rows), (dst valid rows, 1))");
   }
 #ifdef PTO_CHECKED
+  if (idle(dst, idx, scratch)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
         v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
@@ -4935,6 +5032,7 @@ constexpr void check_mgather_by_row(const Dst& dst, const Idx& idx) {
         "(dst valid rows, 1))");
   }
 #ifdef PTO_CHECKED
+  if (idle(dst, idx)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
         (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
@@ -4965,6 +5063,7 @@ constexpr void check_mgather_by_row_with_scratch(const Dst& dst, const Idx& idx,
       "[PTO][PTO-E0501] MGATHER: expects dst location == MAT and coalesce == 'elem'");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, idx, scratch)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
         (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
@@ -4991,6 +5090,7 @@ constexpr void check_mgather_by_elem(const Dst& dst, const Idx& idx) {
   static_assert(!(Dst::Loc == TileType::Mat) || never<Dst>, "[PTO][PTO-E0116] MGATHER: expects scratch");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, idx)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || same_valid(idx, dst)), "PTO-E0401",
         "MGATHER: expects idx and dst to have the same valid_shape; got idx valid rows = %lld, idx valid "
@@ -5017,6 +5117,7 @@ constexpr void check_mgather_by_elem_with_scratch(const Dst& dst, const Idx& idx
       "[PTO][PTO-E0501] MGATHER: expects dst to be in the mat address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, idx, scratch)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || same_valid(idx, dst)), "PTO-E0401",
         "MGATHER: expects idx and dst to have the same valid_shape; got idx valid rows = %lld, idx valid "
@@ -5112,6 +5213,7 @@ constexpr void check_mscatter(const Src& src, const Idx& idx) {
       "[PTO][PTO-E0401] MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, "
       "src valid rows), (src valid rows, 1))");
 #ifdef PTO_CHECKED
+  if (idle(src, idx)) return;
   PTO_CHECK(!(true) || (same_valid(idx, src) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) ||
       (v_row(idx) == v_row(src) && v_col(idx) == 1))), "PTO-E0401",
       "MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, src valid rows), "
@@ -5132,6 +5234,7 @@ constexpr void check_mscatter_by_row(const Src& src, const Idx& idx) {
       "[PTO][PTO-E0401] MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src "
       "valid rows, 1))");
 #ifdef PTO_CHECKED
+  if (idle(src, idx)) return;
   PTO_CHECK(!(true) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) || (v_row(idx) == v_row(src) &&
       v_col(idx) == 1)), "PTO-E0401",
       "MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src valid rows, 1)); "
@@ -5148,6 +5251,7 @@ constexpr void check_mscatter_by_elem(const Src& src, const Idx& idx) {
   static_assert(!(true) || same_valid<Idx, Src>(),
       "[PTO][PTO-E0401] MSCATTER: expects idx and src to have the same valid_shape");
 #ifdef PTO_CHECKED
+  if (idle(src, idx)) return;
   PTO_CHECK(!(true) || same_valid(idx, src), "PTO-E0401",
       "MSCATTER: expects idx and src to have the same valid_shape; got idx valid rows = %lld, idx valid "
       "columns = %lld, src valid rows = %lld, src valid columns = %lld",
@@ -5199,14 +5303,11 @@ constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, lhs, rhs)) return;
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TMATMUL: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
-      "TMATMUL: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows = "
-      "%lld",
-      as_number(v_col(lhs)), as_number(v_row(rhs)));
   PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
       "TMATMUL: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5277,14 +5378,11 @@ constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, acc_in, lhs, rhs)) return;
   PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
       "TMATMUL_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid "
       "rows = %lld",
       as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
-      "TMATMUL_ACC: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid "
-      "rows = %lld",
-      as_number(v_col(lhs)), as_number(v_row(rhs)));
   PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
       "TMATMUL_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
       "valid columns = %lld",
@@ -5362,14 +5460,11 @@ constexpr void check_tmatmul_bias(const Dst& dst, const A& a, const B& b, const 
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, b, bias)) return;
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TMATMUL_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows "
       "= %lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TMATMUL_BIAS: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = "
-      "%lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TMATMUL_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5471,13 +5566,11 @@ constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_sca
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, a_scale, b, b_scale)) return;
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5532,13 +5625,11 @@ constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, c_in, a, a_scale, b, b_scale)) return;
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5605,13 +5696,11 @@ constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& 
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, a_scale, b, b_scale, bias)) return;
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5678,13 +5767,11 @@ constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& 
       "combination; fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, a_scale, b, b_scale)) return;
   PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
       "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TMATMUL_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5766,6 +5853,7 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, lhs, rhs)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV: expects lhs valid rows to be 1; got lhs valid rows = %lld",
@@ -5778,10 +5866,6 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
-      "TGEMV: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows = "
-      "%lld",
-      as_number(v_col(lhs)), as_number(v_row(rhs)));
   PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
       "TGEMV: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
       "columns = %lld",
@@ -5854,6 +5938,7 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, acc_in, lhs, rhs)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(lhs) == 1, "PTO-E0401",
       "TGEMV_ACC: expects lhs valid rows to be 1; got lhs valid rows = %lld",
@@ -5866,10 +5951,6 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
       "= %lld",
       as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(lhs) == v_row(rhs), "PTO-E0401",
-      "TGEMV_ACC: expects lhs valid columns == rhs valid rows; got lhs valid columns = %lld, rhs valid rows "
-      "= %lld",
-      as_number(v_col(lhs)), as_number(v_row(rhs)));
   PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
       "TGEMV_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
       "valid columns = %lld",
@@ -5949,6 +6030,7 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, b, bias)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects a valid rows to be 1; got a valid rows = %lld",
@@ -5961,9 +6043,6 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
       "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TGEMV_BIAS: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TGEMV_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -6069,6 +6148,7 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
@@ -6081,9 +6161,6 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -6136,6 +6213,7 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, c_in, a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
@@ -6148,9 +6226,6 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -6220,6 +6295,7 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
       "convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, a, a_scale, b, b_scale, bias)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_row(a) == 1, "PTO-E0401",
       "TGEMV_MX: expects a valid rows to be 1; got a valid rows = %lld",
@@ -6232,9 +6308,6 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
       "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
       "%lld",
       as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(a) == v_row(b), "PTO-E0401",
-      "TGEMV_MX: expects a valid columns == b valid rows; got a valid columns = %lld, b valid rows = %lld",
-      as_number(v_col(a)), as_number(v_row(b)));
   PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
       "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
       "columns = %lld",
@@ -6450,6 +6523,7 @@ constexpr void check_tmov(const Dst& dst, const Src& src) {
   check_tmov_2<Src, reluPreMode>();
   check_tmov_3<Src, reluPreMode>();
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6470,6 +6544,7 @@ constexpr void check_tmov_with_accToVecMode(const Dst& dst, const Src& src) {
   check_tmov_3<Src, reluPreMode>();
   check_tmov_4<Dst, Src, accToVecMode>();
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6511,6 +6586,7 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
   }
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6553,6 +6629,7 @@ constexpr void check_tmov_with_preQuantScalar(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6592,6 +6669,7 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode(const Dst& dst, const
       "[PTO][PTO-E0501] TMOV: expects preQuantScalar form to use loc=acc src; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6638,6 +6716,7 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
         "[PTO][PTO-E0401] TMOV: expects src rows % 2 == 0 and src columns % 16 == 0");
   }
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6696,6 +6775,7 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0501] TMOV: expects dst to be in the mat/vec address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(Dst::Loc == TileType::Mat) || same_valid(src, dst), "CA-0001",
       "TMOV: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
@@ -6847,6 +6927,7 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
     PTO_CHECK(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
@@ -6914,6 +6995,7 @@ constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(Dst::Loc == TileType::Mat) || same_valid(src, dst), "CA-0001",
       "TMOV_FP: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
@@ -7058,6 +7140,7 @@ constexpr void check_textract(const Dst& dst, const Src& src, const IndexRow& in
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
@@ -7112,6 +7195,7 @@ constexpr void check_textract_with_accToVecMode(const Dst& dst, const Src& src, 
       "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
       "with TMOV");
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
@@ -7167,6 +7251,7 @@ constexpr void check_textract_with_preQuantScalar(const Dst& dst, const Src& src
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
@@ -7225,6 +7310,7 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode(const Dst& dst, c
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PA-0015",
@@ -7287,6 +7373,7 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1(const Dst& dst, cons
         "== 0 and (dst1 row size in bytes % 32 == 0)");
   }
 #ifdef PTO_CHECKED
+  if (idle(dst, dst1, src, indexRow, indexCol, indexRow1, indexCol1)) return;
   PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
       "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
       as_number(indexRow));
@@ -7397,6 +7484,7 @@ constexpr void check_textract_fp_with_accToVecMode(const Dst& dst, const Src& sr
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
   PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
       "TEXTRACT: expects indexRow >= 0; got indexRow = %lld",
       as_number(indexRow));
@@ -7466,6 +7554,7 @@ constexpr void check_textract_fp(const Dst& dst, const Src& src, const IndexRow&
       "with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
   PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
       "TEXTRACT_FP: expects indexRow >= 0; got indexRow = %lld",
       as_number(indexRow));
@@ -7608,6 +7697,7 @@ constexpr void check_tinsert(const Dst& dst, const Src& src, const IndexRow& ind
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
@@ -7663,6 +7753,7 @@ constexpr void check_tinsert_with_accToVecMode(const Dst& dst, const Src& src, c
       "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
@@ -7707,6 +7798,7 @@ constexpr void check_tinsert_with_preQuantScalar(const Dst& dst, const Src& src,
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
@@ -7754,6 +7846,7 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
   PTO_CHECK(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec && Src::form == Form::ND) ||
       (as_number(indexCol) * bits_of<typename Src::DType>) % 256 == 0, "PTO-E0301",
@@ -7831,6 +7924,7 @@ constexpr void check_tinsert_fp_with_accToVecMode(const Dst& dst, const Src& src
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
   PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
       "TINSERT: expects indexRow >= 0; got indexRow = %lld",
       as_number(indexRow));
@@ -7901,6 +7995,7 @@ constexpr void check_tinsert_fp(const Dst& dst, const Src& src, const IndexRow& 
       "TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, indexRow, indexCol)) return;
   PTO_CHECK(as_number(indexRow) >= 0, "PTO-E0401",
       "TINSERT_FP: expects indexRow >= 0; got indexRow = %lld",
       as_number(indexRow));
@@ -8099,6 +8194,7 @@ constexpr void check_ttrans(const Dst& dst, const Src& src) {
   }
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Dst> && is_tile_data_v<Src>) {
     PTO_CHECK(v_row(src) == v_col(dst) && v_col(src) == v_row(dst), "PTO-E0401",
@@ -8147,6 +8243,7 @@ constexpr void check_tconcat(const Dst& dst, const Src0& src0, const Src1& src1)
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
       "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
       "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
@@ -8176,6 +8273,7 @@ constexpr void check_tconcat_with_src0Idx_src1Idx(const Dst& dst, const Src0& sr
       "use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
       "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
       "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
@@ -8205,6 +8303,7 @@ constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx(const Dst& dst, const S
       "layout; fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
       "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
       "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
@@ -8243,6 +8342,7 @@ constexpr void check_tpack(const Dst& dst, const Src& src) {
       "(i32/u32/f32/i16/u16/f16/bf16/i8/u8); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TPACK: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid columns "
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
@@ -8325,6 +8425,7 @@ constexpr void check_tinterleave(const Dst1& dst1, const Dst0& dst0, const Src1&
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/hif8/f8e8m0); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst1, dst0, src1, src0)) return;
   PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
       "TINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
       "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
@@ -8388,6 +8489,7 @@ constexpr void check_tdeinterleave_with_src1(const Dst1& dst1, const Dst0& dst0,
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst1, dst0, src1, src0)) return;
   PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
       "TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
       "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
@@ -8428,6 +8530,7 @@ constexpr void check_tdeinterleave(const Dst1& dst1, const Dst0& dst0, const Src
       "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 row size in bytes >= 512");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst1, dst0, src0)) return;
   PTO_CHECK(same_valid(dst1, dst0), "PTO-E0401",
       "TDEINTERLEAVE: expects dst1 and dst0 to have the same valid_shape; got dst1 valid rows = %lld, dst1 "
       "valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld",
@@ -8467,6 +8570,7 @@ constexpr void check_tsort32(const Src& src, const Idx& idx) {
       "[PTO][PTO-E0401] TSORT32: expects idx and src to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(src, idx)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(same_valid(idx, src), "PTO-E0401",
       "TSORT32: expects idx and src to have the same valid_shape; got idx valid rows = %lld, idx valid "
@@ -8514,6 +8618,7 @@ constexpr void check_tmrgsort_with_blockLen(const Dst& dst, const Src& src, cons
       "[PTO][SA-0043] TMRGSORT: expects src size in bytes + dst size in bytes < 256 * 1024");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, blockLen)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(as_number(blockLen) > 0 && (as_number(blockLen) * bits_of<typename Src::DType>) % 64 == 0,
       "PTO-E0301",
@@ -8680,6 +8785,7 @@ constexpr void check_tgather_with_indices(const Dst& dst, const Indices& indices
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, indices)) return;
   PTO_CHECK(fitting_valid(dst, indices), "PTO-E0401",
       "TGATHER: expects valid_le(dst, indices); got dst valid rows = %lld, dst valid columns = %lld, indices "
       "valid rows = %lld, indices valid columns = %lld",
@@ -8727,6 +8833,7 @@ constexpr void check_tgather_with_maskPattern(const Dst& dst, const Src& src) {
       "[PTO][SA-0127] TGATHER: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(!(gather_axis == GatherAxis::GATHER_ROW) || v_col(dst) == Dst::Cols, "CA-0003",
       "TGATHER: expects dst valid columns == dst columns; got dst valid columns = %lld",
       as_number(v_col(dst)));
@@ -8759,6 +8866,7 @@ constexpr void check_tgather_with_kValue_cdst(const Src& src) {
       "BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(src)) return;
   PTO_CHECK(v_row(src) <= Dst::Rows, "PTO-E0401",
       "TGATHER: expects src valid rows <= dst rows; got src valid rows = %lld",
       as_number(v_row(src)));
@@ -8786,6 +8894,7 @@ constexpr void check_tgather_with_kTile_cdst(const Src& src) {
       "[PTO][PTO-E0301] TGATHER: expects kTile element type to be u16/u32; fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(src)) return;
   PTO_CHECK(v_row(src) <= Dst::Rows, "PTO-E0401",
       "TGATHER: expects src valid rows <= dst rows; got src valid rows = %lld",
       as_number(v_row(src)));
@@ -8824,6 +8933,7 @@ constexpr void check_tgatherb(const Dst& dst) {
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/f8e4m3/f8e5m2/hif8); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst)) return;
   PTO_CHECK((v_col(dst) * bits_of<typename Dst::DType>) % 256 == 0, "CA-0007",
       "TGATHERB: expects dst valid columns * dst element bytes %% 32 == 0; got dst valid columns = %lld",
       as_number(v_col(dst)));
@@ -8860,6 +8970,7 @@ constexpr void check_tscatter_with_indexes(const Src& src, const Indexes& indexe
       "[PTO][SA-0325] TSCATTER: expects indexes element bytes == max(dst element bytes, 2)");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(src, indexes)) return;
   PTO_CHECK(fitting_valid(indexes, src), "PTO-E0401",
       "TSCATTER: expects valid_le(indexes, src); got indexes valid rows = %lld, indexes valid columns = "
       "%lld, src valid rows = %lld, src valid columns = %lld",
@@ -8893,6 +9004,7 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
       "in (16, 32)); fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
   PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_ROW) || v_row(src) == v_row(dst), "PTO-E0401",
       "TSCATTER: expects src and dst to have the same valid rows; got src valid rows = %lld, dst valid rows "
       "= %lld",
@@ -9007,6 +9119,7 @@ template <class Dst, class Src, class Idx>
 constexpr void check_thistogram(const Dst& dst) {
   check_thistogram_1<Dst, Src, Idx>();
 #ifdef PTO_CHECKED
+  if (idle(dst)) return;
   PTO_CHECK(Dst::Cols >= 256 && v_col(dst) >= 256, "PTO-E0401",
       "THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256; got dst valid columns = %lld",
       as_number(v_col(dst)));
@@ -9022,6 +9135,7 @@ constexpr void check_thistogram_with_hist_byte(const Dst& dst) {
   static_assert(static_cast<int>(hist_byte) * 8 < bits_of<typename Src::DType>,
       "[PTO][PTO-E0301] THISTOGRAM: expects hist_byte < src element bytes");
 #ifdef PTO_CHECKED
+  if (idle(dst)) return;
   PTO_CHECK(Dst::Cols >= 256 && v_col(dst) >= 256, "PTO-E0401",
       "THISTOGRAM: expects dst columns >= 256 and dst valid columns >= 256; got dst valid columns = %lld",
       as_number(v_col(dst)));
@@ -9106,6 +9220,7 @@ constexpr void check_tquant_with_fp(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
       dst), "PTO-E0401",
@@ -9131,6 +9246,7 @@ constexpr void check_tquant_with_fp_offset(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
       dst), "PTO-E0401",
@@ -9158,6 +9274,7 @@ constexpr void check_tquant_with_exp_max_scaling(const Dst& dst, const Src& src)
       "[PTO][PTO-E0401] TQUANT: expects src rows % 32 == 0");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
       dst), "PTO-E0401",
@@ -9183,6 +9300,7 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz(const Dst& dst, const Sr
       "[PTO][PTO-E0401] TQUANT: expects src rows % 16 == 0 and src columns % 64 == 0");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(!(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM) || same_valid(src,
       dst), "PTO-E0401",
@@ -9274,6 +9392,7 @@ constexpr void check_tdequant(const Dst& dst, const Src& src, const Scale& scale
       "valid rows");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src, scale, offset)) return;
 #if defined(PTO_ISA_CPU)
   PTO_CHECK(same_valid(src, dst), "PTO-E0401",
       "TDEQUANT: expects src and dst to have the same valid_shape; got src valid rows = %lld, src valid "
@@ -9313,6 +9432,7 @@ constexpr void check_tpartadd(const Dst& dst, const Src0& src0, const Src1& src1
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
       "TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
@@ -9359,6 +9479,7 @@ constexpr void check_tpartmul(const Dst& dst, const Src0& src0, const Src1& src1
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
       "TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
@@ -9406,6 +9527,7 @@ constexpr void check_tpartmax(const Dst& dst, const Src0& src0, const Src1& src1
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
       "TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
@@ -9453,6 +9575,7 @@ constexpr void check_tpartmin(const Dst& dst, const Src0& src0, const Src1& src1
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
       "TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
@@ -9501,6 +9624,7 @@ constexpr void check_tpartargmax(const DstVal& dstVal, const Src0Val& src0Val, c
       "[PTO][PTO-E0401] TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx)) return;
   PTO_CHECK(same_valid(dstIdx, dstVal), "PTO-E0401",
       "TPARTARGMAX: expects dstIdx and dstVal to have the same valid_shape; got dstIdx valid rows = %lld, "
       "dstIdx valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld",
@@ -9565,6 +9689,7 @@ constexpr void check_tpartargmin(const DstVal& dstVal, const Src0Val& src0Val, c
       "[PTO][PTO-E0401] TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx)) return;
   PTO_CHECK(same_valid(dstIdx, dstVal), "PTO-E0401",
       "TPARTARGMIN: expects dstIdx and dstVal to have the same valid_shape; got dstIdx valid rows = %lld, "
       "dstIdx valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld",
@@ -9626,6 +9751,7 @@ constexpr void check_syncall_with_gm_workspace(const Gm_workspace& gm_workspace)
       "[PTO][PTO-E0116] SYNCALL: expects hard syncall to have no operands");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(gm_workspace)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(elems(gm_workspace) * bits_of<typename Gm_workspace::DType> >= 512, "PTO-E0301",
       "SYNCALL: expects gm_workspace to hold at least 64 bytes; got gm_workspace element count = %lld",
@@ -9667,6 +9793,7 @@ constexpr void check_tget_scale_addr(const Dst& dst, const Src& src) {
       "space; fix: move it there with TMOV");
 #endif
 #ifdef PTO_CHECKED
+  if (idle(dst, src)) return;
 #if defined(PTO_ISA_A5)
   PTO_CHECK(!(Dst::Rows == Src::Rows && Dst::Cols == Src::Cols) || same_valid(dst, src), "PTO-E0401",
       "TGET_SCALE_ADDR: expects dst and src to have the same valid_shape; got dst valid rows = %lld, dst "

@@ -63,6 +63,20 @@ template <class A, class B>
 constexpr bool fitting_valid(const A& a, const B& b) {
   return v_row(a) <= v_row(b) && v_col(a) <= v_col(b);
 }
+
+/// Whether an instruction of several tiles meets empty ones only: it does nothing then, whatever its rules say.
+template <class T>
+inline constexpr bool is_tile = requires(const T& tile) { tile.GetValidRow(); };
+template <class T>
+constexpr bool filled_tile(const T& operand) {
+  if constexpr (is_tile<T>) return v_row(operand) != 0 && v_col(operand) != 0;
+  return false;
+}
+template <class... Operands>
+constexpr bool idle(const Operands&... operands) {
+  return (0 + ... + int(is_tile<Operands>)) > 1 && !(filled_tile(operands) || ...);
+}
+
 template <class Global>
 constexpr long long elems(const Global& tensor) {
   long long count = 1;

@@ -12,6 +12,7 @@ from ...ir.core import Operation, Value, constant_of
 from ...ir.facts import view_layout
 from ...ir.types import MemRefType, PtrType, ViewType
 from ...isa.machine import MEMORIES
+from ...isa.view import packed_scales
 from .function import ATOM, CAST, OTHER, Extent, Function, KnownView, handles, reads_otherwise
 from .spelling import QUALIFIER
 
@@ -130,6 +131,10 @@ def _strides(f: Function, view: KnownView) -> list[int | str]:
 
 def _five(f: Function, view: KnownView) -> tuple[list[str], list[str], list[str], list[str]]:
     """Static shape and strides in five dimensions (-1: at run time), and the run-time ones."""
+    numbers = [d for d in view.dims if isinstance(d, int)]
+    packed = packed_scales(view.layout, numbers, numbers)
+    if packed is not None and len(numbers) == len(view.dims):
+        return [str(d) for d in packed[0]], [], [str(s) for s in packed[1]], []
     shape: list[Extent] = [1] * (5 - len(view.dims)) + view.dims
     static = ["-1" if isinstance(d, Value) else str(d) for d in shape]
     given = [f.text(d) for d in shape if isinstance(d, Value)]

@@ -3,6 +3,10 @@
 Storage is what an `alloc_tile` or `tassign` places; whatever is cut or reshaped from it is the same storage.
 Each remembers which of its bytes it wrote, and which of these another one has written since; only storage
 that shares bytes with some other has anything to look at.
+
+Compilers give one buffer several names, each with an `alloc_tile` of its own on the same bytes: what an
+instruction updates in place, what a loop carries, what an `if` leaves. Two names that are used so are one
+storage from there on.
 """
 
 from __future__ import annotations
@@ -20,6 +24,8 @@ from ..region import Region
 from ..watch import INSTRUCTION, Event
 from .sanitizer import Sanitizer
 
+#: What goes through its elements in order, whatever lies there.
+_ORDERLY = ("convert", "move", "window")
 #: How many others storage tells apart; the last number stands for all that find no room.
 MOST = 255
 
@@ -27,7 +33,7 @@ MOST = 255
 class Held:
     """What a storage holds: bytes it wrote (`mine`), and by number who overwrote them since (`lost`)."""
 
-    __slots__ = ("by", "last", "lost", "mine", "rivals", "some", "storage", "writer")
+    __slots__ = ("by", "last", "lost", "mine", "rivals", "some", "storage", "turn", "views", "writer")
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -36,9 +42,16 @@ class Held:
         self.some = False  # whether anything is lost
         self.writer: Operation | None = None
         self.rivals: list[Held] = []
+        self.views: list[Held] = []  # the same bytes seen as another kind of tile
         #: By number: who overwrote it, by which instruction, and which had written before.
         self.by: dict[int, tuple[Held, Operation, Operation]] = {}
         self.last: Any = None  # the region written last
+        self.turn = 0  # how many writes there were before the last one
+
+    def twin_of(self, other: Held) -> bool:
+        """Whether both are the same bytes of the same kind."""
+        a, b = self.storage, other.storage
+        return (a.low, a.size) == (b.low, b.size) and a.kind == b.kind
 
     def cells(self, table: Array, region: Region) -> Array | None:
         """The elements of a region in one of the tables; None where they are not within it or no strides
@@ -57,6 +70,7 @@ class Held:
 
 class Overlap(Sanitizer):
     wants = (INSTRUCTION,)
+    turn = 0
 
     def started(self, event: Event) -> None:
         self.unspecified: list[Access] = []
@@ -66,6 +80,8 @@ class Overlap(Sanitizer):
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
         held = self._held(access)
+        if held is not None and held.last is None and held.rivals:
+            held = _meant(access, held)
         if held is not None and held.some:
             self._read(event, access, held)
 
@@ -89,14 +105,16 @@ class Overlap(Sanitizer):
 
     def _write(self, event: Event, access: Access, held: Held) -> None:
         held.writer = event.op
+        self.turn += 1
+        held.turn = self.turn
         region = access.region
         if not held.rivals or not any(rival.last is not None for rival in held.rivals):
             key = None if region is None else (region.base, region.rows, region.cols)
-            if key is None or held.last != key or held.some:
+            if key is None or held.last != key or any(view.some for view in (held, *held.views)):
                 self._keep(access, held)
                 held.last = key or ()
             return
-        self._reads_too(event, access, held)
+        held = self._reads_too(event, access, held)
         written = np.zeros(held.storage.size, np.uint8)
         _fill(held, written, access, 1)
         for rival in held.rivals:
@@ -105,14 +123,19 @@ class Overlap(Sanitizer):
         self._keep(access, held)
         held.last = ()
 
-    def _reads_too(self, event: Event, access: Access, held: Held) -> None:
-        """An instruction that reads some of the bytes it writes, under another name."""
+    def _reads_too(self, event: Event, access: Access, held: Held) -> Held:
+        """An instruction that reads some of the bytes it writes, under another name: an update in place makes
+        one of the two, anything else is reported."""
         for other in event.accesses:
             if other.write or other.space == "gm" or (read := self._held(other)) not in held.rivals:
                 continue
+            assert read is not None
+            if _in_step(event, access, other):
+                if read.twin_of(held):
+                    held = _unite(access, read, held)
+                continue
             shared = np.intersect1d(access.bytes(), other.bytes())
             if shared.size:
-                assert read is not None
                 mine, theirs = read.storage, held.storage
                 d = event.core.diagnostic(
                     event.op,
@@ -122,12 +145,14 @@ class Overlap(Sanitizer):
                     help=apart(mine, theirs),
                 )
                 self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
+        return held
 
     def _keep(self, access: Access, held: Held) -> None:
         _fill(held, held.mine, access, 0xFF)
-        if held.some:
-            _fill(held, held.lost, access, 0)
-            held.some = bool(held.lost.any())
+        for view in (held, *held.views):
+            if view.some:
+                _fill(view, view.lost, access, 0)
+                view.some = bool(view.lost.any())
 
     # -- reads -----------------------------------------------------------------------------------------
 
@@ -159,11 +184,70 @@ class Overlap(Sanitizer):
 def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:
     """Storage that is new, and those it shares bytes with."""
     new = known[storage] = Held(storage)
-    for other in known.values():
-        if other is not new and share_bytes(storage, other.storage):
+    for other in dict.fromkeys(known.values()):
+        if other is new:
+            continue
+        if share_bytes(storage, other.storage):
             new.rivals.append(other)
             other.rivals.append(new)
+        elif (storage.low, storage.size) == (other.storage.low, other.storage.size):
+            new.views.append(other)
+            other.views.append(new)
     return new
+
+
+def _meant(access: Access, held: Held) -> Held:
+    """Storage that is read and was never written under its own name: it is meant to be what was written last
+    on the same bytes."""
+    twins = [rival for rival in held.rivals if rival.last is not None and rival.twin_of(held)]
+    return _unite(access, max(twins, key=lambda twin: twin.turn), held) if twins else held
+
+
+def _unite(access: Access, one: Held, other: Held) -> Held:
+    """Two storages are one from now on, which holds what either did."""
+    known: dict[Storage, Held] = access.place.buffer.shadows["overlap"]
+    for storage, held in known.items():
+        if held is other:
+            known[storage] = one
+    one.mine |= other.mine
+    one.rivals += [rival for rival in other.rivals if rival is not one and rival not in one.rivals]
+    for rival in other.rivals:
+        if rival is not one:  # in whose list the other one stays, and is never met again
+            _replace(rival.rivals, other, one)  # a number is a place in this list
+    one.views += [view for view in other.views if view not in one.views]
+    for view in other.views:
+        _replace(view.views, other, one)
+    if other.turn > one.turn:
+        one.turn, one.writer = other.turn, other.writer
+    if other.last is not None:
+        one.last = ()
+    one.lost[other.mine != 0] = 0
+    one.some = bool(one.lost.any())
+    other.last = None
+    return one
+
+
+def _replace(all: list[Held], old: Held, new: Held) -> None:
+    """Put another in the place of one, if it is there."""
+    if old in all:
+        all[all.index(old)] = new
+
+
+def _in_step(event: Event, written: Access, read: Access) -> bool:
+    """Whether an instruction never writes ahead of what it still has to read: where its row lets it work in
+    place, on the same elements; a copy, conversion or comparison also from the same byte on to elements that
+    are no wider, and a fold of rows onto the first of them."""
+    a, b, row = written.region, read.region, event.op.row
+    if a is None or b is None or row is None or not all(x.size for x in (a.rows, a.cols, b.rows, b.cols)):
+        return False
+    free = row.in_place_on and event.core.profile.isa not in row.in_place_on
+    orderly = row.algorithm in _ORDERLY or row.over == "fold rows" or row.packed == "dst"
+    if row.in_place in ("", "none") and not free and not orderly:
+        return False
+    both = [(x, y, min(x.size, y.size)) for x, y in ((a.rows, b.rows), (a.cols, b.cols))]
+    ahead = [x.offsets[:n] * a.bits - y.offsets[:n] * b.bits for x, y, n in both]
+    start = (a.base - b.base) * 8 + int(ahead[0][0]) + int(ahead[1][0])
+    return not start and all(int(lead.max()) <= int(lead[0]) for lead in ahead)
 
 
 def _fill(held: Held, table: Array, access: Access, value: int) -> None:

@@ -85,7 +85,8 @@ _row_same = (
 )  # fmt: skip
 #: The field's assembler wants the scratch of these to match src; integers may use the documented 32 bytes.
 _tmp_as_src = (
-    R("tmp.dtype == src.dtype", on="a5"), R("valid_eq(tmp, src)", on=NPU, when="src.dtype in (F16, F32)"),
+    R("tmp.dtype == src.dtype", on="a5"),
+    R("valid_eq(tmp, src)", on=NPU, when="src.dtype in (F16, F32)", written=True),
 )  # fmt: skip
 
 _INT_FLOAT = "f32 f16 i32 u32 i16 u16"
