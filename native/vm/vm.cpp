@@ -69,7 +69,8 @@ void execute(const pto_code& code, int32_t base, const Function* functions, char
 
 // --- functions for values of every type ---------------------------------------------------------------------
 
-using AnyTile = OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
+using AnyTile =
+    OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
 using AnyView = OpenView<uint8_t, Layout::ND>;
 static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
 static_assert(sizeof(vector_f32) == 256 && sizeof(vector_bool) == 32 && sizeof(vector_align) <= 64);
@@ -168,12 +169,16 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   AnyTile& tile = at<AnyTile>(frame, s[0]);
   const Lie lie{s + 3};
   const ptrdiff_t rows = tile.RowMaskInternal, cols = tile.ColMaskInternal;
-  const size_t used = rows == 0 || cols == 0 ? 0 : (static_cast<size_t>(lie.element(tile, rows - 1, cols - 1) + 1) * lie.bits() + 7) / 8;
+  const size_t used =
+      rows == 0 || cols == 0
+          ? 0
+          : (static_cast<size_t>(lie.element(tile, rows - 1, cols - 1) + 1) * lie.bits() + 7) / 8;
   const auto address = static_cast<uint64_t>(integer(frame, s[1], s[2]));
   detail::bind(tile, detail::resolve(lie.space(), address, used));
 }
 
-void window_of_tile(char* frame, const uint32_t* s) {  // window, tile, row, column, their width, how the tile lies
+void window_of_tile(char* frame,
+                    const uint32_t* s) {  // window, tile, row, column, their width, how the tile lies
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const auto row = static_cast<uint16_t>(integer(frame, s[2], s[4]));
   const auto col = static_cast<uint16_t>(integer(frame, s[3], s[4]));
@@ -200,8 +205,8 @@ void subset_of_tile(char* frame, const uint32_t* s) {
 }
 
 /// rows x cols elements of some bits from one place to another, with steps from row to row and from column to column.
-void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bits, size_t from_row, size_t from_col,
-          size_t to_row, size_t to_col) {
+void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bits, size_t from_row,
+          size_t from_col, size_t to_row, size_t to_col) {
   const auto copy = [&](auto element) {
     using T = decltype(element);
     for (size_t r = 0; r < rows; ++r)
@@ -219,7 +224,8 @@ void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bit
         for (size_t c = 0; c < cols; ++c) {
           const size_t i = r * from_row + c * from_col, j = r * to_row + c * to_col;
           const uint8_t code = i % 2 != 0 ? from[i / 2] >> 4 : from[i / 2] & 0xF;
-          to[j / 2] = static_cast<uint8_t>(j % 2 != 0 ? (to[j / 2] & 0x0F) | code << 4 : (to[j / 2] & 0xF0) | code);
+          to[j / 2] =
+              static_cast<uint8_t>(j % 2 != 0 ? (to[j / 2] & 0x0F) | code << 4 : (to[j / 2] & 0xF0) | code);
         }
   }
 }
@@ -230,7 +236,8 @@ void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, vali
   at<AnyTile>(frame, s[0]) = tile;
 }
 
-void same_tile(char* frame, const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), alike
+void same_tile(char* frame,
+               const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), alike
   const AnyTile& source = at<AnyTile>(frame, s[1]);
   int64_t rows = at<int64_t>(frame, s[4]), cols = at<int64_t>(frame, s[5]);
   if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
@@ -305,13 +312,12 @@ void check_step(char* frame, const uint32_t* s) {  // step, width
 constexpr struct {
   const char* name;
   Function function;
-} kOwn[] = {{"vm.view", make_view},     {"vm.part", part_view}, {"vm.dim", view_dim},  {"vm.stride", view_stride},
-            {"vm.tile", make_tile},     {"vm.same", same_tile}, {"vm.step", check_step},
-            {"vm.assign", assign_tile}, {"vm.window", window_of_tile},
-            {"vm.obey", obey_tags}, {"vm.control", set_control},
-            {"vm.subset", subset_of_tile}, {"vm.pointer", pointer_to}, {"vm.add", add_to_pointer},
-            {"vm.pipe", make_pipe},     {"vm.first", first_vector_core},
-            {"vm.rows", rows_of_tile},  {"vm.back", back_to_tile}};
+} kOwn[] = {{"vm.view", make_view},          {"vm.part", part_view},      {"vm.dim", view_dim},
+            {"vm.stride", view_stride},      {"vm.tile", make_tile},      {"vm.same", same_tile},
+            {"vm.step", check_step},         {"vm.assign", assign_tile},  {"vm.window", window_of_tile},
+            {"vm.obey", obey_tags},          {"vm.control", set_control}, {"vm.subset", subset_of_tile},
+            {"vm.pointer", pointer_to},      {"vm.add", add_to_pointer},  {"vm.pipe", make_pipe},
+            {"vm.first", first_vector_core}, {"vm.rows", rows_of_tile},   {"vm.back", back_to_tile}};
 
 // --- launches -----------------------------------------------------------------------------------------------
 

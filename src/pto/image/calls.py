@@ -1,8 +1,8 @@
 """What an operation calls: a function of the virtual machine's library, and what it is given.
 
 The library is compiled from the text that Flow A emits for one operation (`codegen.cpp`), with every value a
-reference and every tile, view and target known at run time only. The text itself is the name of the function: both
-the program that asks for it and the library that has it derive it here, from the operation alone.
+reference and every tile, view and target known at run time only. The text itself is the name of the
+function: both the program that asks for it and the library that has it derive it here, from the operation.
 
     Tile<TileType::Vec, float, ...>& a0; ...; TADD(a0, a1, a2);
 """
@@ -32,8 +32,8 @@ _SLOT = re.compile("\x02(\\d+)\x03")
 _LOCAL = re.compile("\x01(\\d+)")
 _NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
 
-#: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library has them
-#: for tiles whose rows lie side by side; other tiles of theirs are brought into that form.
+#: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library
+#: has them for tiles whose rows lie side by side; other tiles of theirs are brought into that form.
 BY_REGION = frozenset(("elementwise-tile-tile", "tile-scalar-and-immediate", "reduce-and-expand"))
 
 
@@ -41,7 +41,7 @@ _SO_TOO = frozenset(("tconcat", "tinterleave", "tdeinterleave"))
 
 
 def by_region(row: Row | None) -> bool:
-    return row is not None and (row.family in BY_REGION and row.writes != "all" or row.name in _SO_TOO)
+    return row is not None and ((row.family in BY_REGION and row.writes != "all") or row.name in _SO_TOO)
 
 
 def by_columns(type: Type) -> bool:
@@ -80,8 +80,8 @@ class OpenTypes(Types):
         blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
         return (
             f"OpenTile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, "
-            f"{ENUMS['blayout'].spelling(blayout)}, {ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, {t.pad}, "
-            f"{ENUMS['compact_mode'].spelling(t.compact)}>"
+            f"{ENUMS['blayout'].spelling(blayout)}, {ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, "
+            f"{t.pad}, {ENUMS['compact_mode'].spelling(t.compact)}>"
         )
 
     def _spell(self, type: Type) -> str:

@@ -1,22 +1,23 @@
-"""The calls of every legal form of every instruction, as the witnesses have them: what the package has compiled.
+"""The calls of every legal form of every instruction, as the witnesses have them: a pack of all.
 
-Sizes, targets and numbers are no part of a call, so these are few thousand. Programs may make others: of moves between
-layouts that no witness has, or with attributes that go together; those are compiled when they are met.
+Sizes, targets and numbers are no part of a call, so these are some thousands. Programs may make others: of
+moves between layouts that no witness has, or with attributes that go together; those are compiled when they
+are met.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ..codegen.cpp import program
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Module
 from ..ir.types import PtrType, ScalarType, TileBufType, Type
 from ..isa import profile, rows
+from ..isa.enums import ENUMS
 from ..isa.profiles import ISAS
 from ..isa.row import Row
-from ..isa.enums import ENUMS
 from ..witness.plan import Plan, make_attribute, plans, violated
 from ..witness.programs import build
 from .calls import NoCall, OpenTypes, by_region, printer, recorder
@@ -26,10 +27,10 @@ _MOVES = ("layout-and-rearrangement", "memory-and-data-movement")
 _SKIPPED = ("func", "builtin", "scf", "cf", "memref", "affine")
 
 
-def calls() -> dict[str, str]:
-    """Every call, with the instruction that makes it."""
+def calls(of: Iterable[Row] = ()) -> dict[str, str]:
+    """Every call of some instructions, or of all, with the instruction that makes it."""
     found: dict[str, str] = {}
-    for row in rows():
+    for row in of or rows():
         if row.dialect in _SKIPPED or row.regions:
             continue
         for isa in ISAS:
@@ -69,7 +70,8 @@ def _planned(row: Row, isa: str) -> Iterator[Plan]:
         for choice in itertools.product((False, True), repeat=len(names)):
             turned = {n for n, other in zip(names, choice, strict=True) if other}
             trial = made.replace(operands={
-                n: tuple(_turned(t) if n in turned else t for t in types) for n, types in made.operands.items()
+                n: tuple(_turned(t) if n in turned else t for t in types)
+                for n, types in made.operands.items()
             })  # fmt: skip
             if turned and not violated(trial):
                 yield trial
@@ -81,7 +83,7 @@ _SCALARS = {"int": _INTEGERS, "float": _FLOATS, "scalar": (*_INTEGERS, *_FLOATS)
 
 
 def _scalars(row: Row, isa: str) -> Iterator[Plan]:
-    """A row of arith or math with every choice of types: one for all operands, one for a result of its own."""
+    """A row of arith or math with every choice of types: one for all operands, one for its result."""
     for made in _with_attributes(row, isa):
         open_ = [o for o in row.operands if o.kinds[0] in _SCALARS]
         own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALARS]
@@ -96,9 +98,15 @@ def _scalars(row: Row, isa: str) -> Iterator[Plan]:
 
 
 def _with_attributes(row: Row, isa: str) -> Iterator[Plan]:
-    """Every legal form, and each with every other value of one of its attributes."""
+    """Every legal form, also with a tile that may be left out, or another value of one of its attributes."""
     for made in plans(row, isa):
         yield made
+        for absent in [o for o in row.operands if o.optional and o.kinds[0] == "tile"]:
+            like = made.operands.get("dst", ())[:1]
+            if absent.name not in made.operands and isinstance(like[0] if like else None, TileBufType):
+                trial = made.replace(operands={**made.operands, absent.name: like})
+                if not violated(trial):
+                    yield trial
         for attr in row.attrs:
             words = ENUMS[attr.kind].values if attr.kind in ENUMS else attr.domain
             for word in words:

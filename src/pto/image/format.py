@@ -1,8 +1,8 @@
 """The image of a program: what every kind of core executes, as flat lists without addresses.
 
-An instruction is one word, its opcode in the low 24 bits and its length in words in the high 8, and the words of its
-operands: offsets of values in the frame of the core, targets of jumps (indices of words), numbers. Opcodes from
-`CALL` on call a function of the library, by its place in `calls`. docs/image.md describes the rest.
+An instruction is one word, its opcode in the low 24 bits and its length in words in the high 8, and the words
+of its operands: offsets of values in the frame of the core, targets of jumps (indices of words), numbers.
+Opcodes from `CALL` on call a function, by its place in `calls`. docs/image.md describes the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +18,15 @@ VERSION = 1
 #: Opcodes; from CALL on they are calls.
 END, JUMP, UNLESS, ENTER, NEXT, COPY, EQUAL = range(7)
 CALL = 16
-NAMES = {END: "end", JUMP: "jump", UNLESS: "unless", ENTER: "enter", NEXT: "next", COPY: "copy", EQUAL: "equal"}
+NAMES = {
+    END: "end",
+    JUMP: "jump",
+    UNLESS: "unless",
+    ENTER: "enter",
+    NEXT: "next",
+    COPY: "copy",
+    EQUAL: "equal",
+}
 
 
 class Code(Record):
@@ -28,7 +36,9 @@ class Code(Record):
     words: tuple[int, ...]
     frame: bytes  # as it is when a core begins: constants, and zeros
     arguments: tuple[tuple[int, int], ...]  # offset in the frame, and 1 for a view or 0 for a word
-    places: tuple[tuple[int, int], ...]  # index of the first word of an instruction, and its place in the source
+    places: tuple[
+        tuple[int, int], ...
+    ]  # index of the first word of an instruction, and its place in the source
 
 
 class Image(Record):

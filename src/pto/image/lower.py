@@ -1,5 +1,6 @@
-"""From a program in manual form to its image: a place in the frame for every value, jumps for control flow, calls for
-the rest. Flags and barriers between the pipes of a core have no place in it: a core does one thing after another."""
+"""From a program in manual form to its image: a place in the frame for every value, jumps for control flow,
+calls for the rest. Flags and barriers between the pipes of a core have no place in it: a core does one thing
+after another."""
 
 from __future__ import annotations
 
@@ -18,7 +19,17 @@ from ..diag import Diagnostic, DiagnosticError
 from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.facts import may_fail
-from ..ir.types import MaskType, MemRefType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType, VRegType
+from ..ir.types import (
+    MaskType,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
 from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
@@ -79,6 +90,7 @@ class Lowering:
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
         self.results: list[list[Value]] = []  # where their results go
         self.inside: list[Operation] = []
+        self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._made: dict[tuple[object, ...], Call] = {}
 
@@ -88,7 +100,9 @@ class Lowering:
             arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
         self.body(function, [])
         self.emit(END)
-        return Code(self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places)))
+        return Code(
+            self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
+        )
 
     # -- the frame ----------------------------------------------------------------------------------------
 
@@ -179,14 +193,12 @@ class Lowering:
             self.block(region.blocks[0])
             return
         starts: dict[Block, int] = {}
-        holes: list[tuple[int, Block]] = []
-        outer, self.holes = getattr(self, "holes", None), holes
+        self.holes.append([])
         for block in region.blocks:
             starts[block] = len(self.words)
             self.block(block)
-        for hole, block in holes:
+        for hole, block in self.holes.pop():
             self.words[hole] = starts[block]
-        self.holes = outer
 
     def block(self, block: Block) -> None:
         for op in block.ops:
@@ -224,8 +236,8 @@ class Lowering:
             self.call("vm.back", place, rows, bits)
 
     def _in_rows(self, op: Operation) -> dict[int, tuple[int, int]]:
-        """Tiles that have their columns side by side, as tiles that have their rows so: a single column is both,
-        others are copied, and copied back behind the call."""
+        """Tiles that have their columns side by side, as tiles that have their rows so: a single column is
+        both, others are copied, and copied back behind the call."""
         found: dict[int, tuple[int, int]] = {}
         for value in op.operands:
             type, place = value.type, self.slot(value)
@@ -372,7 +384,9 @@ def _print(f: Lowering, op: Operation) -> None:
 def _view(f: Lowering, op: Operation) -> None:
     shape, strides = op.group("shape"), op.group("strides")
     sizes = [f.slot(v) for v in shape]
-    f.call("vm.view", f.slot(op.results[0]), f.slot(op.operands[0]), len(sizes), *sizes, *map(f.slot, strides))
+    f.call(
+        "vm.view", f.slot(op.results[0]), f.slot(op.operands[0]), len(sizes), *sizes, *map(f.slot, strides)
+    )
 
 
 @handles("pto.partition_view")
@@ -406,9 +420,7 @@ def _address(f: Lowering, op: Operation) -> None:
 # -- tiles --------------------------------------------------------------------------------------------------
 
 
-def _shape(
-    f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]
-) -> None:
+def _shape(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
     """A tile of a size, with a valid region; where that is left open, all of it."""
     extents = [
         f.slot(v) if isinstance(v, Value) else f.number(size if v is None else v)
@@ -507,7 +519,8 @@ def _pipe(f: Lowering, op: Operation) -> None:
     slots = op.attr("slot_num") or (4 if mask == 3 else 8)
     local = (op.attr("local_slot_num") or slots) if in_gm else 2
     first, second = (
-        f.slot(op.group(name)[0]) if op.group(name) else f.number(0) for name in ("local_addr", "peer_local_addr")
+        f.slot(op.group(name)[0]) if op.group(name) else f.number(0)
+        for name in ("local_addr", "peer_local_addr")
     )
     if mask == 2:
         first, second = second, first
@@ -558,11 +571,11 @@ def _yield(f: Lowering, op: Operation) -> None:
 def _if(f: Lowering, op: Operation) -> None:
     hole = f.emit(UNLESS, f.slot(op.operands[0]), 0) + 2
     f.region(op.regions[0])
-    otherwise = op.regions[1].blocks if len(op.regions) > 1 else []
-    if otherwise and otherwise[0].ops:
+    otherwise = [r for r in op.regions[1:] if r.blocks and r.blocks[0].ops]
+    if otherwise:
         end = f.jump()
         f.here(hole)
-        f.region(op.regions[1])
+        f.region(otherwise[0])
         f.here(end)
     else:
         f.here(hole)
@@ -607,7 +620,7 @@ def _index_switch(f: Lowering, op: Operation) -> None:
 def _go(f: Lowering, op: Operation, at: int) -> None:
     successor = op.successors[at]
     f.copy(successor.block.args, successor.args)
-    f.holes.append((f.jump(), successor.block))
+    f.holes[-1].append((f.jump(), successor.block))
 
 
 @handles("cf.br")
@@ -661,7 +674,9 @@ def _section(f: Lowering, op: Operation) -> None:
 def _vecscope(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     f.copy(block.args, op.operands)
-    control = obeys_tags(f.unit, block)  # conversions obey what they say only where CTRL does not saturate all
+    control = obeys_tags(
+        f.unit, block
+    )  # conversions obey what they say only where CTRL does not saturate all
     kept = f.room(8) if control else 0
     if control:
         f.call("vm.obey", kept)
@@ -674,4 +689,3 @@ def _vecscope(f: Lowering, op: Operation) -> None:
 def _cast(f: Lowering, op: Operation) -> None:
     for source, result in zip(op.operands, op.results, strict=False):
         f.slots[result] = f.slot(source)
-

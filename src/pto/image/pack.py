@@ -1,14 +1,9 @@
-"""Calls as C++: the source of a pack, a library of functions that the virtual machine finds by their keys.
-
-    python -m pto.image.pack FOLDER PARTS     # what CMake runs: the pack of the package, in so many files
-"""
+"""Calls as C++: the source of a pack, a library of functions that the virtual machine finds by their keys."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from ..codegen.cpp import prologue
 from .calls import key
@@ -30,7 +25,9 @@ def function(name: str) -> str:
         places.append(f"  auto& a{declared[2]} = at<{declared[1]}>(f, s[{declared[2]}]);\n")
         at = declared.end()
     unused = "" if places else "  (void)f, (void)s;\n"
-    return f"void k{key(name):016x}(char* f, const uint32_t* s) {{\n{unused}{''.join(places)}  {name[at:]}\n}}\n"
+    return (
+        f"void k{key(name):016x}(char* f, const uint32_t* s) {{\n{unused}{''.join(places)}  {name[at:]}\n}}\n"
+    )
 
 
 def files(names: Sequence[str], parts: int = 1) -> Iterator[tuple[str, str]]:
@@ -50,19 +47,3 @@ def files(names: Sequence[str], parts: int = 1) -> Iterator[tuple[str, str]]:
         'extern "C" __attribute__((visibility("default"))) void* pto_pack_find(uint64_t key) {\n',
         f"  return reinterpret_cast<void*>(find(kTables, {parts}, key));\n}}\n",
     ))  # fmt: skip
-
-
-def main() -> None:
-    from .every_call import calls
-
-    folder, parts = Path(sys.argv[1]), int(sys.argv[2])
-    folder.mkdir(parents=True, exist_ok=True)
-    names = [name for name, _ in sorted(calls().items(), key=lambda item: (item[1], item[0]))]
-    for name, text in files(names, parts):
-        path = folder / name
-        if not path.exists() or path.read_text() != text:  # what has not changed is not compiled again
-            path.write_text(text)
-
-
-if __name__ == "__main__":
-    main()

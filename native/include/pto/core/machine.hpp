@@ -153,7 +153,7 @@ struct Core {
   const pto_array* arrays = nullptr;  // global memory; null: not known
   int32_t array_count = 0;
   const Target* target = nullptr;  // null: that which kernels were compiled for
-  bool only_arrays = true;  // there is no other memory that an address could mean
+  bool only_arrays = true;         // there is no other memory that an address could mean
 
   // registers, as the reset leaves them
   uint64_t ctrl = uint64_t{1} << 60;  // vector conversions saturate

@@ -193,7 +193,8 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
   static_assert(isOpen || Cols_ % InnerCols == 0,
                 "[PTO][SA-0066] Tile: the columns are no multiple of the columns of the inner box; "
                 "fix: round the columns up");
-  static_assert(isOpen || Rows_ % InnerRows == 0 || Loc_ == TileType::Vec || SFractalSize_ == 32 || Rows_ == 1,
+  static_assert(isOpen || Rows_ % InnerRows == 0 || Loc_ == TileType::Vec || SFractalSize_ == 32 ||
+                    Rows_ == 1,
                 "[PTO][SA-0067] Tile: the rows are no multiple of the rows of the inner box; "
                 "fix: round the rows up");
   static_assert(
@@ -348,8 +349,7 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
 
   void check_valid() const {
     PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows && static_cast<int>(GetValidCol()) <= Cols, "SA-0065",
-              "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows,
-              Cols);
+              "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows, Cols);
   }
   /// Always: a null address would only say that something was not mapped.
   void check_bound() const {

@@ -182,9 +182,8 @@ inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMod
   const auto mode = Comparison::of<typename Src::DType>(cmpMode);
   const C s = value_of<C>(scalar);
   const auto test = [mode, s](C x) { return mode(x, s); };
-  PTO_IF_TARGET (kIsa == Isa::cpu) {
-    compare_stream(dst, src, test);
-  } else {
+  PTO_IF_TARGET(kIsa == Isa::cpu) { compare_stream(dst, src, test); }
+  else {
     compare(dst, src, test);
   }
 }

@@ -32,7 +32,7 @@ struct axpy {
 struct deq_relu {
   static PTO_INLINE float of(float scale, int32_t x, int32_t y) {
     const float total = static_cast<float>(add(x, y));
-    PTO_IF_TARGET (kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
+    PTO_IF_TARGET(kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
     const float scaled = mul(mul(mul(total, 0x1p-17f), scale), 0x1p17f);
     return saturated<half>(relu(scaled));
   }

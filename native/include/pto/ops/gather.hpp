@@ -141,8 +141,8 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
 /// Hardware clears all of a tile that it scatters into.
 template <class Dst>
 inline void clear_for_scatter(Dst& dst) {
-  PTO_IF_TARGET (kIsa != Isa::cpu)
-    fill(place(dst), 0, 0, dst.Rows, dst.Cols, code_t<typename Dst::DType>{0});
+  PTO_IF_TARGET(kIsa != Isa::cpu)
+  fill(place(dst), 0, 0, dst.Rows, dst.Cols, code_t<typename Dst::DType>{0});
 }
 
 /// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.

@@ -56,9 +56,8 @@ template <int Rounds>
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  PTO_IF_TARGET (kIsa == Isa::cpu) {
-    std::memcpy(out, word, sizeof word);
-  } else {
+  PTO_IF_TARGET(kIsa == Isa::cpu) { std::memcpy(out, word, sizeof word); }
+  else {
     for (int j = 0; j < kLanes; ++j)
       for (int k = 0; k < 4; ++k) out[j * 4 + k] = word[k][j];
   }

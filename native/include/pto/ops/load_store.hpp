@@ -81,9 +81,8 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     } else if constexpr (TileT::Loc == TileType::Acc || Words::any || bits_of<T> != bits_of<To>) {
       deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
     } else if constexpr (!std::is_same_v<T, To>) {  // hardware moves the bits
-      PTO_IF_TARGET (kIsa == Isa::cpu) {
-        deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
-      } else {
+      PTO_IF_TARGET(kIsa == Isa::cpu) { deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words); }
+      else {
         copy(to, place(src), rows, cols);
       }
     } else {
@@ -114,9 +113,10 @@ inline void load(TileT& dst, Global& src) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);
-      PTO_IF_TARGET (kIsa == Isa::cpu) {
+      PTO_IF_TARGET(kIsa == Isa::cpu) {
         fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
-      } else {
+      }
+      else {
         fill_blocks(dst, rows, cols, pad_code<typename TileT::DType, pad>());
       }
     }

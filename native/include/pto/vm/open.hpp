@@ -14,8 +14,8 @@
 namespace pto::vm {
 
 template <TileType Loc, class T, BLayout Outer, SLayout Inner, int Fractal, uint64_t Pad, CompactMode Compact>
-using OpenTile =
-    Tile<Loc, T, DYNAMIC, DYNAMIC, Outer, DYNAMIC, DYNAMIC, Inner, Fractal, static_cast<PadValue>(Pad), Compact>;
+using OpenTile = Tile<Loc, T, DYNAMIC, DYNAMIC, Outer, DYNAMIC, DYNAMIC, Inner, Fractal,
+                      static_cast<PadValue>(Pad), Compact>;
 template <class T, Layout L>
 using OpenView = GlobalTensor<T, pto::Shape<>, pto::Stride<>, L>;
 
@@ -44,21 +44,32 @@ struct OpenPipe : detail::PipeTag {
   }
   /// What both sides see: two rings, each with its slots and their memory, of twice the size as in TPipe.
   detail::Fifo side(int direction, void* global = nullptr) const {
-    const size_t ring = 64 + sizeof(detail::FifoRing) / 64 * 64, slots = (slot_num * sizeof(detail::FifoSlot) + 63) / 64 * 64;
+    const size_t ring = 64 + sizeof(detail::FifoRing) / 64 * 64,
+                 slots = (slot_num * sizeof(detail::FifoSlot) + 63) / 64 * 64;
     const size_t each = ring + slots + size_t{slot_num} * 2 * slot_size;
     const size_t size = 64 + 2 * each;
     static thread_local size_t making;
     making = size;
     const int key = flag % (detail::Cluster::kShared / 2) * 2 + !is_c2v;
-    char* state = reinterpret_cast<char*>(&detail::shared_state(
-        key, flag, static_cast<uint32_t>(size), [](void* memory) -> detail::PipeState* {
+    char* state = reinterpret_cast<char*>(
+        &detail::shared_state(key, flag, static_cast<uint32_t>(size), [](void* memory) -> detail::PipeState* {
           return static_cast<detail::PipeState*>(std::memset(memory, 0, making));
         }));
     char* mine = state + 64 + static_cast<size_t>(direction) * each;
     char* outside = static_cast<char*>(global);
     if (outside != nullptr && is_both && direction == 1) outside += size_t{slot_num} * slot_size;
-    return {*reinterpret_cast<detail::FifoRing*>(mine), reinterpret_cast<detail::FifoSlot*>(mine + ring),
-            mine + ring + slots, outside, slot_num, slot_size, direction, flag, no_split, false, state, nullptr};
+    return {*reinterpret_cast<detail::FifoRing*>(mine),
+            reinterpret_cast<detail::FifoSlot*>(mine + ring),
+            mine + ring + slots,
+            outside,
+            slot_num,
+            slot_size,
+            direction,
+            flag,
+            no_split,
+            false,
+            state,
+            nullptr};
   }
   detail::Fifo side_with_slots(int direction) const { return side(direction, fifo.GM_SLOT_BUFFER); }
 };

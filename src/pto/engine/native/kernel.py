@@ -47,7 +47,9 @@ class NativeKernel(CompiledKernel):
         self._program_ = Program(self.image, self.profile)
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
-        self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._program_.address)
+        self._ready(
+            library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._program_.address
+        )
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""

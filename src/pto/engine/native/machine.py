@@ -1,18 +1,15 @@
-"""The virtual machine's library: finding it, its functions, and images made ready to run (native/vm/vm.hpp)."""
+"""The virtual machine: its functions, and images made ready to run (native/vm/vm.hpp)."""
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
-from ...image.calls import key
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from ..compiled.library import Library
-from . import packs
+from .packs import Pack, compiled, folder, library
 
 _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 
@@ -53,36 +50,10 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def library() -> Library:
-    """The machine itself."""
-    return Library(str(folder() / "libpto_vm.so"), shared=True)
-
-
-def folder() -> Path:
-    """Where the package has its libraries."""
-    from ... import _native
-
-    return Path(str(_native.__file__)).parent / "lib"
-
-
-@cache
 def _own(name: str) -> int:
     function = library().raw("pto_vm_own")
     function.restype = ctypes.c_void_p
     return function(name.encode()) or 0
-
-
-class Pack:
-    """A library of functions that the machine calls."""
-
-    def __init__(self, path: str) -> None:
-        library()  # in which it finds what all have in common
-        self._find = Library(path).raw("pto_pack_find")
-        self._find.restype = ctypes.c_void_p
-        self._find.argtypes = (ctypes.c_uint64,)
-
-    def find(self, name: str) -> int:
-        return self._find(key(name)) or 0
 
 
 @cache
@@ -107,7 +78,7 @@ def functions(calls: Sequence[str]) -> list[int]:
         else:
             missing.append(name)
     if missing:
-        made = packs.compiled(sorted(missing))
+        made = compiled(sorted(missing))
         _found.update((name, made.find(name)) for name in missing)
     return [_found[name] for name in calls]
 
@@ -123,7 +94,9 @@ class Program:
         for code, made in zip(image.codes, codes, strict=True):
             words = (ctypes.c_uint32 * len(code.words))(*code.words)
             frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
-            arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(*(n for a in code.arguments for n in a))
+            arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(
+                *(n for a in code.arguments for n in a)
+            )
             self._kept += [words, frame, arguments]
             made.words, made.frame = ctypes.addressof(words), ctypes.addressof(frame)
             made.arguments, made.argc = ctypes.addressof(arguments), len(code.arguments)
