@@ -73,6 +73,8 @@ using AnyTile =
     OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
 using AnyView = OpenView<uint8_t, Layout::ND>;
 static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
+static_assert(sizeof(PrefetchAsyncContext) <= 64 && sizeof(comm::AsyncEvent) <= 64 &&
+              sizeof(comm::AsyncSession) <= 64);
 static_assert(sizeof(vector_f32) == 256 && sizeof(vector_bool) == 32 && sizeof(vector_align) <= 64);
 
 /// A view as its object has it.

@@ -20,10 +20,12 @@ from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.facts import may_fail
 from ..ir.types import (
+    EventIdArrayType,
     MaskType,
     MemRefType,
     PtrType,
     ScalarType,
+    ShapedType,
     TileBufType,
     TokenType,
     Type,
@@ -96,9 +98,12 @@ class Lowering:
 
     def code_of(self, function: Operation) -> Code:
         arguments = []
-        for value in function.regions[0].blocks[0].args:
-            arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
-        self.body(function, [])
+        try:
+            for value in function.regions[0].blocks[0].args:
+                arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
+            self.body(function, [])
+        except NoCall as e:
+            self.refuse(function, str(e))
         self.emit(END)
         return Code(
             self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
@@ -206,13 +211,14 @@ class Lowering:
 
     def operation(self, op: Operation) -> None:
         at = len(self.words)
-        handler = HANDLERS.get(op.name)
-        if handler is not None:
-            handler(self, op)
-        elif op.row is not None and op.row.order in _IN_ORDER:
-            return
-        else:
-            self.regular(op)
+        try:
+            handler = HANDLERS.get(op.name)
+            if handler is not None:
+                handler(self, op)
+            elif op.row is None or op.row.order not in _IN_ORDER:
+                self.regular(op)
+        except NoCall as e:
+            self.refuse(op, str(e))
         if len(self.words) > at and may_fail(op):
             self.places.append((at, self.unit.module.mark(op)))
 
@@ -221,11 +227,7 @@ class Lowering:
         for result in op.results:
             if is_align(result.type):  # the state of a stream is one place from its beginning to its end
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
-        try:
-            made = self._call(op)
-        except NoCall as e:
-            self.refuse(op, str(e))
-            return
+        made = self._call(op)
         places = [self._argument(op, kind, n) for kind, n in made.arguments]
         if _COPIES.fullmatch(made.name):
             self.emit(COPY, *places, _size(op.results[0].type)[0])
@@ -295,9 +297,13 @@ def _size(type: Type) -> tuple[int, int]:
         return 32, 8
     if type.kind == "pipe":
         return _PIPE, 8
+    if isinstance(type, EventIdArrayType):
+        return max(8, 4 * type.count), 8
     if isinstance(type, TokenType):
         return 64, 8
-    return 8, 8
+    if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
+        return 8, 8
+    raise NoCall(f"a value of type {type}")
 
 
 # -- constants ----------------------------------------------------------------------------------------------
