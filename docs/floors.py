@@ -11,7 +11,8 @@ _PAGE = Path(__file__).with_name("development.md")
 IDEAS = {
     "isa": "the instruction table", "ir": "programs as objects", "asm": "text forms", "bytecode": "PTO-BC",
     "reading": "files and texts", "verify": "legality", "perf": "pictures of runs",
-    "passes": "placing, syncing", "driver": "one way through", "codegen": "C++", "engine": "runs, sanitizers",
+    "passes": "placing, syncing", "driver": "one way through", "codegen": "C++",
+    "image": "calls of the machine", "engine": "runs, sanitizers",
     "runtime": "graphs of tasks", "witness": "legal examples", "cli": "pto and ptoas",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66

@@ -27,9 +27,10 @@ SEES = {
     "passes": "diag knobs isa ir perf",
     "driver": "diag knobs isa ir verify perf passes",
     "codegen": "diag knobs isa ir verify perf passes driver",
-    "engine": "diag knobs cache isa ir asm bytecode reading verify perf passes driver codegen",
-    "runtime": "diag knobs cache isa ir asm bytecode reading verify perf passes driver codegen engine",
-    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen engine runtime",
+    "image": "diag knobs isa ir asm verify witness perf passes driver codegen",
+    "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image",
+    "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine",
+    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine runtime",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "knobs", "cache")

@@ -73,8 +73,11 @@ def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--engine {reference,cpp,twin}" in shown
-    assert "exactly, compiled by the system's C++ compiler, or once more (default: reference; " in shown
+    assert "--engine {reference,native,cpp,twin}" in shown
+    assert (
+        "exactly, on the virtual machine of the package, compiled by the system's C++ compiler, or once more (default: reference; "
+        in shown
+    )
     arguments = ["--blocks", "3", "--max-steps", "100", "--print", "--", "i32:1"]
     assert main(["run", program, "--engine", "twin", *arguments]) == 0
     assert "[7]" in capsys.readouterr().out and RAN == [3]
@@ -119,7 +122,7 @@ def test_python() -> None:
         pto.kernel(pto.parse(PUT), engine="twin", checked=True)
     with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp' only"):
         pto.kernel("k.cpp", engine="twin")
-    with pytest.raises(ValueError, match="unknown engine 'other'; one of reference, cpp, twin"):
+    with pytest.raises(ValueError, match="unknown engine 'other'; one of reference, native, cpp, twin"):
         pto.kernel(pto.parse(PUT), engine="other")
 
 

@@ -86,7 +86,7 @@ def _meaning(row: Row, check: Check, form: Form) -> Iterator[str]:
     others = {text for isa, text in row.expr_on.items() if isa != "cpu"}
     if others:
         assert len(others) == 1 and "cpu" not in row.expr_on, f"{row.name}: one expression per column"
-        yield f"    if constexpr (kIsa != Isa::cpu) return {expression(others.pop())};"
+        yield f"    PTO_IF_TARGET (kIsa != Isa::cpu) return {expression(others.pop())};"
         yield f"    else return {expression(row.expr)};"
     else:
         yield f"    return {expression(row.expr)};"

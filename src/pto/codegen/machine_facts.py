@@ -63,7 +63,11 @@ def _targets() -> Iterator[str]:
     yield "#endif"
     yield ""
     names = ", ".join(PROFILES)
-    word = "if"
+    yield "// Kernels of the virtual machine are told their target when they run: as much room as any has."
+    yield "#ifdef PTO_CPU_OPEN"
+    yield f"#define PTO_BY_TARGET_({names}) pto::detail::most({names})"
+    yield "#define PTO_ISA_OPEN"
+    word = "elif"
     for p in reversed(named):  # the general ones last
         yield f"#{word} defined({p.macro})"
         yield f"#define PTO_BY_TARGET_({names}) {p.name}"
@@ -88,6 +92,15 @@ def _default(macro: str, value: str) -> Iterator[str]:
 
 def _memories() -> Iterator[str]:
     profiles: list[Profile] = list(PROFILES.values())
+    yield "namespace pto::detail {"
+    yield "template <class... Sizes>"
+    yield "constexpr size_t most(Sizes... sizes) {"
+    yield "  size_t found = 0;"
+    yield "  ((found = found < static_cast<size_t>(sizes) ? static_cast<size_t>(sizes) : found), ...);"
+    yield "  return found;"
+    yield "}"
+    yield "}  // namespace pto::detail"
+    yield ""
     yield "// Capacities and alignments, in bytes: of the target, or as given with -D."
     for loc, memory in MEMORIES.items():
         capacity = _by_target(f"{p.capacity[loc]}u" for p in profiles)
@@ -108,10 +121,19 @@ def _memories() -> Iterator[str]:
     yield "namespace pto::detail {"
     yield "/// The column of the instruction tables that a program is held to."
     yield f"enum class Isa : uint8_t {{ {', '.join(ISAS)} }};"
+    yield "#ifdef PTO_CPU_OPEN"
+    yield "#define PTO_IF_TARGET if"
+    yield "#define PTO_OF_TARGET inline"
+    yield "inline constexpr bool kOpenTiles = true;"
+    yield "#else"
+    yield "#define PTO_IF_TARGET if constexpr"
+    yield "#define PTO_OF_TARGET constexpr"
+    yield "inline constexpr bool kOpenTiles = false;"
     yield f"inline constexpr Isa kIsa = {_by_target(f'Isa::{p.isa}' for p in profiles)};"
     yield "/// Whether the boxes of tiles in L0A stand column by column."
     columns = _by_target(str(p.left_blayout == "col_major").lower() for p in profiles)
     yield f"inline constexpr bool kLeftByColumns = {columns};"
+    yield "#endif"
     yield ""
     yield "/// Bits of the length and the count of bursts to and from global memory."
     yield f"inline constexpr int kBurstBits = {_by_target(BURST_BITS[p.isa] for p in profiles)};"

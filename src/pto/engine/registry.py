@@ -88,6 +88,13 @@ ENGINES: dict[str, Engine] = {
             instead={"checked": "the reference engine always checks"},
         ),
         Engine(
+            "native",
+            "on the virtual machine of the package",
+            "pto.engine.native.kernel:made",
+            options=("subblocks", "threads"),
+            instead={"checked": "the virtual machine always checks"},
+        ),
+        Engine(
             "cpp",
             "compiled by the system's C++ compiler",
             "pto.engine.cpp.engine:made",

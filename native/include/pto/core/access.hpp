@@ -217,14 +217,14 @@ class Lines {
   template <class C>
   static constexpr bool direct = contiguous && std::is_same_v<C, T> && bits_of<T> >= 8;
   /// Elements from the start of a line to that of the next, where lines are contiguous.
-  static constexpr ptrdiff_t stride = is_row ? TileT::Cols : TileT::Rows;
+  static ptrdiff_t stride(const TileT& tile) { return is_row ? tile.Cols : tile.Rows; }
 
-  explicit Lines(const TileT& tile) : data_(tile.data()), pitch_(tile.pitch()) {}
+  explicit Lines(const TileT& tile) : size_(tile), data_(tile.data()), pitch_(tile.pitch()) {}
 
   /// Offset of element i of a line in storage, in elements.
   ptrdiff_t at(ptrdiff_t line, ptrdiff_t i) const {
-    return is_row ? offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(TileT::Cols, pitch_, line, i)
-                  : offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(TileT::Cols, pitch_, i, line);
+    return is_row ? offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(size_.Cols, pitch_, line, i)
+                  : offset<TileT::form, TileT::InnerRows, TileT::InnerCols>(size_.Cols, pitch_, i, line);
   }
 
   template <class C = T>
@@ -282,9 +282,10 @@ class Lines {
   }
 
   /// Elements from the start of a contiguous line to that of the next, as the compact mode says.
-  ptrdiff_t step() const { return is_row ? TileT::Cols : pitch_; }
+  ptrdiff_t step() const { return is_row ? size_.Cols : pitch_; }
 
   T* data() const { return data_; }
+  ptrdiff_t cols() const { return size_.Cols; }
   ptrdiff_t pitch() const { return pitch_; }
 
  private:
@@ -295,7 +296,7 @@ class Lines {
   ptrdiff_t apart() const {
     if constexpr (boxed)
       return is_row ? (inner_rows ? 1 : TileT::InnerRows) : (inner_rows ? TileT::InnerCols : 1);
-    return is_row ? (TileT::isRowMajor ? 1 : pitch_) : (TileT::isRowMajor ? TileT::Cols : 1);
+    return is_row ? (TileT::isRowMajor ? 1 : pitch_) : (TileT::isRowMajor ? size_.Cols : 1);
   }
   ptrdiff_t run(ptrdiff_t first, ptrdiff_t n) const {
     if constexpr (!boxed) return n;
@@ -338,6 +339,7 @@ class Lines {
     }
   }
 
+  [[no_unique_address]] typename TileT::Size size_;
   T* data_;
   ptrdiff_t pitch_;
 };
@@ -384,6 +386,18 @@ struct Buffer {
   alignas(64) C at[kChunk];
 };
 
+/// As much memory as a tile needs of its own kind, for instructions that must read all before they write.
+template <class C>
+struct Scratch {
+  explicit Scratch(ptrdiff_t n) : at(static_cast<C*>(std::malloc(static_cast<size_t>(n + 1) * sizeof(C)))) {
+    if (at == nullptr) failf("no memory for %lld elements", static_cast<long long>(n));
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  ~Scratch() { std::free(at); }
+  C* const at;
+};
+
 template <class TileT>
 inline constexpr bool is_dense =
     TileT::Compact == CompactMode::Null || TileT::Compact == CompactMode::RowAlignedPadding;
@@ -395,9 +409,9 @@ inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Sr
   constexpr bool all_contiguous = To::contiguous && (Lines<Src, A>::contiguous && ...);
   constexpr bool all_direct =
       To::template direct<Out> && (Lines<Src, A>::template direct<compute_t<typename Src::DType>> && ...);
-  if constexpr (all_contiguous && is_dense<Dst> && (is_dense<Src> && ...) &&
-                ((Lines<Src, A>::stride == To::stride) && ...)) {
-    if (length == To::stride) {  // no gaps: one long line
+  if constexpr (all_contiguous && is_dense<Dst> && (is_dense<Src> && ...)) {
+    const ptrdiff_t stride = To::stride(dst);
+    if (length == stride && ((Lines<Src, A>::stride(src) == stride) && ...)) {  // no gaps: one long line
       length *= lines;
       lines = length > 0;
     }
@@ -443,9 +457,8 @@ template <class C, Along A, class Dst, class Src>
 inline void transfer_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, const Src& src) {
   using To = Lines<Dst, A>;
   using From = Lines<Src, A>;
-  if constexpr (To::contiguous && From::contiguous && is_dense<Dst> && is_dense<Src> &&
-                To::stride == From::stride) {
-    if (length == To::stride) {
+  if constexpr (To::contiguous && From::contiguous && is_dense<Dst> && is_dense<Src>) {
+    if (length == To::stride(dst) && length == From::stride(src)) {
       length *= lines;
       lines = length > 0;
     }

@@ -25,15 +25,15 @@ inline constexpr uint64_t kLowestPointer = 0x10000 * 64;
   if (at < room(space)) use_space(me, space, at + bytes);
   if (!is_offset && address < kLowestPointer) [[unlikely]]
     failf("[PTO][SA-0353] TASSIGN: a tile of %zu bytes at 0x%zx lies beyond the %zu of %s; fix: FIX-A12",
-          bytes, static_cast<size_t>(address), kCapacity[space], kSpaceNames[space]);
-  PTO_CHECK(kCapacity[space] > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
+          bytes, static_cast<size_t>(address), capacity(space), kSpaceNames[space]);
+  PTO_CHECK(capacity(space) > 0, "SA-0351", "TASSIGN: this target has no %s; fix: FIX-A12",
             kSpaceNames[space]);
-  PTO_CHECK(bytes <= kCapacity[space], "SA-0352",
-            "TASSIGN: a tile of %zu bytes does not fit the %zu of %s; fix: FIX-A12", bytes, kCapacity[space],
+  PTO_CHECK(bytes <= capacity(space), "SA-0352",
+            "TASSIGN: a tile of %zu bytes does not fit the %zu of %s; fix: FIX-A12", bytes, capacity(space),
             kSpaceNames[space]);
-  PTO_CHECK(at + bytes <= kCapacity[space] && at < kCapacity[space], "SA-0353",
+  PTO_CHECK(at + bytes <= capacity(space) && at < capacity(space), "SA-0353",
             "TASSIGN: %zu bytes at 0x%zx end beyond the %zu of %s; fix: FIX-A12", bytes,
-            static_cast<size_t>(at), kCapacity[space], kSpaceNames[space]);
+            static_cast<size_t>(at), capacity(space), kSpaceNames[space]);
   PTO_CHECK(at % kAlign[space] == 0, "SA-0354",
             "TASSIGN: address 0x%zx of %s is no multiple of %zu; fix: FIX-A12", static_cast<size_t>(at),
             kSpaceNames[space], kAlign[space]);

@@ -211,7 +211,7 @@ constexpr code_t<T> encode(compute_t<T> value) {
 /// Element bits of a pad value; 64-bit integers and the floats below 16 bits pad with zero. On the cpu profile the
 /// limits of the type decide: 4-bit floats have a greatest and a least positive number.
 template <class T, auto Pad>
-constexpr code_t<T> pad_code() {
+PTO_OF_TARGET code_t<T> pad_code() {
   constexpr uint64_t pad = static_cast<uint64_t>(Pad);
   constexpr int bits = bits_of<T>;
   if constexpr (pad >= 0x100000000) {
@@ -219,12 +219,12 @@ constexpr code_t<T> pad_code() {
                                   (bits < 32 ? (uint64_t{1} << (bits & 31)) - 1 : 0xFFFFFFFF));
   } else if constexpr (pad < 2) {
     return 0;
-  } else if constexpr (kIsa == Isa::cpu && bits == 4 && is_float_v<T>) {
-    return pad == 2 ? 7 : 1;
-  } else if constexpr (kIsa == Isa::cpu && bits == 64 && !is_float_v<T>) {
+  } else if constexpr (bits == 4 && is_float_v<T>) {
+    return kIsa != Isa::cpu ? 0 : pad == 2 ? 7 : 1;
+  } else if constexpr (bits == 64 && !is_float_v<T>) {
     using Number = std::conditional_t<Element<T>::is_signed, int64_t, uint64_t>;
     using Limits = std::numeric_limits<Number>;
-    return static_cast<code_t<T>>(pad == 2 ? Limits::max() : Limits::min());
+    return kIsa != Isa::cpu ? 0 : static_cast<code_t<T>>(pad == 2 ? Limits::max() : Limits::min());
   } else if constexpr (bits == 64 || (is_float_v<T> && bits < 16) || bits == 4) {
     return 0;
   } else if constexpr (is_float_v<T>) {

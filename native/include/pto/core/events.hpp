@@ -91,9 +91,8 @@ struct Event : EventBaseTag {
   Event& Record() {
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
-        if constexpr (detail::kIsa == detail::Isa::a2a3) {
-          detail::signal_cross_core(2, CrossCoreId);
-        } else {
+        PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { detail::signal_cross_core(2, CrossCoreId); }
+        else {
           set_intra_block(srcPipe, CrossCoreId);
           if constexpr (Src == Op::TMOV_A2V) set_intra_block(srcPipe, CrossCoreId + detail::kSecondVector);
         }
@@ -105,9 +104,8 @@ struct Event : EventBaseTag {
   Event& Wait() {
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
-        if constexpr (detail::kIsa == detail::Isa::a2a3) {
-          wait_flag_dev(CrossCoreId);
-        } else {
+        PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { wait_flag_dev(CrossCoreId); }
+        else {
           wait_intra_block(dstPipe, CrossCoreId);
         }
       }

@@ -35,5 +35,6 @@ struct pto_launch {
   int32_t array_count;
   int32_t mark;         // out, of the core that failed: what it marked last as its place in the source, or -1
   uint64_t touched[2];  // out: first address outside of all arrays and the one behind the last, or zeros
+  const void* program;  // of the virtual machine: what it executes; else not used
 };
 }

@@ -132,6 +132,13 @@ struct CubeRegisters {
   uint64_t parameters = 0;  // where quantisation and slopes lie in FB
 };
 
+/// A target that is known at run time only: in the kernels of the virtual machine.
+struct Target {
+  Isa isa;
+  bool left_by_columns;
+  size_t capacity[kSpaces];
+};
+
 struct Core {
   char* space[kSpaces] = {};
   size_t used[kSpaces] = {};  // bytes of each space that a program may have written
@@ -145,7 +152,8 @@ struct Core {
   uint64_t task_cookie = 0;
   const pto_array* arrays = nullptr;  // global memory; null: not known
   int32_t array_count = 0;
-  bool only_arrays = true;  // there is no other memory that an address could mean
+  const Target* target = nullptr;  // null: that which kernels were compiled for
+  bool only_arrays = true;         // there is no other memory that an address could mean
 
   // registers, as the reset leaves them
   uint64_t ctrl = uint64_t{1} << 60;  // vector conversions saturate
@@ -179,10 +187,27 @@ inline void use_space(Core& core, int space, size_t end) {
 /// The cluster of a block in plain threads.
 PTO_COMMON Cluster* loose_cluster(uint32_t block);
 
+#ifdef PTO_CPU_OPEN
+[[gnu::visibility("default")]] extern thread_local Core* current;
+#else
 inline thread_local Core* current = nullptr;
+#endif
 
 /// The core of a plain thread, made on first use.
 [[gnu::cold]] PTO_COMMON Core& loose_core(const Rooms& rooms);
+
+#ifdef PTO_CPU_OPEN
+/// Read where it is asked for: the target of the program that runs.
+struct IsaOfTarget {
+  PTO_INLINE operator Isa() const { return current->target->isa; }
+};
+inline constexpr IsaOfTarget kIsa{};
+PTO_INLINE bool left_by_columns() { return current->target->left_by_columns; }
+PTO_INLINE size_t capacity(int space) { return current->target->capacity[space]; }
+#else
+constexpr bool left_by_columns() { return kLeftByColumns; }
+constexpr size_t capacity(int space) { return kCapacity[space]; }
+#endif
 
 /// The core that the caller runs on.
 [[gnu::noinline]] inline Core& core() {

@@ -20,7 +20,11 @@
 #endif
 #endif
 
-#if defined(PTO_NPU_ARCH_KIRINX90)
+// Kernels of the virtual machine are told their target when they run: as much room as any has.
+#ifdef PTO_CPU_OPEN
+#define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) pto::detail::most(cpu, a2a3, a5, kirin9030, kirinx90)
+#define PTO_ISA_OPEN
+#elif defined(PTO_NPU_ARCH_KIRINX90)
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) kirinx90
 #define PTO_ISA_A2A3
 #elif defined(PTO_NPU_ARCH_KIRIN9030)
@@ -36,6 +40,15 @@
 #define PTO_BY_TARGET_(cpu, a2a3, a5, kirin9030, kirinx90) cpu
 #define PTO_ISA_CPU
 #endif
+
+namespace pto::detail {
+template <class... Sizes>
+constexpr size_t most(Sizes... sizes) {
+  size_t found = 0;
+  ((found = found < static_cast<size_t>(sizes) ? static_cast<size_t>(sizes) : found), ...);
+  return found;
+}
+}  // namespace pto::detail
 
 // Capacities and alignments, in bytes: of the target, or as given with -D.
 #ifndef PTO_UBUF_SIZE_BYTES
@@ -107,9 +120,18 @@ inline constexpr uint32_t TMP_UB_OFFSET = 188416, TMP_UB_SIZE = 8192;
 namespace pto::detail {
 /// The column of the instruction tables that a program is held to.
 enum class Isa : uint8_t { cpu, a2a3, a5 };
+#ifdef PTO_CPU_OPEN
+#define PTO_IF_TARGET if
+#define PTO_OF_TARGET inline
+inline constexpr bool kOpenTiles = true;
+#else
+#define PTO_IF_TARGET if constexpr
+#define PTO_OF_TARGET constexpr
+inline constexpr bool kOpenTiles = false;
 inline constexpr Isa kIsa = PTO_BY_TARGET_(Isa::cpu, Isa::a2a3, Isa::a5, Isa::a5, Isa::a2a3);
 /// Whether the boxes of tiles in L0A stand column by column.
 inline constexpr bool kLeftByColumns = PTO_BY_TARGET_(true, false, true, true, false);
+#endif
 
 /// Bits of the length and the count of bursts to and from global memory.
 inline constexpr int kBurstBits = PTO_BY_TARGET_(21, 16, 21, 21, 16);

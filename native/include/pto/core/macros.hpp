@@ -59,13 +59,21 @@ inline constexpr bool kChecked = false;
 // engine links kernels with a library that has them (native/common), which leaves less to compile: with
 // -DPTO_CPU_LINKED they are declared only, as are instances of templates (PTO_INSTANCE). PTO_CPU_LIBRARY is
 // for that library.
+// Calls of the virtual machine (PTO_CPU_OPEN) come in libraries that find these functions in that of the machine.
+#ifdef PTO_CPU_OPEN
+#define PTO_VISIBLE_ [[gnu::visibility("default")]]
+#define PTO_INSTANCE_ template __attribute__((visibility("default")))
+#else
+#define PTO_VISIBLE_ [[gnu::visibility("hidden")]]
+#define PTO_INSTANCE_ template
+#endif
 #if defined(PTO_CPU_LINKED)
-#define PTO_COMMON [[gnu::visibility("hidden")]]
-#define PTO_INSTANCE extern template
+#define PTO_COMMON PTO_VISIBLE_
+#define PTO_INSTANCE extern PTO_INSTANCE_
 #elif defined(PTO_CPU_LIBRARY)
-#define PTO_COMMON [[gnu::visibility("hidden")]]
+#define PTO_COMMON PTO_VISIBLE_
 #define PTO_BODY [[gnu::noinline]]
-#define PTO_INSTANCE template
+#define PTO_INSTANCE PTO_INSTANCE_
 #else
 #define PTO_COMMON
 #define PTO_BODY [[gnu::noinline]] inline

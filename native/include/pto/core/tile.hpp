@@ -105,6 +105,16 @@ class OwnStorage {
 /// and by the rules of the language a compiler could reorder accesses to them.
 PTO_INLINE void keep_order() { asm volatile("" ::: "memory"); }
 
+/// Rows and columns: those of a tile's type or, in kernels for tiles of any size, of the object.
+template <int Rows_, int Cols_>
+struct TileSize {
+  static constexpr int Rows = Rows_, Cols = Cols_, Numel = Rows_ * Cols_;
+};
+template <>
+struct TileSize<DYNAMIC, DYNAMIC> {
+  int Rows = 0, Cols = 0, Numel = 0;
+};
+
 template <class T>
 struct Binder;  // gives tiles and tensors their address; see assign.hpp
 
@@ -142,12 +152,17 @@ template <TileType Loc_, class Element_, int Rows_, int Cols_, BLayout BFractal_
           int RowValid_ = Rows_, int ColValid_ = Cols_, SLayout SFractal_ = SLayout::NoneBox,
           int SFractalSize_ = TileConfig::fractalABSize, auto PadVal_ = PadValue::Null,
           CompactMode Compact_ = CompactMode::Null>
-struct Tile {
+struct Tile : detail::TileSize<Rows_, Cols_> {
+  using Size = detail::TileSize<Rows_, Cols_>;
+  using Size::Rows, Size::Cols, Size::Numel;
   using DType = Element_;
   using TileDType = DType*;
 
   static constexpr TileType Loc = Loc_;
-  static constexpr int Rows = Rows_, Cols = Cols_, Numel = Rows_ * Cols_;
+  /// Whether the size is known at run time only: in the kernels of the virtual machine.
+  static constexpr bool isOpen = Rows_ == DYNAMIC;
+  /// Whether all of it is valid, as its type says.
+  static constexpr bool isWhole = !isOpen && RowValid_ == Rows_ && ColValid_ == Cols_;
   static constexpr int ValidRow = RowValid_, ValidCol = ColValid_;
   static constexpr BLayout BFractal = BFractal_;
   static constexpr SLayout SFractal = SFractal_;
@@ -169,18 +184,21 @@ struct Tile {
 
   static_assert(SFractalSize_ == 512 || SFractalSize_ == 1024 || SFractalSize_ == 32,
                 "[PTO][SA-0095] Tile: the fractal size is none of 512, 1024 and 32");
-  static_assert(Rows_ > 0 && Cols_ > 0 && RowValid_ <= Rows_ && ColValid_ <= Cols_ && RowValid_ >= DYNAMIC &&
-                    ColValid_ >= DYNAMIC,
+  static_assert(isOpen == (Cols_ == DYNAMIC) && (detail::kOpenTiles || !isOpen),
+                "[PTO][SA-0065] Tile: rows and columns must be known");
+  static_assert(isOpen || (Rows_ > 0 && Cols_ > 0 && RowValid_ <= Rows_ && ColValid_ <= Cols_ &&
+                           RowValid_ >= DYNAMIC && ColValid_ >= DYNAMIC),
                 "[PTO][SA-0065] Tile: rows and columns must be positive and the valid region inside them; "
                 "fix: make the tile larger or the valid region smaller");
-  static_assert(Cols_ % InnerCols == 0,
+  static_assert(isOpen || Cols_ % InnerCols == 0,
                 "[PTO][SA-0066] Tile: the columns are no multiple of the columns of the inner box; "
                 "fix: round the columns up");
-  static_assert(Rows_ % InnerRows == 0 || Loc_ == TileType::Vec || SFractalSize_ == 32 || Rows_ == 1,
+  static_assert(isOpen || Rows_ % InnerRows == 0 || Loc_ == TileType::Vec || SFractalSize_ == 32 ||
+                    Rows_ == 1,
                 "[PTO][SA-0067] Tile: the rows are no multiple of the rows of the inner box; "
                 "fix: round the rows up");
   static_assert(
-      isBoxedLayout || (isRowMajor ? Cols_ : Rows_) * sizeof(DType) % TileConfig::alignedSize == 0,
+      isOpen || isBoxedLayout || (isRowMajor ? Cols_ : Rows_) * sizeof(DType) % TileConfig::alignedSize == 0,
       "[PTO][SA-0006] Tile: a row (a column if BLayout is ColMajor) must take a multiple of 32 bytes; "
       "fix: round it up and give the true size as valid region");
 
@@ -285,10 +303,10 @@ struct Tile {
   }
 
   /// Rows between two column blocks, as the compact mode says.
-  int pitch() const { return detail::pitch_of(Compact_, Rows_, static_cast<int>(GetValidRow())); }
+  int pitch() const { return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow())); }
   /// Offset of element (r, c) in storage, in elements.
   ptrdiff_t offset(ptrdiff_t r, ptrdiff_t c) const {
-    return detail::offset<form, InnerRows, InnerCols>(Cols_, pitch(), r, c);
+    return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);
   }
   DType GetElement(int64_t r, int64_t c) const { return detail::element_at<DType>(data(), offset(r, c)); }
   void SetElement(int64_t r, int64_t c, DType value) {
@@ -298,8 +316,21 @@ struct Tile {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));
   }
 
-  static constexpr size_t GetSizeInBytes() { return detail::bytes_of<DType>(Numel); }
-  static constexpr size_t GetSizeInUnits() { return GetSizeInBytes() / sizeof(DType); }
+  static constexpr size_t GetSizeInBytes()
+    requires(!isOpen)
+  {
+    return detail::bytes_of<DType>(Size::Numel);
+  }
+  size_t GetSizeInBytes() const
+    requires(isOpen)
+  {
+    return detail::bytes_of<DType>(Numel);
+  }
+  static constexpr size_t GetSizeInUnits()
+    requires(!isOpen)
+  {
+    return GetSizeInBytes() / sizeof(DType);
+  }
 
   bool GetKAligned() const { return k_aligned_; }
   void SetKAligned(bool aligned) { k_aligned_ = aligned; }
@@ -317,9 +348,8 @@ struct Tile {
   friend struct detail::Binder;
 
   void check_valid() const {
-    PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows_ && static_cast<int>(GetValidCol()) <= Cols_, "SA-0065",
-              "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows_,
-              Cols_);
+    PTO_CHECK(static_cast<int>(GetValidRow()) <= Rows && static_cast<int>(GetValidCol()) <= Cols, "SA-0065",
+              "Tile: valid region %ux%u exceeds the tile of %dx%d", GetValidRow(), GetValidCol(), Rows, Cols);
   }
   /// Always: a null address would only say that something was not mapped.
   void check_bound() const {
@@ -337,7 +367,11 @@ struct Tile {
 // --- tiles of the cube unit --------------------------------------------------------------------------------
 
 namespace detail {
+#ifdef PTO_CPU_OPEN
+inline constexpr BLayout kLeftLayout = BLayout::RowMajor;  // nothing depends on it: types are spelled out
+#else
 inline constexpr BLayout kLeftLayout = kLeftByColumns ? BLayout::ColMajor : BLayout::RowMajor;
+#endif
 }  // namespace detail
 
 #define PTO_TILE_ALIAS(name, loc, blayout, slayout, fractal)                                            \

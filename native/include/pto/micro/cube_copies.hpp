@@ -62,7 +62,7 @@ struct Window {
 
 /// Where fractal (i, j) of an operand lies: column blocks of `high` fractals, on A2 and A3 rows of `wide` in L0A.
 inline int64_t fractal_at(TileType space, int64_t high, int64_t wide, int64_t i, int64_t j) {
-  return space == TileType::Left && !kLeftByColumns ? i * wide + j : j * high + i;
+  return space == TileType::Left && !left_by_columns() ? i * wide + j : j * high + i;
 }
 
 template <class T>

@@ -162,7 +162,7 @@ inline Place place(const volatile void* pointer) {
 [[noreturn, gnu::cold, gnu::noinline]] inline void outside(const char* name, int64_t first, int64_t last) {
   failf("[PTO-E2101] %s: bytes %lld to %lld are outside the unified buffer of %lld bytes", name,
         static_cast<long long>(first), static_cast<long long>(last - 1),
-        static_cast<long long>(kCapacity[static_cast<int>(TileType::Vec)]));
+        static_cast<long long>(capacity(static_cast<int>(TileType::Vec))));
 }
 
 /// The bytes that a call accesses: `size` of them, `offset` bytes behind a pointer.
@@ -174,7 +174,7 @@ inline char* bytes_at(const char* name, const volatile void* pointer, int64_t of
     misaligned(name, found.at, align);
   if (found.base == nullptr) return reinterpret_cast<char*>(static_cast<uintptr_t>(found.at));
   const int64_t end = found.at + size;
-  if (found.at < 0 || end > static_cast<int64_t>(kCapacity[static_cast<int>(TileType::Vec)])) [[unlikely]]
+  if (found.at < 0 || end > static_cast<int64_t>(capacity(static_cast<int>(TileType::Vec)))) [[unlikely]]
     outside(name, found.at, end);
   return found.base + found.at;
 }

@@ -154,7 +154,7 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
     failf("[PTO-E2102] %s: expects k to be a multiple of 64, got %d", name, static_cast<int>(depth));
   const int m = static_cast<int>(rows), n = static_cast<int>(cols), k = static_cast<int>(depth);
   constexpr ptrdiff_t left_block = 256 / bits_of<A>, right_block = 256 / bits_of<B>;
-  constexpr Form left_form = kLeftByColumns ? Form::NZ : Form::ZZ;
+  const Form left_form = left_by_columns() ? Form::NZ : Form::ZZ;
   const void* bias = nullptr;
   if (from_bias) {
     const auto both = reinterpret_cast<uint64_t>(dst);

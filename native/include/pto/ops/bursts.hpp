@@ -32,7 +32,7 @@ inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
                                                                   int64_t first, int64_t last) {
   failf("[PTO-E2101] %s: bytes %lld to %lld are outside the %lld bytes of %s", name,
         static_cast<long long>(first), static_cast<long long>(last - 1),
-        static_cast<long long>(kCapacity[static_cast<int>(space)]), kSpaceNames[static_cast<int>(space)]);
+        static_cast<long long>(capacity(static_cast<int>(space))), kSpaceNames[static_cast<int>(space)]);
 }
 
 /// The bytes behind an on-chip pointer, of which a call touches those from `low` to `high`.
@@ -41,7 +41,7 @@ inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileT
   const int64_t offset = on_chip_offset(pointer, space);
   if (offset < 0) return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(pointer));
   if (high > low && (offset + low < 0 ||
-                     offset + high > static_cast<int64_t>(kCapacity[static_cast<int>(space)]))) [[unlikely]]
+                     offset + high > static_cast<int64_t>(capacity(static_cast<int>(space))))) [[unlikely]]
     outside_buffer(name, space, offset + low, offset + high);
   return on_chip(space, static_cast<size_t>(offset));
 }

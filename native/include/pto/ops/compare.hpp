@@ -69,7 +69,7 @@ inline void compare(Dst& dst, const Src& src, Test test, const Other&... other) 
   ptrdiff_t cols = src.GetValidCol();
   if (kIsa == Isa::cpu && cols > words * per_word) cols = words * per_word;  // hardware does not ask
   const Lines<Dst> to(dst);
-  for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r) {
+  for (ptrdiff_t r = 0; r < rows && r < dst.Rows; ++r) {
     ptrdiff_t done = 0;  // words of this row
     for (ptrdiff_t c = 0; c < cols; c += kChunk) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
@@ -94,8 +94,9 @@ template <class Dst, class Src, class Test>
 inline void compare_stream(Dst& dst, const Src& src, Test test) {
   using W = typename Dst::DType;
   using C = compute_t<typename Src::DType>;
-  constexpr ptrdiff_t row_bytes = Src::Cols / 8;
-  uint8_t bytes[Src::Rows * row_bytes + 1] = {};
+  const ptrdiff_t row_bytes = src.Cols / 8;
+  const Scratch<uint8_t> bytes(src.Rows * row_bytes + 1);
+  std::memset(bytes.at, 0, static_cast<size_t>(src.Rows * row_bytes));
   const ptrdiff_t rows = src.GetValidRow();
   const ptrdiff_t cols = src.GetValidCol() < row_bytes * 8 ? src.GetValidCol() : row_bytes * 8;
   for (ptrdiff_t r = 0; r < rows; ++r) {
@@ -103,13 +104,13 @@ inline void compare_stream(Dst& dst, const Src& src, Test test) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<uint8_t> truth;
       map_run(n, test, truth.at, Lines<Src>(src).template read<C>(r, c, n, Buffer<C>().at));
-      pack_bits(truth.at, bytes + r * row_bytes + c / 8, n);
+      pack_bits(truth.at, bytes.at + r * row_bytes + c / 8, n);
     }
   }
   const ptrdiff_t to_rows = dst.GetValidRow(), to_cols = dst.GetValidCol();
   const Lines<Dst> to(dst);
   for (ptrdiff_t at = 0; at < to_rows * to_cols; ++at) {
-    to.set(at / to_cols, at % to_cols, static_cast<W>(at < Src::Rows * row_bytes ? bytes[at] : 0));
+    to.set(at / to_cols, at % to_cols, static_cast<W>(at < src.Rows * row_bytes ? bytes.at[at] : 0));
   }
 }
 
@@ -134,8 +135,8 @@ inline void unpack_stream(const Lines<Mask>& mask, ptrdiff_t width, ptrdiff_t fi
 }
 
 /// dst = where(bit, x, otherwise(i)), bit patterns kept. `other` gives a row of the second choice.
-template <bool Stream = false, class Dst, class Mask, class Src, class Other>
-inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
+template <class Dst, class Mask, class Src, class Other>
+inline void select(Dst& dst, const Mask& mask, const Src& src, Other other, bool stream = false) {
   using T = typename Dst::DType;
   const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
   const Lines<Mask> bits(mask);
@@ -146,7 +147,7 @@ inline void select(Dst& dst, const Mask& mask, const Src& src, Other other) {
       const ptrdiff_t n = cols - c < kChunk ? cols - c : kChunk;
       Buffer<T> first, second, result;
       Buffer<uint8_t> chosen;
-      if (Stream && (sizeof(typename Mask::DType) > 1 || mask.GetValidCol() * 8 != cols)) {
+      if (stream && (sizeof(typename Mask::DType) > 1 || mask.GetValidCol() * 8 != cols)) {
         unpack_stream(bits, mask.GetValidCol(), r * cols + c, n, chosen.at);
       } else {
         Buffer<typename Mask::DType> words;
@@ -181,9 +182,8 @@ inline void tcmps(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMod
   const auto mode = Comparison::of<typename Src::DType>(cmpMode);
   const C s = value_of<C>(scalar);
   const auto test = [mode, s](C x) { return mode(x, s); };
-  if constexpr (kIsa == Isa::cpu) {
-    compare_stream(dst, src, test);
-  } else {
+  PTO_IF_TARGET(kIsa == Isa::cpu) { compare_stream(dst, src, test); }
+  else {
     compare(dst, src, test);
   }
 }
@@ -199,9 +199,10 @@ template <class Dst, class Mask, class Src0, class Src1>
 inline void tsel(Dst& dst, Mask& selMask, Src0& src0, Src1& src1) {
   using T = typename Dst::DType;
   const Lines<Src1> second(src1);
-  select<kIsa == Isa::cpu>(dst, selMask, src0, [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
+  const auto other = [&](ptrdiff_t r, ptrdiff_t c, ptrdiff_t n, T* buffer) {
     return second.template read<T>(r, c, n, buffer);
-  });
+  };
+  select(dst, selMask, src0, other, kIsa == Isa::cpu);
 }
 
 /// Selects tile elements or a scalar by a packed predicate.

@@ -106,10 +106,11 @@ PTO_INLINE float held(float value) {
     return value;  // nothing is lost: infinities stay
   } else {
     float inside = value > limit ? limit : value < -limit ? -limit : value;
-    if constexpr (has_infinity<D>() && kIsa != Isa::cpu) {
+    constexpr bool bounded = std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>;
+    if (has_infinity<D>() && kIsa != Isa::cpu) {
       inside = __builtin_fabsf(value) == math::kInfinity ? value
                                                          : inside;  // the hardware clamps finite values only
-    } else if constexpr (std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>) {
+    } else if constexpr (bounded) {
       inside = value != value ? limit : inside;  // so does the clamp of the simulator
     }
     return inside;
@@ -200,11 +201,11 @@ constexpr bool wraps_by_default() {
          (s == DType::i32 && d == DType::i16);
 }
 template <class D, class S>
-constexpr bool saturates() {
+PTO_OF_TARGET bool saturates() {
   return kIsa != Isa::cpu && !wraps_by_default<D, S>();
 }
 template <class D, class S>
-constexpr bool saturates(SaturationMode asked) {
+PTO_OF_TARGET bool saturates(SaturationMode asked) {
   if (asked == SaturationMode::ON) return true;
   return kIsa == Isa::a2a3 && !wraps_by_default<D, S>();  // it can leave these pairs unsaturated only
 }

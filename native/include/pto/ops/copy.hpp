@@ -118,11 +118,11 @@ inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
   // Compact tiles have no more rows between their column blocks.
   const ptrdiff_t height =
       TileT::Compact == CompactMode::Null
-          ? TileT::Rows
-          : lesser(TileT::Rows, (static_cast<ptrdiff_t>(tile.GetValidRow()) + 15) / 16 * 16);
+          ? tile.Rows
+          : lesser(tile.Rows, (static_cast<ptrdiff_t>(tile.GetValidRow()) + 15) / 16 * 16);
   const auto to = place(tile);
-  if (rows > 0 && cols < TileT::Cols) fill(to, 0, cols, rows, TileT::Cols - cols, code);
-  if (rows < height) fill(to, rows, 0, height - rows, TileT::Cols, code);
+  if (rows > 0 && cols < tile.Cols) fill(to, 0, cols, rows, tile.Cols - cols, code);
+  if (rows < height) fill(to, rows, 0, height - rows, tile.Cols, code);
 }
 
 /// Fill what shares blocks of 32 bytes with the first rows x cols elements: all that a transfer pads.
@@ -137,10 +137,10 @@ inline void fill_blocks(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
   const auto to = place(tile);
   if (rows <= 0 || cols <= 0) return;
   if constexpr (by_row) {
-    const ptrdiff_t end = lesser((cols + size - 1) / size * size, TileT::Cols);
+    const ptrdiff_t end = lesser((cols + size - 1) / size * size, tile.Cols);
     if (end > cols) fill(to, 0, cols, rows, end - cols, code);
   } else {
-    const ptrdiff_t end = lesser((rows + size - 1) / size * size, TileT::Rows);
+    const ptrdiff_t end = lesser((rows + size - 1) / size * size, tile.Rows);
     if (end > rows) fill(to, rows, 0, end - rows, cols, code);
   }
 }

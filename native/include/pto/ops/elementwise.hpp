@@ -32,7 +32,7 @@ struct axpy {
 struct deq_relu {
   static PTO_INLINE float of(float scale, int32_t x, int32_t y) {
     const float total = static_cast<float>(add(x, y));
-    if constexpr (kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
+    PTO_IF_TARGET(kIsa == Isa::cpu) return relu(round<half>(mul(total, scale)));
     const float scaled = mul(mul(mul(total, 0x1p-17f), scale), 0x1p17f);
     return saturated<half>(relu(scaled));
   }
@@ -61,7 +61,7 @@ inline void texpands(Dst& dst, typename Dst::DType scalar) {
     for (size_t i = 0; i < count; ++i) put_element(data, i, scalar);
   } else {
     const bool whole = Dst::Loc == TileType::Mat;
-    fill_region(whole ? Dst::Rows : dst.GetValidRow(), whole ? Dst::Cols : dst.GetValidCol(), dst, scalar);
+    fill_region(whole ? dst.Rows : dst.GetValidRow(), whole ? dst.Cols : dst.GetValidCol(), dst, scalar);
   }
 }
 

@@ -224,7 +224,7 @@ template <class T>
 template <class Config, class Pipe, class TileT>
 inline void push_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
-  const Fifo fifo = pipe.side_with_slots(Pipe::outgoing(cube_tile));
+  const Fifo fifo = pipe.side_with_slots(pipe.outgoing(cube_tile));
   const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
   if constexpr (Config::QuantPre == NoQuant && Config::ReluMode == ReluPreMode::NoRelu) {
     push_copy(fifo, pipe.prod, split, lane, !cube_tile, place(tile), rows, cols);
@@ -333,14 +333,14 @@ template <class T>
 template <class Pipe, class TileT>
 inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
-  constexpr uint32_t local = Pipe::RingFiFo::LOCAL_SLOT_NUM == 0 ? 1 : Pipe::RingFiFo::LOCAL_SLOT_NUM;
-  static constexpr PopFacts facts{static_cast<int32_t>(TileT::Rows),
-                                  static_cast<int32_t>(TileT::Cols),
-                                  static_cast<uint32_t>(TileT::GetSizeInBytes()),
-                                  local,
-                                  static_cast<int>(TileT::Loc),
-                                  !cube_tile};
-  const Fifo fifo = pipe.side_with_slots(Pipe::incoming(cube_tile));
+  const uint32_t local = pipe.local_slots() == 0 ? 1 : pipe.local_slots();
+  const PopFacts facts{static_cast<int32_t>(tile.Rows),
+                       static_cast<int32_t>(tile.Cols),
+                       static_cast<uint32_t>(tile.GetSizeInBytes()),
+                       local,
+                       static_cast<int>(TileT::Loc),
+                       !cube_tile};
+  const Fifo fifo = pipe.side_with_slots(pipe.incoming(cube_tile));
   const uint32_t buffer = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
   Popped pop = begin_pop(fifo, pipe.cons, facts, Binder<TileT>::at(tile), split, lane, buffer);
   bind(tile, pop.data);
@@ -359,8 +359,8 @@ inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
 }
 template <class Pipe>
 inline void free_entry(Pipe& pipe, int split) {
-  const bool by_core = Pipe::is_both && core().kind != CoreKind::Mix;
-  free_entry(Pipe::side(by_core ? Pipe::incoming(false) : pipe.cons.direction), pipe.cons, split);
+  const bool by_core = pipe.is_both && core().kind != CoreKind::Mix;
+  free_entry(pipe.side(by_core ? pipe.incoming(false) : pipe.cons.direction), pipe.cons, split);
 }
 
 // --- entries as views of global memory ---
@@ -386,7 +386,7 @@ template <class Pipe, class T, TileSplitAxis Split, class... Events>
 inline RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
   if constexpr (is_global_data_v<T>) {  // commits the entry that TALLOC gave
-    const detail::Fifo fifo = pipe.side_with_slots(Pipe::outgoing(true));
+    const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(true));
     const bool vector = detail::on_vector(fifo.direction == 1);
     if (fifo.stands_aside(Split, vector)) return {};
     if (pipe.prod.isRecord) fifo.publish(pipe.prod.tileIndex, detail::lane_of(vector), Split);
@@ -426,7 +426,7 @@ template <class Pipe, class T, TileSplitAxis Split, class... Events>
 inline RecordEvent TPOP(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
   if constexpr (is_global_data_v<T>) {
-    const detail::Fifo fifo = pipe.side_with_slots(Pipe::incoming(false));
+    const detail::Fifo fifo = pipe.side_with_slots(pipe.incoming(false));
     detail::Part part;
     if (!detail::start_pop(fifo, pipe.cons, Split, -1, detail::on_vector(fifo.direction == 0), part))
       return {};
@@ -477,7 +477,7 @@ template <class Pipe, class Global, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_global_data_v<Global> && all_events_v<Events...>)
 inline RecordEvent TALLOC(Pipe& pipe, Global& view, Events&... events) {
   TSYNC(events...);
-  const detail::Fifo fifo = pipe.side_with_slots(Pipe::outgoing(true));
+  const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(true));
   const int lane = detail::lane_of(detail::on_vector(fifo.direction == 1));
   if (pipe.prod.isAllocate) pipe.prod.tileIndex = static_cast<int>(fifo.begin_push(lane));
   detail::point(fifo, view, pipe.prod.tileIndex, fifo.direction == 1 ? Split : TILE_NO_SPLIT, lane,

@@ -103,7 +103,7 @@ struct ColumnWords {
   const Fp& tile;
   ptrdiff_t first = 0;
   uint64_t at(ptrdiff_t c) const {
-    if (first + c >= Fp::Cols) return 0;
+    if (first + c >= tile.Cols) return 0;
     return __builtin_bit_cast(code_t<typename Fp::DType>, Lines<Fp, Along::row>(tile).get(0, first + c));
   }
 };

@@ -20,7 +20,7 @@ inline ptrdiff_t flat_offset(const Lines<TileT>& lines, ptrdiff_t index) {
   if constexpr (TileT::form == Form::ND) {
     return index;
   } else {
-    return lines.at(index / TileT::Cols, index % TileT::Cols);
+    return lines.at(index / lines.cols(), index % lines.cols());
   }
 }
 
@@ -44,7 +44,7 @@ inline void gather(Dst& dst, const Src& src, const Idx& indices) {
       T* to = out.template spot<T>(r, c, buffer.at);
       for (ptrdiff_t j = 0; j < n; ++j) {
         const auto at = static_cast<int64_t>(index[j]);
-        const bool inside = at >= 0 && at < Src::Numel;
+        const bool inside = at >= 0 && at < src.Numel;
         to[j] = inside ? same_bits<T>(element_at(in.data(), static_cast<size_t>(flat_offset(in, at)))) : T(0);
       }
       out.template write<T>(r, c, n, to);
@@ -63,7 +63,7 @@ inline void gather_columns(Dst& dst, const Src& src) {
   const ptrdiff_t each = selected(Pattern, cols);
   ptrdiff_t at = 0;
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    for (ptrdiff_t j = 0; j < each && at < Dst::Numel; ++j)
+    for (ptrdiff_t j = 0; j < each && at < dst.Numel; ++j)
       put_element(to, static_cast<size_t>(at++),
                   same_bits<T>(in.get(r, first_of(Pattern) + j * period(Pattern))));
   }
@@ -77,8 +77,8 @@ inline void gather_rows(Dst& dst, const Src& src) {
   const Lines<Dst> out(dst);
   const ptrdiff_t rows = selected(Pattern, static_cast<ptrdiff_t>(src.GetValidRow()));
   const auto cols = static_cast<ptrdiff_t>(src.GetValidCol());
-  for (ptrdiff_t r = 0; r < rows && r < Dst::Rows; ++r)
-    for (ptrdiff_t c = 0; c < cols && c < Dst::Cols; ++c)
+  for (ptrdiff_t r = 0; r < rows && r < dst.Rows; ++r)
+    for (ptrdiff_t c = 0; c < cols && c < dst.Cols; ++c)
       out.set(r, c, same_bits<T>(in.get(first_of(Pattern) + r * period(Pattern), c)));
 }
 
@@ -108,7 +108,7 @@ inline void gather_matches(Dst& dst, const Src& src, Limit limit, Count& count, 
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const C x = in.template get<C>(r, c);
       if (!(Mode == CmpMode::GT ? x > k : x == k)) continue;
-      if (found < Dst::Cols) out.set(r, found, static_cast<Number>(offset + r * Src::Cols + c));
+      if (found < dst.Cols) out.set(r, found, static_cast<Number>(offset + r * src.Cols + c));
       ++found;
     }
     put_element(std::as_const(count).data(), static_cast<size_t>(r),
@@ -130,7 +130,7 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t b = 0; b < blocks; ++b) {
       const auto start = same_bits<uint32_t>(where.get(r, b));
-      if (uint64_t{start} + 32 > Src::GetSizeInBytes()) continue;
+      if (uint64_t{start} + 32 > src.GetSizeInBytes()) continue;
       T block[count];
       std::memcpy(block, from + start, 32);
       out.write(r, b * count, count, block);
@@ -141,8 +141,8 @@ inline void gather_blocks(Dst& dst, const Src& src, const Offsets& offsets) {
 /// Hardware clears all of a tile that it scatters into.
 template <class Dst>
 inline void clear_for_scatter(Dst& dst) {
-  if constexpr (kIsa != Isa::cpu)
-    fill(place(dst), 0, 0, Dst::Rows, Dst::Cols, code_t<typename Dst::DType>{0});
+  PTO_IF_TARGET(kIsa != Isa::cpu)
+  fill(place(dst), 0, 0, dst.Rows, dst.Cols, code_t<typename Dst::DType>{0});
 }
 
 /// The element of dst at storage offset indexes[r, c] = src[r, c]; the last in row-major order stays.
@@ -158,7 +158,7 @@ inline void scatter(Dst& dst, const Src& src, const Idx& indexes) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
       const auto at = static_cast<int64_t>(where.get(r, c));
       PTO_CHECK(at >= 0 && static_cast<size_t>(at) * sizeof(*to) <
-                               kCapacity[static_cast<int>(Dst::Loc)] -
+                               capacity(static_cast<int>(Dst::Loc)) -
                                    static_cast<size_t>(reinterpret_cast<char*>(to) - on_chip(Dst::Loc, 0)),
                 "PTO-E2101", "TSCATTER: index %lld at (%td, %td) is beyond the buffer",
                 static_cast<long long>(at), r, c);

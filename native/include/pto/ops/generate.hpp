@@ -56,9 +56,8 @@ template <int Rounds>
     key0 += 0x9E3779B9;
     key1 += 0xBB67AE85;
   }
-  if constexpr (kIsa == Isa::cpu) {
-    std::memcpy(out, word, sizeof word);
-  } else {
+  PTO_IF_TARGET(kIsa == Isa::cpu) { std::memcpy(out, word, sizeof word); }
+  else {
     for (int j = 0; j < kLanes; ++j)
       for (int k = 0; k < 4; ++k) out[j * 4 + k] = word[k][j];
   }
@@ -160,7 +159,7 @@ PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCount
       out.write(r, c, cols - c < detail::kRandomColumns ? cols - c : detail::kRandomColumns, elements);
       const uint64_t before = low;
       const bool last = c + detail::kRandomColumns >= cols;
-      low += detail::kIsa == detail::Isa::cpu ? Dst::Cols / 4
+      low += detail::kIsa == detail::Isa::cpu ? dst.Cols / 4
              : last                           ? (cols - 1) % detail::kLanes + 1
                                               : detail::kLanes;
       high += low < before;

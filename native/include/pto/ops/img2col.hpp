@@ -131,9 +131,9 @@ template <SetFmatrixMode Mode, class Conv>
 inline void window_repetition(Conv& src) {
   uint64_t word = src.GetRepeatStride() | static_cast<uint64_t>(src.GetRepeatTime()) << 16 |
                   static_cast<uint64_t>(src.GetRepeatMode()) << 24;
-  if constexpr (kIsa != Isa::a2a3)
-    word |= static_cast<uint64_t>(src.GetDstStride()) << 32 | static_cast<uint64_t>(src.GetDstMposition())
-                                                                  << 48;
+  PTO_IF_TARGET(kIsa != Isa::a2a3)
+  word |= static_cast<uint64_t>(src.GetDstStride()) << 32 | static_cast<uint64_t>(src.GetDstMposition())
+                                                                << 48;
   if constexpr (kIsManual<Mode>) core().repeat = word;
 }
 

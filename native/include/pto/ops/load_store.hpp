@@ -72,15 +72,19 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     check_holds("TSTORE", to, from.rows.count, from.cols.count, use);
     copy(to, from, from.rows.count, from.cols.count);
   } else {
-    constexpr bool converts =
-        TileT::Loc == TileType::Acc || Words::any || Atomic != AtomicType::AtomicNone || kIsa == Isa::cpu;
+    using T = typename TileT::DType;
+    using To = typename Global::DType;
     const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
     check_holds("TSTORE", to, rows, cols, use);
     if constexpr (Atomic != AtomicType::AtomicNone) {
       deliver<relu, ByRow>(Combining<Atomic, typename Global::DType>{to}, src, 0, 0, rows, cols, words);
-    } else if constexpr (converts && (TileT::Loc == TileType::Acc || Words::any ||
-                                      !std::is_same_v<typename TileT::DType, typename Global::DType>)) {
+    } else if constexpr (TileT::Loc == TileType::Acc || Words::any || bits_of<T> != bits_of<To>) {
       deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
+    } else if constexpr (!std::is_same_v<T, To>) {  // hardware moves the bits
+      PTO_IF_TARGET(kIsa == Isa::cpu) { deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words); }
+      else {
+        copy(to, place(src), rows, cols);
+      }
     } else {
       copy(to, place(src), rows, cols);
     }
@@ -105,13 +109,14 @@ inline void load(TileT& dst, Global& src) {
     check_holds("TLOAD", from, rows, cols, Use::read);
     copy(place(dst), from, rows, cols);
     // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
-    if constexpr (!(TileT::ValidRow == TileT::Rows && TileT::ValidCol == TileT::Cols)) {
+    if constexpr (!TileT::isWhole) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);
-      if constexpr (kIsa == Isa::cpu) {
+      PTO_IF_TARGET(kIsa == Isa::cpu) {
         fill_around(dst, rows, cols, pad_code<typename TileT::DType, pad>());
-      } else {
+      }
+      else {
         fill_blocks(dst, rows, cols, pad_code<typename TileT::DType, pad>());
       }
     }
@@ -126,9 +131,9 @@ inline void prefetch(TileT& dst, Global& src) {
   const auto* from = src.data();
   T* to = std::as_const(dst).data();
   if (rows > 0 && cols > 0)
-    touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * TileT::Cols + cols - 1, Use::read);
+    touch_elements("TPREFETCH", from, bits_of<T>, 0, (rows - 1) * dst.Cols + cols - 1, Use::read);
   for (ptrdiff_t r = 0; r < rows; ++r) {
-    const ptrdiff_t at = r * TileT::Cols;
+    const ptrdiff_t at = r * dst.Cols;
     if constexpr (bits_of<T> == 4) {
       for (ptrdiff_t i = at; i < at + cols; ++i)
         put_element<T>(to, i, element_at<T>(reinterpret_cast<const T*>(from), i));

@@ -53,11 +53,12 @@ struct Operand {
   }
   void adjust(float* x, ptrdiff_t n) const {
     if constexpr (std::is_same_v<T, float>) {
-      constexpr int kept = kIsa == Isa::a2a3 ? 11 : 10;
       if (hf32 >= 0)
         for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened_by(x[i], 11, static_cast<RoundMode>(hf32));
-      if (tf32)
-        for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened<kept>(x[i], away);
+      if (tf32 && kIsa == Isa::a2a3)
+        for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened<11>(x[i], away);
+      else if (tf32)
+        for (ptrdiff_t i = 0; i < n; ++i) x[i] = shortened<10>(x[i], away);
     }
   }
 };

@@ -231,7 +231,7 @@ struct taddc {
   static constexpr bool converts = false;
   template <class T>
   static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
-    if constexpr (kIsa != Isa::cpu) return add(round<T>(add(src0, src1)), src2);
+    PTO_IF_TARGET (kIsa != Isa::cpu) return add(round<T>(add(src0, src1)), src2);
     else return add(add(src0, src1), src2);
   }
 };
@@ -241,7 +241,7 @@ struct tsubc {
   static constexpr bool converts = false;
   template <class T>
   static PTO_INLINE auto of(wide_t<T> src0, wide_t<T> src1, wide_t<T> src2) {
-    if constexpr (kIsa != Isa::cpu) return add(round<T>(sub(src0, src1)), src2);
+    PTO_IF_TARGET (kIsa != Isa::cpu) return add(round<T>(sub(src0, src1)), src2);
     else return add(sub(src0, src1), src2);
   }
 };
@@ -449,7 +449,7 @@ struct taddsc {
   static constexpr bool converts = false;
   template <class T>
   static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
-    if constexpr (kIsa != Isa::cpu) return add(round<T>(add(src0, scalar)), src1);
+    PTO_IF_TARGET (kIsa != Isa::cpu) return add(round<T>(add(src0, scalar)), src1);
     else return add(add(src0, scalar), src1);
   }
 };
@@ -459,7 +459,7 @@ struct tsubsc {
   static constexpr bool converts = false;
   template <class T>
   static PTO_INLINE auto of(wide_t<T> scalar, wide_t<T> src0, wide_t<T> src1) {
-    if constexpr (kIsa != Isa::cpu) return add(round<T>(sub(src0, scalar)), src1);
+    PTO_IF_TARGET (kIsa != Isa::cpu) return add(round<T>(sub(src0, scalar)), src1);
     else return add(sub(src0, scalar), src1);
   }
 };

@@ -120,8 +120,8 @@ inline void box_scales(Dst& dst, Src& src) {
   char* to = reinterpret_cast<char*>(std::as_const(dst).data());
   for (ptrdiff_t r = 0; r < rows; ++r) {
     for (ptrdiff_t c = 0; c < cols; ++c) {
-      const ptrdiff_t at = GroupAxis == 1 ? ((r / 16 * (Src::Cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2
-                                          : ((c / 16 * (Src::Rows / 2) + r / 2) * 16 + c % 16) * 2 + r % 2;
+      const ptrdiff_t at = GroupAxis == 1 ? ((r / 16 * (src.Cols / 2) + c / 2) * 16 + r % 16) * 2 + c % 2
+                                          : ((c / 16 * (src.Rows / 2) + r / 2) * 16 + c % 16) * 2 + r % 2;
       std::memcpy(to + at, from.data + from.at(r, c), 1);
     }
   }
@@ -130,11 +130,11 @@ inline void box_scales(Dst& dst, Src& src) {
 template <class Dst, class Src>
 inline void fill_padding(Dst& dst, Src& src) {
   using T = typename Dst::DType;
-  const ptrdiff_t rows = lesser(src.GetValidRow(), Dst::Rows), cols = lesser(src.GetValidCol(), Dst::Cols);
+  const ptrdiff_t rows = lesser(src.GetValidRow(), dst.Rows), cols = lesser(src.GetValidCol(), dst.Cols);
   if (dst.GetValidRow() == 0 || dst.GetValidCol() == 0) return;
   // The copy goes first: where both share storage, it must see what src had.
   if (static_cast<const void*>(dst.data()) != static_cast<const void*>(src.data()) ||
-      Dst::form != Src::form || Dst::Cols != Src::Cols || Dst::Rows != Src::Rows)
+      Dst::form != Src::form || dst.Cols != src.Cols || dst.Rows != src.Rows)
     copy(place(dst), place(src), rows, cols);
   fill_around(dst, rows, cols, Dst::Loc == TileType::Mat ? code_t<T>{0} : pad_code<T, Dst::PadVal>());
 }

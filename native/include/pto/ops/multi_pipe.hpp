@@ -270,7 +270,7 @@ inline RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
   TSYNC(events...);
   if (pipe.prod.isAllocate) pipe.prod.allocate();
   pipe.push(tile);
-  if constexpr (detail::kIsa != detail::Isa::a5) ++pipe.prod.tile_id;  // an A5 leaves it to the program
+  PTO_IF_TARGET(detail::kIsa != detail::Isa::a5)++ pipe.prod.tile_id;  // an A5 leaves it to the program
   if (pipe.prod.isRecord) pipe.prod.record();
   return {};
 }
@@ -281,7 +281,7 @@ inline RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
   TSYNC(events...);
   if (pipe.cons.isWait) pipe.cons.wait();
   pipe.pop(tile);
-  if constexpr (detail::kIsa != detail::Isa::a5) ++pipe.cons.tile_id;
+  PTO_IF_TARGET(detail::kIsa != detail::Isa::a5)++ pipe.cons.tile_id;
   if (Pipe::in_global && pipe.cons.isFree) pipe.cons.free();
   return {};
 }

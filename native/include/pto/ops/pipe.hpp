@@ -365,6 +365,8 @@ struct TPipe : detail::PipeTag {
 
   // --- what the instructions below are made of ---
 
+  static constexpr uint32_t local_slots() { return LocalSlotNum; }
+
   /// The direction a core produces for, 0 C2V or 1 V2C; `cube` says what the tile tells.
   static int outgoing(bool cube) {
     if constexpr (!is_both) return is_c2v ? 0 : 1;

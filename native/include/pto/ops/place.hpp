@@ -89,8 +89,8 @@ PTO_COMMON void describe_tile(TileFacts facts, ptrdiff_t pitch, Axis& rows, Axis
 template <class TileT>
   requires(is_tile_data_v<TileT>)
 inline auto place(const TileT& tile) {
-  constexpr TileFacts facts{TileT::form, static_cast<int32_t>(TileT::InnerRows),
-                            static_cast<int32_t>(TileT::InnerCols), static_cast<int32_t>(TileT::Cols)};
+  const TileFacts facts{TileT::form, static_cast<int32_t>(TileT::InnerRows),
+                        static_cast<int32_t>(TileT::InnerCols), static_cast<int32_t>(tile.Cols)};
   Place<typename TileT::DType> found;
   found.data = tile.data();
   describe_tile(facts, tile.pitch(), found.rows, found.cols);

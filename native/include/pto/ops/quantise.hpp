@@ -128,8 +128,8 @@ PTO_INLINE T coded(uint8_t code) {
 template <class TileT>
 inline void put_flat(TileT* tile, ptrdiff_t k, float value) {
   if (tile == nullptr) return;
-  PTO_CHECK(k < TileT::Numel, "PTO-E2102", "TQUANT: a result of %d elements is too small for the groups",
-            TileT::Numel);
+  PTO_CHECK(k < tile->Numel, "PTO-E2102", "TQUANT: a result of %d elements is too small for the groups",
+            tile->Numel);
   using T = typename TileT::DType;
   put_element(tile->data(), static_cast<size_t>(k), element_of<T>(static_cast<compute_t<T>>(value)));
 }
@@ -139,9 +139,9 @@ template <class Exp>
 inline void put_exponent(Exp* exp, ptrdiff_t r, ptrdiff_t c, ptrdiff_t each, int code) {
   if (exp == nullptr) return;
   const auto element = coded<typename Exp::DType>(static_cast<uint8_t>(code));
-  const ptrdiff_t at = Exp::Rows == 1 ? r * each + c : exp->offset(r, c);
-  PTO_CHECK(Exp::Rows == 1 ? at < Exp::Numel : r < Exp::Rows && c < Exp::Cols, "PTO-E2102",
-            "TQUANT: the exponents do not fit %dx%d", Exp::Rows, Exp::Cols);
+  const ptrdiff_t at = exp->Rows == 1 ? r * each + c : exp->offset(r, c);
+  PTO_CHECK(exp->Rows == 1 ? at < exp->Numel : r < exp->Rows && c < exp->Cols, "PTO-E2102",
+            "TQUANT: the exponents do not fit %dx%d", exp->Rows, exp->Cols);
   put_element(exp->data(), static_cast<size_t>(at), element);
 }
 
@@ -154,7 +154,7 @@ inline constexpr ptrdiff_t kGroup = 32;
 
 template <class Scheme, class Dst>
 inline void clear_packed(Dst& dst) {  // a tile of 4-bit elements is cleared before
-  if constexpr (!Scheme::is_fp8) std::memset(std::as_const(dst).data(), 0, Dst::GetSizeInBytes());
+  if constexpr (!Scheme::is_fp8) std::memset(std::as_const(dst).data(), 0, dst.GetSizeInBytes());
 }
 
 template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling>
@@ -162,7 +162,7 @@ inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   using T = typename Dst::DType;
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
-  constexpr ptrdiff_t groups = Src::Cols / kGroup;
+  const ptrdiff_t groups = src.Cols / kGroup;
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow());
   clear_packed<Scheme>(dst);
   for (ptrdiff_t r = 0; r < rows; ++r) {
@@ -190,7 +190,7 @@ inline void quantise_columns(Dst& dst, const Src& src, Exp* exp, Max* max, Scali
   using T = typename Dst::DType;
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
-  constexpr ptrdiff_t groups = Src::Rows / kGroup;
+  const ptrdiff_t groups = src.Rows / kGroup;
   const auto cols = static_cast<ptrdiff_t>(src.GetValidCol());
   clear_packed<Scheme>(dst);
   for (ptrdiff_t g = 0; g < groups; ++g) {
@@ -250,7 +250,7 @@ inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
   constexpr ptrdiff_t group = 64, quads = 16;
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
-  constexpr ptrdiff_t groups = Src::Cols / group;
+  const ptrdiff_t groups = src.Cols / group;
   const auto rows = static_cast<ptrdiff_t>(src.GetValidRow());
   const auto larger = [](float a, float b) { return a > b || a != a ? a : b; };  // NaN before all
   for (ptrdiff_t r = 0; r < rows; ++r) {

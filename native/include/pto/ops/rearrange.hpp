@@ -22,8 +22,8 @@ inline void concat_counted(Dst& dst, Src0& src0, Src1& src1, Idx0& idx0, Idx1& i
     const auto b1 = counts1.get(r, 0);
     // Counts beyond a tile, or negative, are undefined: here they stop at its edge.
     const auto held = [](ptrdiff_t n, ptrdiff_t most) { return n < 0 ? 0 : lesser(n, most); };
-    const ptrdiff_t n0 = held(floored(b0, size), lesser(Src0::Cols, Dst::Cols));
-    const ptrdiff_t n1 = lesser(held(floored(b1, size), Src1::Cols), Dst::Cols - n0);
+    const ptrdiff_t n0 = held(floored(b0, size), lesser(src0.Cols, dst.Cols));
+    const ptrdiff_t n1 = lesser(held(floored(b1, size), src1.Cols), dst.Cols - n0);
     Buffer<typename Dst::DType> line;
     for (ptrdiff_t c = 0; c < n0 + n1; c += kChunk) {
       const ptrdiff_t n = lesser(n0 + n1 - c, kChunk);

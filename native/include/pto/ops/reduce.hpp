@@ -374,8 +374,9 @@ inline void fold_pairs(Dst& dst, const Src& src) {
   using Acc = typename F::Acc;
   const ptrdiff_t rows = src.GetValidRow(), cols = src.GetValidCol();
   const Lines<Src, Along::col> in(src);
+  const Scratch<Acc> scratch(rows);
+  Acc* const sums = scratch.at;
   for (ptrdiff_t c = 0; rows > 0 && c < cols; ++c) {
-    Acc sums[Src::Rows];
     for (ptrdiff_t r = 0; r < rows; ++r) sums[r] = static_cast<Acc>(in.template get<typename F::From>(c, r));
     const auto add = [&](ptrdiff_t to, Acc x, Acc y) {
       sums[to] = F::step(x, y);
@@ -417,9 +418,9 @@ inline void pair_sums(Dst& dst, Src& src0) {
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
   const Lines<Src> in(src0);
   const Lines<Dst> out(dst);
-  for (ptrdiff_t r = 0; r < Dst::Rows; ++r) {
-    for (ptrdiff_t c = 0; c < Dst::Cols; c += kChunk / 2) {
-      const ptrdiff_t n = Dst::Cols - c < kChunk / 2 ? Dst::Cols - c : kChunk / 2;
+  for (ptrdiff_t r = 0; r < dst.Rows; ++r) {
+    for (ptrdiff_t c = 0; c < dst.Cols; c += kChunk / 2) {
+      const ptrdiff_t n = dst.Cols - c < kChunk / 2 ? dst.Cols - c : kChunk / 2;
       const ptrdiff_t left = r < rows ? cols - 2 * c : 0;  // columns that are summed from here on
       const ptrdiff_t take = left < 0 ? 0 : left < 2 * n ? left : 2 * n;
       Buffer<C> buffer, sums;

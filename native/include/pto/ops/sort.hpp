@@ -70,11 +70,11 @@ inline void sort_blocks(Dst& dst, const Src& src, const Idx& idx) {
         std::memcpy(&records[j * each + each / 2], &index, sizeof index);
       }
       ptrdiff_t filled = n;
-      if constexpr (kIsa != Isa::cpu) {  // hardware fills the last block, with what no value is below
+      PTO_IF_TARGET(kIsa != Isa::cpu) {  // hardware fills the last block, with what no value is below
         constexpr code_t<T> lowest = sizeof(T) == 4 ? 0xFFC00000 : 0xFE00;
         for (; filled < block; ++filled) records[filled * each] = __builtin_bit_cast(T, lowest);
       }
-      const ptrdiff_t room = Dst::Cols - c * each, size = filled * each;  // what does not fit is dropped
+      const ptrdiff_t room = dst.Cols - c * each, size = filled * each;  // what does not fit is dropped
       if (room > 0) out.write(r, c * each, size < room ? size : room, records);
     }
   }

@@ -8,6 +8,7 @@ from ...ir.types import TileBufType, ViewType
 from .control import basic_blocks
 from .function import CAST, Function, handles
 from .spelling import identifier
+from .unit import Unit
 from .views import open_view
 
 _MACRO = {"cube": "__DAV_CUBE__", "vector": "__DAV_VEC__"}
@@ -71,13 +72,11 @@ def _return(f: Function, op: Operation) -> None:
 # -- guards -------------------------------------------------------------------------------------------------
 
 
-def _first_vector_core_only(f: Function, owner: Operation) -> bool:
+def first_vector_core_only(unit: Unit, function: Operation, owner: Operation) -> bool:
     """On A5 a FIFO that is not split is served by the first vector core."""
-    if not f.unit.a5:
+    if not unit.a5 or any(op.row is not None and op.row.lanes for op in owner.walk()):
         return False
-    if any(op.row is not None and op.row.lanes for op in owner.walk()):
-        return False
-    return any(makes_fifo(op) and op.attr("nosplit") for op in f.op.walk())
+    return any(makes_fifo(op) and op.attr("nosplit") for op in function.walk())
 
 
 def _open_guard(f: Function, kind: str, owner: Operation) -> None:
@@ -87,13 +86,13 @@ def _open_guard(f: Function, kind: str, owner: Operation) -> None:
     if kind == "vector":
         f.line("set_mask_norm();")
         f.line("set_vector_mask(-1, -1);")
-        if _first_vector_core_only(f, owner):
+        if first_vector_core_only(f.unit, f.op, owner):
             f.line("if (get_subblockid() == 0) {")
             f.open()
 
 
 def _close_guard(f: Function, kind: str, owner: Operation) -> None:
-    if kind == "vector" and _first_vector_core_only(f, owner):
+    if kind == "vector" and first_vector_core_only(f.unit, f.op, owner):
         f.close()
         f.line("}")
     f.line(f"#endif // {_MACRO[kind]}")

@@ -17,7 +17,7 @@ from .prologue import prologue
 from .spelling import string
 from .unit import Unit
 
-_PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
+PARTS = Parts(guards.body, scalars.expression, memrefs.with_tiles, memrefs.memref_tensor)
 #: Modules that register as the others do, for instructions of sets and families that few programs use.
 _RARE = {"vector": "vectors", "predicate": "vectors", "micro": "vectors", "cube": "cube", "comm": "comm",
          "dma-copy": "dma"}  # fmt: skip
@@ -40,9 +40,7 @@ def emit(
     the C++ type of index values, `int32_t` or `int64_t`. With `checked` the text says where it is before
     every access to global memory, and scalar accesses go through our headers, which check them.
     """
-    used = {word for op in module.walk() if op.row is not None for word in (op.row.set, op.row.family)}
-    for word in sorted(used & _RARE.keys()):
-        import_module(f"{__package__}.{_RARE[word]}")
+    load(module)
     unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
     text = _text(unit)
     if has_errors(unit.problems):
@@ -50,10 +48,17 @@ def emit(
     return text
 
 
+def load(module: Module) -> None:
+    """Import what the operations of a program need."""
+    used = {word for op in module.walk() if op.row is not None for word in (op.row.set, op.row.family)}
+    for word in sorted(used & _RARE.keys()):
+        import_module(f"{__package__}.{_RARE[word]}")
+
+
 def _text(unit: Unit) -> str:
     parts: list[str] = []
     for func in unit.ordered():
-        function = Function(unit, func, _PARTS)
+        function = Function(unit, func, PARTS)
         if not func.regions[0].blocks:
             parts.append(_named(function.signature() + ";") + "\n")
             continue

@@ -97,3 +97,8 @@ def _calls_math(body: str) -> bool:
     ends = {part[-10:] for part in body.split("(")}  # few differ: a search of the whole text takes longer
     seen = any(end.endswith(_NAMES) for end in ends)
     return seen and re.search(rf"\b(?:{_FUNCTIONS})f?\(", body) is not None
+
+
+def helpers() -> str:
+    """All helpers: for functions that are compiled before it is known who uses which."""
+    return "".join((_EVENT_ID_ARRAY, _TRANDOM, _BITCAST))

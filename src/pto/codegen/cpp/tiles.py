@@ -180,7 +180,7 @@ def _other_reading(f: Function, op: Operation) -> None:
         f.line(f"TASSIGN({f.text(result)}, reinterpret_cast<uint64_t>({f.text(source)}.data()));")
 
 
-def _strides(type: TileBufType, rows: int, cols: int) -> tuple[int, int]:
+def strides(type: TileBufType, rows: int, cols: int) -> tuple[int, int]:
     """Elements between rows and between columns (whole boxes where the tile has boxes)."""
     extra = type.compact == "row_plus_one"
     if not type.boxed:
@@ -209,7 +209,7 @@ def _window(f: Function, op: Operation) -> None:
         f.line(f"TSUBVIEW({f.text(result)}, {f.text(source)}, {f.text(row)}, {f.text(col)});")
         return
     zero = f.helper("unsigned", "0")
-    down, across = _strides(of, rows, cols)
+    down, across = strides(of, rows, cols)
     terms = [zero]
     for value, step in ((row, down), (col, across)):
         number = constant_of(value)

@@ -21,6 +21,7 @@ from .control import is_align
 from .function import CAST, PLACES, Function, handles
 from .spelling import QUALIFIER, register
 from .template import template
+from .unit import Unit
 
 _POST = "POST_UPDATE"
 
@@ -116,7 +117,7 @@ def _vecscope(f: Function, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     for argument, value in zip(block.args, op.operands, strict=True):
         f.name(argument, f.atom(value))
-    control = _obeys_tags(f, block)
+    control = obeys_tags(f.unit, block)
     before = ""
     if control:
         before = f.token()
@@ -129,13 +130,13 @@ def _vecscope(f: Function, op: Operation) -> None:
         f.line(f"set_ctrl({before});")
 
 
-def _obeys_tags(f: Function, block: Block) -> bool:
+def obeys_tags(unit: Unit, block: Block) -> bool:
     """Whether something in a block says whether it saturates."""
     for top in block.ops:
         for op in top.walk():
             if op.row is None or op.row.set != "vector" or "RS_" not in op.row.cpp:
                 continue
-            chosen, _ = template(op.row, f.unit.profile.isa).choose(op)
+            chosen, _ = template(op.row, unit.profile.isa).choose(op)
             if chosen is not None and "RS_" in chosen.text:
                 return True
     return False

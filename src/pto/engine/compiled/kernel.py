@@ -11,8 +11,10 @@ import sys
 from typing import Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
+from ...ir.core import Operation
 from ...ir.facts import may_fail
 from ...ir.types import ViewType
+from ...verify import verify_flags
 from ..binding import Binding
 from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options
 from ..memory import DealtPointer, GlobalMemory
@@ -33,9 +35,12 @@ class CompiledKernel(Launchable):
     #: What is wrong with its flags, as far as the text shows: nothing waits for them here.
     findings: list[Diagnostic]
 
-    def _ready(self, library: Library, symbol: str, function: str, types: list[Any]) -> None:
+    def _ready(
+        self, library: Library, symbol: str, function: str, types: list[Any], program: int = 0
+    ) -> None:
         """The library, its symbol to call, and the function whose arguments, of these types, all cores are
-        given."""
+        given; where the library executes programs, the address of one."""
+        self._program = program
         self._library = library
         self._symbol = symbol
         self._longest = function
@@ -100,9 +105,13 @@ class CompiledKernel(Launchable):
             for v in values
         )
         done = self._library.call(
-            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays
+            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program
         )
-        return self._problem(done, kept, binding) if done.status else None
+        return self._problem(self._marked(done), kept, binding) if done.status else None
+
+    def _marked(self, done: Outcome) -> Outcome:
+        """What a launch came to, with the place that the module knows."""
+        return done
 
     def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
         """What a launch said, as a diagnostic at the operation that it ended at."""
@@ -139,3 +148,19 @@ class CompiledKernel(Launchable):
         """The line that begins the function."""
         loc = self.functions[0].loc
         return loc.head if loc is not None else None
+
+
+def most_arguments(kernel: Launchable) -> Operation:
+    """The function with most arguments: all cores are given the same words."""
+    return max(kernel.functions, key=lambda f: len(f.regions[0].blocks[0].args))
+
+
+def flag_findings(kernel: Launchable) -> list[Diagnostic]:
+    """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
+    found = verify_flags(kernel.module, kernel.profile, kernel.functions)
+    stuck = [d for d in found if d.severity == "error" and d.code == "PTO-E0803"]
+    if stuck:
+        raise DiagnosticError(stuck)
+    for d in found:
+        d.severity = "warning"
+    return found

@@ -34,6 +34,7 @@ class Launch(ctypes.Structure):
         ("array_count", ctypes.c_int32),
         ("mark", ctypes.c_int32),
         ("touched", ctypes.c_uint64 * 2),
+        ("program", ctypes.c_void_p),
     )
 
 
@@ -73,23 +74,24 @@ class Outcome(NamedTuple):
 _seen: dict[str, tuple[int, int, int]] = {}
 
 
-def _load(path: str) -> ctypes.CDLL:
+def _load(path: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
     """Load a library. The system takes one by a name it knows for the same, so a file that has changed
     since is loaded from a copy."""
     status = os.stat(path)
     stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if _seen.setdefault(path, stamp) == stamp:
-        return ctypes.CDLL(path)
+        return ctypes.CDLL(path, mode)
     with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
-        return ctypes.CDLL(shutil.copy(path, folder))
+        return ctypes.CDLL(shutil.copy(path, folder), mode)
 
 
 class Library:
     """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, shared: bool = False) -> None:
+        """`shared` libraries lend their functions to those that are loaded later."""
         self.path = path
-        self._loaded = _load(path)
+        self._loaded = _load(path, ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)
 
     def text(self, symbol: str) -> str | None:
         """What a function without arguments says; None where there is no such function."""
@@ -99,6 +101,10 @@ class Library:
             return None
         function.restype = ctypes.c_char_p
         return function().decode("utf-8", "replace")
+
+    def raw(self, symbol: str) -> Any:
+        """A function as ctypes has it."""
+        return getattr(self._loaded, symbol)
 
     def launch(
         self,
@@ -125,12 +131,14 @@ class Library:
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
         arrays: Sequence[tuple[int, int, bytes]] | None = None,
+        program: int = 0,
     ) -> Outcome:
         """Call an entry point with 64-bit words.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
         of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
-        size and name of all of global memory: an access outside fails.
+        size and name of all of global memory: an access outside fails. `program` is the address of what a
+        library executes that is a machine itself.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
@@ -147,6 +155,7 @@ class Library:
             launch.print = ctypes.cast(printer, ctypes.c_void_p)
         launch.error, launch.error_size = ctypes.addressof(error), _ERROR_SIZE
         launch.mark = -1
+        launch.program = program
         table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
         if arrays is not None:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)

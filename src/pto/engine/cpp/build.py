@@ -49,6 +49,19 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
 
+def cached_plainly(units: Sequence[Unit], flags: Sequence[str]) -> Built:
+    """The library of units that are linked with nothing: who loads it has the rest."""
+    found = compilers.find()
+
+    def build(work: Path) -> Built:
+        for u in units:
+            (work / u.name).write_text(u.text, encoding="utf-8")
+        every = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
+        return _compile(found, units, every, [], work)
+
+    return cache.built(_key(found, units, flags), "pack", build)
+
+
 def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
     """The library of units that include files of users; `text` is that of the first such file."""
     found = compilers.find()

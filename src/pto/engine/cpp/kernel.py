@@ -10,12 +10,11 @@ from __future__ import annotations
 from ...cache import Built
 from ...codegen.cpp.spelling import identifier
 from ...codegen.flow import compiled_cpp
-from ...diag import Diagnostic, DiagnosticError
+from ...diag import DiagnosticError
 from ...driver import Lowered
-from ...ir.core import Module, Operation
+from ...ir.core import Module
 from ...isa.profiles import Profile
-from ...verify import verify_flags
-from ..compiled.kernel import CompiledKernel
+from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
@@ -39,32 +38,18 @@ class CppKernel(CompiledKernel):
         checks: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
-        self.findings = self._flags() if check else []
+        self.findings = flag_findings(self) if check else []
         #: The emitted C++.
         lowered = self.lowered("always")
         self.source = compiled_cpp(lowered)
         #: The shared library, and whether it was built before.
         self.built, library = loaded(lambda: self._build(lowered, checks))
-        #: The function with most arguments: all cores are given the same words.
-        longest = self._most_arguments()
+        longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(library, entry_of(self).symbol, str(longest.attr("sym_name")), types)
 
-    def _most_arguments(self) -> Operation:
-        return max(self.functions, key=lambda f: len(f.regions[0].blocks[0].args))
-
-    def _flags(self) -> list[Diagnostic]:
-        """Findings about flags as warnings; where the reference engine would always be stuck, an error."""
-        found = verify_flags(self.module, self.profile, self.functions)
-        stuck = [d for d in found if d.severity == "error" and d.code == "PTO-E0803"]
-        if stuck:
-            raise DiagnosticError(stuck)
-        for d in found:
-            d.severity = "warning"
-        return found
-
     def _build(self, lowered: Lowered, checks: bool) -> Built:
-        args = self._most_arguments().regions[0].blocks[0].args
+        args = most_arguments(self).regions[0].blocks[0].args
         entry = entry_of(self).replace(
             args=tuple(a.name for a in args), types=tuple(str(a.type) for a in args), subblocks=self.subblocks
         )

@@ -1,0 +1,375 @@
+// The virtual machine: executes the image of a program (src/pto/image/format.py, docs/image.md) on the cores of a
+// launch. A core has a frame, which holds all its values; instructions are words, most of them calls of functions that
+// were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
+#include "pto/vm/open.hpp"
+//
+#include "pto/launch.hpp"
+#include "vm.hpp"
+
+namespace pto::detail {
+thread_local Core* current = nullptr;
+}
+
+namespace pto::vm {
+
+namespace {
+
+enum Opcode : uint32_t { kEnd, kJump, kUnless, kEnter, kNext, kCopy, kEqual, kCall = 16 };
+
+int64_t integer(const char* frame, uint32_t at, uint32_t width) {
+  int64_t value = 0;
+  switch (width) {
+    case 1: value = *reinterpret_cast<const int8_t*>(frame + at); break;
+    case 2: value = *reinterpret_cast<const int16_t*>(frame + at); break;
+    case 4: value = *reinterpret_cast<const int32_t*>(frame + at); break;
+    default: value = *reinterpret_cast<const int64_t*>(frame + at);
+  }
+  return value;
+}
+
+/// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
+void execute(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core) {
+  const uint32_t* const words = code.words;
+  const uint32_t* pc = words;
+  for (;;) {
+    const uint32_t word = *pc, opcode = word & 0xFFFFFF;
+    if (opcode >= kCall) [[likely]] {
+      core.mark = base + static_cast<int32_t>(pc - words);
+      functions[opcode - kCall](frame, pc + 1);
+      pc += word >> 24;
+      continue;
+    }
+    switch (opcode) {
+      case kEnd: return;
+      case kJump: pc = words + pc[1]; break;
+      case kUnless: pc = at<uint8_t>(frame, pc[1]) != 0 ? pc + 3 : words + pc[2]; break;
+      case kEnter:
+        pc = integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1]) ? pc + 5 : words + pc[4];
+        break;
+      case kNext: {
+        const uint32_t width = pc[1];
+        const int64_t step = integer(frame, pc[4], width);
+        const int64_t next = static_cast<int64_t>(static_cast<uint64_t>(integer(frame, pc[2], width)) +
+                                                  static_cast<uint64_t>(step));
+        std::memcpy(frame + pc[2], &next, width);
+        pc = integer(frame, pc[2], width) < integer(frame, pc[3], width) ? words + pc[5] : pc + 6;
+        break;
+      }
+      case kCopy:
+        std::memcpy(frame + pc[1], frame + pc[2], pc[3]);
+        pc += 4;
+        break;
+      case kEqual:
+        pc = integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1]) ? words + pc[4] : pc + 5;
+        break;
+      default: detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", opcode);
+    }
+  }
+}
+
+// --- functions for values of every type ---------------------------------------------------------------------
+
+using AnyTile =
+    OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
+using AnyView = OpenView<uint8_t, Layout::ND>;
+static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
+static_assert(sizeof(PrefetchAsyncContext) <= 64 && sizeof(comm::AsyncEvent) <= 64 &&
+              sizeof(comm::AsyncSession) <= 64);
+static_assert(sizeof(vector_f32) == 256 && sizeof(vector_bool) == 32 && sizeof(vector_align) <= 64);
+
+/// A view as its object has it.
+struct ViewFields {
+  char* data;
+  int64_t shape[5], stride[5];
+};
+static_assert(sizeof(ViewFields) == sizeof(AnyView));
+
+/// Sizes beyond those that a view has are 1; their strides span the next dimension.
+void fill_up(ViewFields& view, int rank) {
+  for (int d = 4 - rank; d >= 0; --d) {
+    view.shape[d] = 1;
+    view.stride[d] = view.shape[d + 1] * view.stride[d + 1];
+  }
+}
+
+void make_view(char* frame, const uint32_t* s) {  // result, pointer, rank, sizes, strides
+  const int rank = static_cast<int>(s[2]);
+  ViewFields view;
+  view.data = at<char*>(frame, s[1]);
+  for (int d = 0; d < rank; ++d) {
+    view.shape[5 - rank + d] = at<int64_t>(frame, s[3 + d]);
+    view.stride[5 - rank + d] = at<int64_t>(frame, s[3 + rank + d]);
+  }
+  fill_up(view, rank);
+  at<ViewFields>(frame, s[0]) = view;
+}
+
+void part_view(char* frame, const uint32_t* s) {  // result, source, bits, rank, offsets, sizes
+  const ViewFields& source = at<ViewFields>(frame, s[1]);
+  const int rank = static_cast<int>(s[3]);
+  ViewFields view = source;
+  int64_t offset = 0;
+  for (int d = 0; d < rank; ++d) {
+    offset += at<int64_t>(frame, s[4 + d]) * source.stride[5 - rank + d];
+    view.shape[5 - rank + d] = at<int64_t>(frame, s[4 + rank + d]);
+  }
+  view.data += offset * static_cast<int64_t>(s[2]) / 8;
+  fill_up(view, rank);
+  at<ViewFields>(frame, s[0]) = view;
+}
+
+void view_dim(char* frame, const uint32_t* s) {  // result, view, rank, dimension
+  const int64_t d = at<int64_t>(frame, s[3]);
+  if (d < 0 || d >= s[2])
+    detail::failf("[PTO-E2102] dimension %lld of a view of %u", static_cast<long long>(d), s[2]);
+  at<int64_t>(frame, s[0]) = at<ViewFields>(frame, s[1]).shape[5 - s[2] + d];
+}
+void view_stride(char* frame, const uint32_t* s) {
+  const int64_t d = at<int64_t>(frame, s[3]);
+  if (d < 0 || d >= s[2])
+    detail::failf("[PTO-E2102] dimension %lld of a view of %u", static_cast<long long>(d), s[2]);
+  at<int64_t>(frame, s[0]) = at<ViewFields>(frame, s[1]).stride[5 - s[2] + d];
+}
+
+void size_tile(AnyTile& tile, uint32_t rows, uint32_t cols, int64_t valid_rows, int64_t valid_cols) {
+  if (valid_rows < 0 || valid_cols < 0 || valid_rows > rows || valid_cols > cols) [[unlikely]]
+    detail::failf("[PTO][SA-0065] a valid region of %lld x %lld does not lie in a tile of %u x %u",
+                  static_cast<long long>(valid_rows), static_cast<long long>(valid_cols), rows, cols);
+  tile.Rows = static_cast<int>(rows);
+  tile.Cols = static_cast<int>(cols);
+  tile.Numel = static_cast<int>(rows * cols);
+  tile.RowMaskInternal = static_cast<unsigned>(valid_rows);
+  tile.ColMaskInternal = static_cast<unsigned>(valid_cols);
+}
+
+/// How a tile lies, as the words of an instruction say it: location, layout, inner box, bits, compact mode.
+struct Lie {
+  const uint32_t* s;
+  int space() const { return static_cast<int>(s[0]); }
+  size_t bits() const { return s[4]; }
+
+  /// The byte where element (r, c) begins.
+  size_t byte(const AnyTile& tile, ptrdiff_t r, ptrdiff_t c) const {
+    return static_cast<size_t>(element(tile, r, c)) * bits() / 8;
+  }
+  ptrdiff_t element(const AnyTile& tile, ptrdiff_t r, ptrdiff_t c) const {
+    const auto form = static_cast<detail::Form>(s[1]);
+    const ptrdiff_t cols = tile.Cols, ir = s[2], ic = s[3];
+    const ptrdiff_t pitch =
+        detail::pitch_of(static_cast<CompactMode>(s[5]), tile.Rows, static_cast<int>(tile.RowMaskInternal));
+    if (form == detail::Form::ND) return r * cols + c;
+    if (form == detail::Form::DN) return c * pitch + r;
+    const ptrdiff_t br = r / ir, pr = r % ir, bc = c / ic, pc = c % ic;
+    const bool by_columns = form == detail::Form::NZ || form == detail::Form::NN;
+    const bool inner_rows = form == detail::Form::NZ || form == detail::Form::ZZ;
+    return (by_columns ? bc * pitch * ic + br * ir * ic : br * cols * ir + bc * ir * ic) +
+           (inner_rows ? pr * ic + pc : pc * ir + pr);
+  }
+};
+
+void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width, how the tile lies
+  AnyTile& tile = at<AnyTile>(frame, s[0]);
+  const Lie lie{s + 3};
+  const ptrdiff_t rows = tile.RowMaskInternal, cols = tile.ColMaskInternal;
+  const size_t used =
+      rows == 0 || cols == 0
+          ? 0
+          : (static_cast<size_t>(lie.element(tile, rows - 1, cols - 1) + 1) * lie.bits() + 7) / 8;
+  const auto address = static_cast<uint64_t>(integer(frame, s[1], s[2]));
+  detail::bind(tile, detail::resolve(lie.space(), address, used));
+}
+
+void window_of_tile(char* frame,
+                    const uint32_t* s) {  // window, tile, row, column, their width, how the tile lies
+  const AnyTile& tile = at<AnyTile>(frame, s[1]);
+  const auto row = static_cast<uint16_t>(integer(frame, s[2], s[4]));
+  const auto col = static_cast<uint16_t>(integer(frame, s[3], s[4]));
+  const Lie lie{s + 5};
+  detail::bind(at<AnyTile>(frame, s[0]), tile.data() + lie.byte(tile, row, col));
+}
+
+/// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
+void subset_of_tile(char* frame, const uint32_t* s) {
+  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits
+  const AnyTile& tile = at<AnyTile>(frame, s[1]);
+  const int64_t row = integer(frame, s[8], s[10]), col = integer(frame, s[9], s[10]);
+  const auto open = [](int64_t given, int64_t size, int64_t valid, int64_t first) {
+    if (given >= 0) return given;
+    const int64_t left = valid == 0 ? 0 : valid - first % valid;
+    return size < left ? size : left;
+  };
+  AnyTile window = tile;
+  size_tile(window, s[2], s[3], open(at<int64_t>(frame, s[6]), s[4], tile.RowMaskInternal, row),
+            open(at<int64_t>(frame, s[7]), s[5], tile.ColMaskInternal, col));
+  const int64_t offset = (row * static_cast<int64_t>(s[11]) + col * static_cast<int64_t>(s[12])) * s[13] / 8;
+  detail::bind(window, tile.data() + offset);
+  at<AnyTile>(frame, s[0]) = window;
+}
+
+/// rows x cols elements of some bits from one place to another, with steps from row to row and from column to column.
+void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bits, size_t from_row,
+          size_t from_col, size_t to_row, size_t to_col) {
+  const auto copy = [&](auto element) {
+    using T = decltype(element);
+    for (size_t r = 0; r < rows; ++r)
+      for (size_t c = 0; c < cols; ++c)
+        reinterpret_cast<T*>(to)[r * to_row + c * to_col] =
+            reinterpret_cast<const T*>(from)[r * from_row + c * from_col];
+  };
+  switch (bits) {
+    case 8: return copy(uint8_t{});
+    case 16: return copy(uint16_t{});
+    case 32: return copy(uint32_t{});
+    case 64: return copy(uint64_t{});
+    default:
+      for (size_t r = 0; r < rows; ++r)
+        for (size_t c = 0; c < cols; ++c) {
+          const size_t i = r * from_row + c * from_col, j = r * to_row + c * to_col;
+          const uint8_t code = i % 2 != 0 ? from[i / 2] >> 4 : from[i / 2] & 0xF;
+          to[j / 2] =
+              static_cast<uint8_t>(j % 2 != 0 ? (to[j / 2] & 0x0F) | code << 4 : (to[j / 2] & 0xF0) | code);
+        }
+  }
+}
+
+void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, valid rows, valid columns
+  AnyTile tile;
+  size_tile(tile, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
+  at<AnyTile>(frame, s[0]) = tile;
+}
+
+void same_tile(char* frame,
+               const uint32_t* s) {  // result, source, rows, columns, valid ones (-1: open), alike
+  const AnyTile& source = at<AnyTile>(frame, s[1]);
+  int64_t rows = at<int64_t>(frame, s[4]), cols = at<int64_t>(frame, s[5]);
+  if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
+  if (cols < 0) cols = s[6] != 0 ? source.ColMaskInternal : s[3];
+  AnyTile tile = source;
+  size_tile(tile, s[2], s[3], rows, cols);
+  at<AnyTile>(frame, s[0]) = tile;
+}
+
+/// A tile that has its columns side by side as one that has its rows so: what it is where it is one column, else a copy
+/// of its valid region, which goes back behind the call. `k_aligned_` of the copy is not used.
+void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
+  const AnyTile& tile = at<AnyTile>(frame, s[1]);
+  AnyTile& rows = at<AnyTile>(frame, s[0]);
+  rows = tile;
+  if (tile.Cols == 1) return;
+  const size_t bits = s[2], bytes = (static_cast<size_t>(tile.Numel) * bits + 7) / 8;
+  auto* data = static_cast<uint8_t*>(std::malloc(bytes + 64));
+  if (data == nullptr) detail::failf("no memory for a tile of %zu bytes", bytes);
+  detail::bind(rows, data);
+  turn(tile.data(), data, tile.RowMaskInternal, tile.ColMaskInternal, bits, 1, static_cast<size_t>(tile.Rows),
+       static_cast<size_t>(tile.Cols), 1);
+}
+void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile made of it; bits
+  AnyTile& tile = at<AnyTile>(frame, s[0]);
+  AnyTile& rows = at<AnyTile>(frame, s[1]);
+  if (rows.data() == tile.data()) return;
+  turn(rows.data(), tile.data(), tile.RowMaskInternal, tile.ColMaskInternal, s[2],
+       static_cast<size_t>(tile.Cols), 1, 1, static_cast<size_t>(tile.Rows));
+  std::free(rows.data());
+}
+
+void pointer_to(char* frame, const uint32_t* s) {  // result, address, its width, space
+  at<char*>(frame, s[0]) =
+      detail::pointer_at(static_cast<TileType>(s[3]), static_cast<uint64_t>(integer(frame, s[1], s[2])));
+}
+void add_to_pointer(char* frame, const uint32_t* s) {  // result, pointer, offset, its width, bits
+  at<char*>(frame, s[0]) =
+      at<char*>(frame, s[1]) + integer(frame, s[2], s[3]) * static_cast<int64_t>(s[4]) / 8;
+}
+
+/// result, pointer, buffers, flag, directions (1 C2V, 2 V2C), bytes of a slot, slots, local ones, not split
+void make_pipe(char* frame, const uint32_t* s) {
+  OpenPipe pipe;
+  pipe.fifo = {at<void*>(frame, s[1]), at<uint32_t>(frame, s[2]), at<uint32_t>(frame, s[3])};
+  pipe.flag = static_cast<int>(s[4]);
+  pipe.is_c2v = (s[5] & 1) != 0;
+  pipe.is_both = s[5] == 3;
+  pipe.slot_size = s[6];
+  pipe.slot_num = s[7];
+  pipe.local_num = s[8];
+  pipe.no_split = s[9] != 0;
+  pipe.cons.direction = pipe.is_c2v ? 0 : 1;
+  at<OpenPipe>(frame, s[0]) = pipe;
+}
+static_assert(sizeof(OpenPipe) <= 128, "_PIPE of image/lower.py");
+
+void first_vector_core(char* frame, const uint32_t* s) {  // result
+  at<uint8_t>(frame, s[0]) = get_subblockid() == 0;
+}
+
+void obey_tags(char* frame, const uint32_t* s) {  // result
+  at<uint64_t>(frame, s[0]) = detail::core().ctrl;
+  detail::core().ctrl &= ~(uint64_t{1} << 60);
+}
+void set_control(char* frame, const uint32_t* s) { detail::core().ctrl = at<uint64_t>(frame, s[0]); }
+
+void check_step(char* frame, const uint32_t* s) {  // step, width
+  detail::check_step(integer(frame, s[0], s[1]));
+}
+
+constexpr struct {
+  const char* name;
+  Function function;
+} kOwn[] = {{"vm.view", make_view},          {"vm.part", part_view},      {"vm.dim", view_dim},
+            {"vm.stride", view_stride},      {"vm.tile", make_tile},      {"vm.same", same_tile},
+            {"vm.step", check_step},         {"vm.assign", assign_tile},  {"vm.window", window_of_tile},
+            {"vm.obey", obey_tags},          {"vm.control", set_control}, {"vm.subset", subset_of_tile},
+            {"vm.pointer", pointer_to},      {"vm.add", add_to_pointer},  {"vm.pipe", make_pipe},
+            {"vm.first", first_vector_core}, {"vm.rows", rows_of_tile},   {"vm.back", back_to_tile}};
+
+// --- launches -----------------------------------------------------------------------------------------------
+
+void run_code(const pto_launch& launch, const detail::Core& const_core, const pto_code& code) {
+  auto& core = const_cast<detail::Core&>(const_core);
+  const auto& program = *static_cast<const pto_program*>(launch.program);
+  core.target = reinterpret_cast<const detail::Target*>(&program.target);
+  const detail::Scratch<char> scratch(static_cast<ptrdiff_t>(code.frame_size) + 64);
+  char* frame = scratch.at + (64 - reinterpret_cast<uintptr_t>(scratch.at) % 64) % 64;
+  std::memcpy(frame, code.frame, code.frame_size);
+  for (uint32_t i = 0; i < code.argc; ++i) {
+    const uint64_t word = detail::word_of(launch, core, static_cast<int>(i));
+    if (code.arguments[2 * i + 1] != 0) {
+      std::memcpy(frame + code.arguments[2 * i], reinterpret_cast<const void*>(word), sizeof(pto_view));
+    } else {
+      std::memcpy(frame + code.arguments[2 * i], &word, sizeof word);
+    }
+  }
+  const auto base = static_cast<int32_t>((&code - program.codes) << 28);
+  execute(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+}
+
+void first_code(const pto_launch& launch, const detail::Core& core) {
+  run_code(launch, core, static_cast<const pto_program*>(launch.program)->codes[0]);
+}
+void second_code(const pto_launch& launch, const detail::Core& core) {
+  run_code(launch, core, static_cast<const pto_program*>(launch.program)->codes[1]);
+}
+
+}  // namespace
+}  // namespace pto::vm
+
+/// A function that the machine has itself; null where it has none of that name.
+PTO_EXPORT void* pto_vm_own(const char* name) {
+  for (const auto& own : pto::vm::kOwn)
+    if (std::strcmp(own.name, name) == 0) return reinterpret_cast<void*>(own.function);
+  return nullptr;
+}
+
+PTO_EXPORT int pto_launch_image(pto_launch* launch) {
+  using pto::detail::CoreKind;
+  const auto& program = *static_cast<const pto_program*>(launch->program);
+  const auto args = [&](uint32_t i) { return static_cast<int>(program.codes[i].argc); };
+  if (program.code_count == 2) {
+    const pto::detail::Role roles[] = {{CoreKind::Cube, 0, pto::vm::first_code},
+                                       {CoreKind::Vector, 0, pto::vm::second_code},
+                                       {CoreKind::Vector, 1, pto::vm::second_code}};
+    return pto::detail::run_launch(launch, roles, 3, args(0) > args(1) ? args(0) : args(1));
+  }
+  const auto kind = static_cast<CoreKind>(program.codes[0].kind);
+  const pto::detail::Role roles[] = {{kind, 0, pto::vm::first_code}};
+  return pto::detail::run_launch(launch, roles, 1, args(0));
+}

@@ -1,0 +1,113 @@
+"""The virtual machine: its functions, and images made ready to run (native/vm/vm.hpp)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import cache
+
+from ...image.format import Image
+from ...isa.machine import MEMORIES
+from ...isa.profiles import ISAS, Profile
+from .packs import Pack, compiled, folder, library
+
+_KINDS = {"mix": 0, "cube": 1, "vector": 2}
+
+
+class _Code(ctypes.Structure):
+    """`pto_code`."""
+
+    _fields_ = (
+        ("words", ctypes.c_void_p),
+        ("frame", ctypes.c_void_p),
+        ("arguments", ctypes.c_void_p),
+        ("frame_size", ctypes.c_uint32),
+        ("argc", ctypes.c_uint32),
+        ("kind", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+class _Target(ctypes.Structure):
+    """`pto_target`."""
+
+    _fields_ = (
+        ("isa", ctypes.c_uint8),
+        ("left_by_columns", ctypes.c_uint8),
+        ("capacity", ctypes.c_uint64 * len(MEMORIES)),
+    )
+
+
+class _Program(ctypes.Structure):
+    """`pto_program`."""
+
+    _fields_ = (
+        ("target", _Target),
+        ("functions", ctypes.c_void_p),
+        ("codes", ctypes.c_void_p),
+        ("code_count", ctypes.c_uint32),
+    )
+
+
+@cache
+def _own(name: str) -> int:
+    function = library().raw("pto_vm_own")
+    function.restype = ctypes.c_void_p
+    return function(name.encode()) or 0
+
+
+@cache
+def _of_package() -> Pack | None:
+    path = folder() / "libpto_pack.so"
+    return Pack(str(path)) if path.exists() else None
+
+
+_found: dict[str, int] = {}
+
+
+def functions(calls: Sequence[str]) -> list[int]:
+    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
+    missing: list[str] = []
+    for name in calls:
+        if name in _found:
+            continue
+        pack = _of_package()
+        address = _own(name) or (pack.find(name) if pack is not None else 0)
+        if address:
+            _found[name] = address
+        else:
+            missing.append(name)
+    if missing:
+        made = compiled(sorted(missing))
+        _found.update((name, made.find(name)) for name in missing)
+    return [_found[name] for name in calls]
+
+
+class Program:
+    """An image whose calls have been found. Keeps alive what the machine reads."""
+
+    def __init__(self, image: Image, profile: Profile) -> None:
+        found = functions(image.calls)
+        self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
+        codes = (_Code * len(image.codes))()
+        self._kept: list[object] = [codes]
+        for code, made in zip(image.codes, codes, strict=True):
+            words = (ctypes.c_uint32 * len(code.words))(*code.words)
+            frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
+            arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(
+                *(n for a in code.arguments for n in a)
+            )
+            self._kept += [words, frame, arguments]
+            made.words, made.frame = ctypes.addressof(words), ctypes.addressof(frame)
+            made.arguments, made.argc = ctypes.addressof(arguments), len(code.arguments)
+            made.frame_size, made.kind = len(code.frame), _KINDS[code.kind]
+        program = self._program = _Program()
+        program.target.isa = ISAS.index(profile.isa)
+        program.target.left_by_columns = profile.left_blayout == "col_major"
+        program.target.capacity[:] = [profile.capacity[loc] for loc in MEMORIES]
+        program.functions = ctypes.addressof(self._functions)
+        program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._program)

@@ -1,0 +1,5 @@
+"""Programs as images: flat lists of calls that the virtual machine executes.
+
+`calls` says what an operation calls, `lower` makes the image of a program, `format` is what it consists of,
+`pack` is the C++ of calls, `every_call` are those of all instructions. See docs/image.md.
+"""

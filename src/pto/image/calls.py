@@ -1,0 +1,271 @@
+"""What an operation calls: a function of the virtual machine's library, and what it is given.
+
+The library is compiled from the text that Flow A emits for one operation (`codegen.cpp`), with every value a
+reference and every tile, view and target known at run time only. The text itself is the name of the
+function: both the program that asks for it and the library that has it derive it here, from the operation.
+
+    Tile<TileType::Vec, float, ...>& a0; ...; TADD(a0, a1, a2);
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from copy import copy
+from hashlib import blake2b
+from typing import Any
+
+from ..codegen.cpp import program
+from ..codegen.cpp.control import is_align
+from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
+from ..codegen.cpp.spelling import Types, Unspellable
+from ..codegen.cpp.unit import Unit
+from ..ir.core import Operation, Value
+from ..ir.facts import function_of, view_layout
+from ..ir.types import Dims, MemRefType, TileBufType, Type, ViewType
+from ..isa.enums import ENUMS
+from ..isa.machine import MEMORIES
+from ..isa.record import Record
+from ..isa.row import Row
+
+_SLOT = re.compile("\x02(\\d+)\x03")
+_LOCAL = re.compile("\x01(\\d+)")
+_NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
+
+#: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library
+#: has them for tiles whose rows lie side by side; other tiles of theirs are brought into that form.
+BY_REGION = frozenset(("elementwise-tile-tile", "tile-scalar-and-immediate", "reduce-and-expand"))
+
+
+_SO_TOO = frozenset(("tconcat", "tinterleave", "tdeinterleave"))
+
+
+def by_region(row: Row | None) -> bool:
+    return row is not None and ((row.family in BY_REGION and row.writes != "all") or row.name in _SO_TOO)
+
+
+def by_columns(type: Type) -> bool:
+    """Whether a tile has its columns side by side."""
+    return isinstance(type, TileBufType) and not type.boxed and type.blayout == "col_major"
+
+
+#: Where an argument of a call comes from: an operand, a result, or a number that the call is made with.
+Source = tuple[str, int]
+
+
+class NoCall(Exception):
+    """An operation that the library has no function for, with the reason."""
+
+
+class Call(Record):
+    """A function by its name, and the sources of its arguments."""
+
+    name: str
+    arguments: tuple[Source, ...]
+
+    @property
+    def key(self) -> int:
+        return key(self.name)
+
+
+def key(name: str) -> int:
+    """The number under which the library finds a function."""
+    return int.from_bytes(blake2b(name.encode(), digest_size=8).digest(), "little")
+
+
+class OpenTypes(Types):
+    """C++ types of values whose sizes are known at run time only."""
+
+    def tile(self, t: TileBufType, valid: Dims, shape: tuple[int, int] | None = None) -> str:
+        blayout = self.profile.left_blayout if t.loc == "left" else t.blayout
+        return (
+            f"OpenTile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, "
+            f"{ENUMS['blayout'].spelling(blayout)}, {ENUMS['slayout'].spelling(t.slayout)}, {t.fractal}, "
+            f"{t.pad}, {ENUMS['compact_mode'].spelling(t.compact)}>"
+        )
+
+    def _spell(self, type: Type) -> str:
+        return "OpenPipe" if type.kind == "pipe" else super()._spell(type)
+
+    def open_view(self, t: ViewType, layout: str = "ND") -> str:
+        return f"OpenView<{self.scalar(t.elem)}, pto::Layout::{layout}>"
+
+
+#: Enumerations that calls take as arguments, by their C++ class.
+_ENUMS = {e.cpp.rpartition("::")[0]: e for e in ENUMS.values() if "::" in e.cpp}
+
+
+def _enumerator(type: str, text: str) -> int | None:
+    enum = _ENUMS.get(type)
+    if enum is None:
+        return None
+    return next((n for word, n in enum.values.items() if enum.spelling(word) == text), None)
+
+
+class _Always(dict[Value, Any]):
+    """Every value is used, and every value is known: by its slot."""
+
+    def __init__(self, of: Callable[[Value], Any]) -> None:
+        self._of = of
+
+    def get(self, key: Value, default: Any = None) -> Any:
+        return self._of(key)
+
+    def __getitem__(self, key: Value) -> Any:
+        return self._of(key)
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+class Recorder(Function):
+    """Flow A's emission of one operation at a time, with a place for every value instead of a variable."""
+
+    def __init__(self, unit: Unit) -> None:
+        self.unit = unit
+        self.parts = program.PARTS
+        self.types = unit.types
+        self.indent = ""
+        self.count = _Always(lambda _: 2)
+        self.known = _Always(lambda v: (self.slot(v), ATOM))
+        self.shown_views = self.handed_on = set()
+        self.crossing = set()
+        self.memref_tiles = set()
+        self.bare, self.tile_types, self.views, self.pitch, self.pipes = {}, {}, {}, {}, {}
+        self.offsets, self.hoisted, self._helpers, self._constants = set(), [], {}, {}
+        self.tail = None
+        self._depth = 0
+
+    def call(self, op: Operation) -> Call:
+        """What an operation calls."""
+        function = function_of(op)
+        assert function is not None
+        self.op, self.now, self.here = function, op, op.loc
+        self.lines, self.marks = [], []
+        self._numbers = 0
+        self._sources: list[tuple[Source, str]] = []  # with the C++ type
+        self._at: dict[tuple[Source, str], int] = {}
+        self._last: list[str] = []
+        known = len(self.unit.problems)
+        given = op.operands
+        op.operands = _distinct(given)
+        try:
+            HANDLERS.get(op.name, Function.regular)(self, op)
+        except Unspellable as e:
+            raise NoCall(f"a value of type {e}") from None
+        finally:
+            op.operands = given
+        if len(self.unit.problems) > known:
+            raise NoCall(self.unit.problems[-1].message)
+        return self._made(" ".join((*self.lines, *self._last)))
+
+    def _made(self, text: str) -> Call:
+        order: dict[int, int] = {}
+        for m in _SLOT.finditer(text):
+            order.setdefault(int(m[1]), len(order))
+        local: dict[str, int] = {}
+        text = _SLOT.sub(lambda m: f"a{order[int(m[1])]}", text)
+        text = _LOCAL.sub(lambda m: f"t{local.setdefault(m[1], len(local))}", text)
+        used = [self._sources[i] for i in order]
+        types = "".join(f"{type}& a{i}; " for i, (_, type) in enumerate(used))
+        return Call(types + text, tuple(source for source, _ in used))
+
+    # -- places -------------------------------------------------------------------------------------------
+
+    def _place(self, source: Source, type: str) -> str:
+        at = self._at.get((source, type))
+        if at is None:
+            at = self._at[source, type] = len(self._sources)
+            self._sources.append((source, type))
+        return f"\x02{at}\x03"
+
+    def slot(self, value: Value, type: str = "") -> str:
+        for kind, values in (("operand", self.now.operands), ("result", self.now.results)):
+            if value in values:
+                return self._place((kind, values.index(value)), type or self.type_of(value))
+        raise NoCall("a value of another operation")
+
+    def type_of(self, value: Value) -> str:
+        type = value.type
+        if by_region(self.now.row) and by_columns(type):
+            assert isinstance(type, TileBufType)
+            return self.types(type.replace(blayout="row_major"))
+        if isinstance(type, ViewType):
+            assert isinstance(self.types, OpenTypes)
+            return self.types.open_view(type, self.layout(value))
+        if isinstance(type, MemRefType):
+            raise NoCall("a memref")
+        return self.types(type)
+
+    def layout(self, value: Value) -> str:
+        """The layout in which the operation reads a view: its own, or that of the view."""
+        if "layout" in self.now.attrs and reads_otherwise(self.now, value):
+            return str(self.now.attrs["layout"].value).upper()
+        return (view_layout(value) or "ND").upper()
+
+    def view_type(self, value: Value) -> str:
+        return self.type_of(value)
+
+    def text(self, value: Value) -> str:
+        return self.slot(value)
+
+    operand = unary = atom = text
+
+    def name(self, value: Value, text: str, kind: int = ATOM) -> None:
+        """A value is what a text is: when the call has been made, which may change that."""
+        if not is_align(value.type):  # the state of a stream is one variable: `lower` gives both one place
+            self._last.append(f"{self.slot(value)} = {text};")
+
+    def define(self, value: Value, text: str, kind: int, type: str = "") -> None:
+        self.declare(value, type or self.type_of(value), text)
+
+    def declare(self, value: Value, type: str, init: str = "", extents: str = "") -> str:
+        if extents:
+            raise NoCall("an array of the function's own")
+        place = self.slot(value, type)
+        if init or is_align(value.type):  # a stream begins empty
+            self.line(f"{place} = {init or 'vector_align{}'};")
+        return place
+
+    def declare_result(self, value: Value) -> str:
+        return self.slot(value)
+
+    def constant(self, type: str, literal: str, mark: Any = None) -> str:
+        number = _number(literal)
+        if number is None:
+            return f"{type}({literal})"
+        return self._place(("number", number), type)
+
+    def helper(self, type: str, init: str) -> str:
+        number = _number(init)
+        if number is None:
+            number = _enumerator(type, init)
+        if number is None:
+            return f"{type}({init})" if "{" not in init else init
+        return self._place(("number", number), type)
+
+    def line(self, text: str) -> None:
+        self.lines.append(text)
+
+
+def _distinct(values: list[Value]) -> list[Value]:
+    """The same values as so many objects: that an operand is given twice is no matter of the call."""
+    seen: set[Value] = set()
+    return [copy(v) if v in seen or seen.add(v) else v for v in values]
+
+
+def _number(literal: str) -> int | None:
+    if literal in ("true", "false"):
+        return int(literal == "true")
+    return int(literal.rstrip("ul")) if _NUMBER.match(literal) else None
+
+
+def recorder(unit: Unit) -> Recorder:
+    """A recorder for the operations of a program."""
+    unit.types = OpenTypes(unit.profile, "int64_t")
+    return Recorder(unit)
+
+
+def printer(type: str) -> str:
+    """The call that prints a number; its format is data of the program."""
+    return f"char& a0; {type}& a1; cce::printf(&a0, a1);"

@@ -1,0 +1,697 @@
+"""From a program in manual form to its image: a place in the frame for every value, jumps for control flow,
+calls for the rest. Flags and barriers between the pipes of a core have no place in it: a core does one thing
+after another."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Iterable, Sequence
+
+from ..codegen.cpp import program
+from ..codegen.cpp.control import is_align
+from ..codegen.cpp.guards import first_vector_core_only
+from ..codegen.cpp.tiles import as_tile, strides
+from ..codegen.cpp.unit import Unit
+from ..codegen.cpp.vectors import obeys_tags
+from ..diag import Diagnostic, DiagnosticError
+from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
+from ..ir.core import Block, Module, Operation, Region, Value
+from ..ir.facts import may_fail
+from ..ir.types import (
+    EventIdArrayType,
+    MaskType,
+    MemRefType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
+from ..isa.encoding import encode
+from ..isa.enums import ENUMS
+from ..isa.machine import MEMORIES, SECTIONS
+from ..isa.profiles import Profile
+from ..isa.tile import inner_box
+from .calls import Call, NoCall, by_columns, by_region, printer, recorder
+from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
+
+_TILE, _VIEW, _PIPE = 40, 88, 128
+#: Orders that hold of themselves where a core does one thing after another.
+_IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
+
+Handler = Callable[["Lowering", Operation], None]
+HANDLERS: dict[str, Handler] = {}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+def lowered_image(
+    name: str, module: Module, profile: Profile, roles: Iterable[tuple[str, Operation]]
+) -> Image:
+    """The image of a kernel in manual form; `roles` are its kinds of core with the function of each."""
+    program.load(module)
+    unit = Unit(module, profile, index_type="int64_t", checked=True)
+    calls: dict[str, int] = {}
+    problems: list[Diagnostic] = []
+    codes = []
+    for kind, function in roles:
+        lowering = Lowering(unit, kind, calls)
+        codes.append(lowering.code_of(function))
+        problems += lowering.problems
+    if problems:
+        raise DiagnosticError(problems)
+    return Image(name, profile.name, tuple(calls), tuple(codes))
+
+
+class Lowering:
+    """One function on one kind of core being lowered."""
+
+    def __init__(self, unit: Unit, kind: str, calls: dict[str, int]) -> None:
+        self.unit = unit
+        self.kind = kind
+        self.calls = calls
+        self.recorder = recorder(unit)
+        self.problems: list[Diagnostic] = []
+        self.words: list[int] = []
+        self.frame = bytearray()
+        self.slots: dict[Value, int] = {}
+        self.places: list[tuple[int, int]] = []
+        self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
+        self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
+        self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
+        self.results: list[list[Value]] = []  # where their results go
+        self.inside: list[Operation] = []
+        self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
+        self._numbers: dict[tuple[int, bytes], int] = {}
+        self._made: dict[tuple[object, ...], Call] = {}
+
+    def code_of(self, function: Operation) -> Code:
+        arguments = []
+        try:
+            for value in function.regions[0].blocks[0].args:
+                arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
+            self.body(function, [])
+        except NoCall as e:
+            self.refuse(function, str(e))
+        self.emit(END)
+        return Code(
+            self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
+        )
+
+    # -- the frame ----------------------------------------------------------------------------------------
+
+    def room(self, size: int, align: int = 8) -> int:
+        at = -len(self.frame) % align + len(self.frame)
+        self.frame.extend(bytes(at + size - len(self.frame)))
+        return at
+
+    def slot(self, value: Value) -> int:
+        """Where a value is in the frame."""
+        found = self.slots.get(value)
+        if found is None:
+            size, align = _size(value.type)
+            found = self.slots[value] = self.room(size, align)
+        return found
+
+    def number(self, value: int, size: int = 8) -> int:
+        """Where a constant is in the frame."""
+        return self.constant((value & (1 << 8 * size) - 1).to_bytes(size, "little"))
+
+    def constant(self, data: bytes) -> int:
+        key = len(data), data
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = self.room(8)
+            self.frame[found : found + len(data)] = data
+        return found
+
+    # -- instructions -------------------------------------------------------------------------------------
+
+    def emit(self, opcode: int, *operands: int) -> int:
+        """An instruction; the index of its first word."""
+        at = len(self.words)
+        self.words += (opcode | (1 + len(operands)) << 24, *operands)
+        return at
+
+    def call(self, name: str, *operands: int) -> None:
+        """Call a function of the library with offsets in the frame, or numbers."""
+        self.emit(CALL + self.calls.setdefault(name, len(self.calls)), *operands)
+
+    def jump(self, target: int = 0) -> int:
+        return self.emit(JUMP, target) + 1
+
+    def here(self, *holes: int) -> None:
+        """Jumps that were left open lead to here."""
+        for hole in holes:
+            self.words[hole] = len(self.words)
+
+    def copy(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
+        """All values to their targets at once: none changes before everybody who reads it has."""
+        pairs = [(self.slot(t), self.slot(v), _size(t.type)[0]) for t, v in zip(targets, values, strict=True)]
+        pairs = [p for p in pairs if p[0] != p[1]]
+        for i, (to, source, size) in enumerate(pairs):
+            if any(earlier == source for earlier, _, _ in pairs[:i]):
+                spare = self.room(size, 64 if size == 256 else 8)
+                self.emit(COPY, spare, source, size)
+                pairs[i] = to, spare, size
+        for to, source, size in pairs:
+            self.emit(COPY, to, source, size)
+
+    # -- operations ---------------------------------------------------------------------------------------
+
+    def body(self, function: Operation, results: list[Value]) -> None:
+        """The operations of a function, in place."""
+        own = str(function.attr("pto.kernel_kind") or "")
+        if own and self.kind != "mix" and own != self.kind:
+            return
+        self.leave.append([])
+        self.results.append(results)
+        self.inside.append(function)
+        self.guarded(own, function, function.regions[0])
+        self.inside.pop()
+        self.here(*self.leave.pop())
+        self.results.pop()
+
+    def guarded(self, kind: str, owner: Operation, region: Region) -> None:
+        """What a kind of core executes; on some targets its first vector core alone."""
+        holes: list[int] = []
+        if kind == "vector" and first_vector_core_only(self.unit, self.inside[-1], owner):
+            place = self.room(8)
+            self.call("vm.first", place)
+            holes.append(self.emit(UNLESS, place, 0) + 2)
+        self.region(region)
+        self.here(*holes)
+
+    def region(self, region: Region) -> None:
+        if len(region.blocks) == 1:
+            self.block(region.blocks[0])
+            return
+        starts: dict[Block, int] = {}
+        self.holes.append([])
+        for block in region.blocks:
+            starts[block] = len(self.words)
+            self.block(block)
+        for hole, block in self.holes.pop():
+            self.words[hole] = starts[block]
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        at = len(self.words)
+        try:
+            handler = HANDLERS.get(op.name)
+            if handler is not None:
+                handler(self, op)
+            elif op.row is None or op.row.order not in _IN_ORDER:
+                self.regular(op)
+        except NoCall as e:
+            self.refuse(op, str(e))
+        if len(self.words) > at and may_fail(op):
+            self.places.append((at, self.unit.module.mark(op)))
+
+    def regular(self, op: Operation) -> None:
+        """A call of the library."""
+        for result in op.results:
+            if is_align(result.type):  # the state of a stream is one place from its beginning to its end
+                self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
+        made = self._call(op)
+        places = [self._argument(op, kind, n) for kind, n in made.arguments]
+        if _COPIES.fullmatch(made.name):
+            self.emit(COPY, *places, _size(op.results[0].type)[0])
+            return
+        turned = self._in_rows(op) if by_region(op.row) else {}
+        self.call(made.name, *(turned[place][0] if place in turned else place for place in places))
+        for place, (rows, bits) in turned.items():
+            self.call("vm.back", place, rows, bits)
+
+    def _in_rows(self, op: Operation) -> dict[int, tuple[int, int]]:
+        """Tiles that have their columns side by side, as tiles that have their rows so: a single column is
+        both, others are copied, and copied back behind the call."""
+        found: dict[int, tuple[int, int]] = {}
+        for value in op.operands:
+            type, place = value.type, self.slot(value)
+            if not by_columns(type) or place in found:
+                continue
+            assert isinstance(type, TileBufType)
+            found[place] = self.room(_TILE), type.bits or 8
+            self.call("vm.rows", found[place][0], place, found[place][1])
+        return found
+
+    def _call(self, op: Operation) -> Call:
+        row = op.row
+        if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell constants out
+            return self.recorder.call(op)
+        types = tuple(v.type for v in (*op.operands, *op.results))
+        self.recorder.now = op
+        layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))
+        attrs = tuple((n, str(a)) for n, a in op.attrs.items())
+        key = (op.name, types, layouts, attrs, op.segments)
+        found = self._made.get(key)
+        if found is None:
+            found = self._made[key] = self.recorder.call(op)
+        return found
+
+    def _argument(self, op: Operation, kind: str, number: int) -> int:
+        if kind == "operand":
+            return self.slot(op.operands[number])
+        if kind == "result":
+            return self.slot(op.results[number])
+        return self.number(number)
+
+    def refuse(self, op: Operation, why: str) -> None:
+        name = op.row.name if op.row else op.name
+        self.problems.append(
+            Diagnostic(
+                "PTO-E2003", f"{name}: engine native has no call for {why}", op.loc,
+                help="use engine cpp or reference",
+            )
+        )  # fmt: skip
+
+
+#: Calls that do nothing but copy a value.
+_COPIES = re.compile(r"(.*)& a0; \1& a1; a0 = a1;")
+
+
+def _size(type: Type) -> tuple[int, int]:
+    """Bytes of a value in the frame, and their alignment."""
+    if isinstance(type, TileBufType):
+        return _TILE, 8
+    if isinstance(type, ViewType):
+        return _VIEW, 8
+    if isinstance(type, VRegType):
+        return 256, 64
+    if isinstance(type, MaskType):
+        return 32, 8
+    if type.kind == "pipe":
+        return _PIPE, 8
+    if isinstance(type, EventIdArrayType):
+        return max(8, 4 * type.count), 8
+    if isinstance(type, TokenType):
+        return 64, 8
+    if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
+        return 8, 8
+    raise NoCall(f"a value of type {type}")
+
+
+# -- constants ----------------------------------------------------------------------------------------------
+
+
+@handles("arith.constant")
+def _constant(f: Lowering, op: Operation) -> None:
+    value, result = op.attrs["value"], op.results[0]
+    if isinstance(value, IntAttr | BoolAttr):
+        f.slots[result] = f.constant((int(value.value) & (1 << 64) - 1).to_bytes(8, "little"))
+    elif isinstance(value, FloatAttr) and isinstance(result.type, ScalarType):
+        f.slots[result] = f.constant(_float_bits(value, result.type).to_bytes(8, "little"))
+    else:  # how much of each list a merge took, four numbers of 16 bits
+        text = str(value)
+        numbers = [int(n) & 0xFFFF for n in re.findall(r"-?\d+", text[: text.find(">")])]
+        f.slots[result] = place = f.room(8)  # of its own: calls write it
+        numbers = numbers * 4 if len(numbers) == 1 else numbers[:4]
+        f.frame[place : place + 2 * len(numbers)] = struct.pack(f"<{len(numbers)}H", *numbers)
+
+
+def _float_bits(value: FloatAttr, type: ScalarType) -> int:
+    if value.bits is not None:
+        return value.bits
+    if type.text == "f64":
+        return int.from_bytes(struct.pack("<d", value.value), "little")
+    if type.text == "f32" and not math.isnan(value.value):
+        try:
+            return int.from_bytes(struct.pack("<f", value.value), "little")
+        except OverflowError:
+            return 0xFF800000 if value.value < 0 else 0x7F800000
+    return encode(str(type.dtype), value.value)
+
+
+@handles("arith.select")
+def _select(f: Lowering, op: Operation) -> None:
+    condition, yes, no = op.operands
+    f.copy(op.results, [no])
+    hole = f.emit(UNLESS, f.slot(condition), 0) + 2
+    f.copy(op.results, [yes])
+    f.here(hole)
+
+
+# -- pointers -----------------------------------------------------------------------------------------------
+
+
+@handles("pto.castptr")
+def _castptr(f: Lowering, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    space = result.type.space if isinstance(result.type, PtrType) else ""
+    if isinstance(source.type, MemRefType):
+        f.refuse(op, "a memref")
+    elif isinstance(source.type, PtrType) or space not in _SPACES:
+        f.emit(COPY, f.slot(result), f.slot(source), 8)
+    else:
+        f.call("vm.pointer", f.slot(result), f.slot(source), _width(source), _SPACES.index(space))
+
+
+_SPACES = [m.space for m in MEMORIES.values()]
+
+
+@handles("pto.addptr")
+def _addptr(f: Lowering, op: Operation) -> None:
+    pointer, offset = op.operands
+    if not isinstance(pointer.type, PtrType):
+        f.refuse(op, "a memref")
+        return
+    bits = pointer.type.elem.info.bits if pointer.type.elem.info else 8
+    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), _width(offset), bits)
+
+
+@handles("pto.print")
+def _print(f: Lowering, op: Operation) -> None:
+    text = str(op.attr("format") or "%f").encode("utf-8", "surrogateescape") + b"\0"
+    place = f.room(len(text))
+    f.frame[place : place + len(text)] = text
+    type = f.recorder.types(op.operands[0].type)
+    f.call(printer(type), place, f.slot(op.operands[0]))
+
+
+# -- views --------------------------------------------------------------------------------------------------
+
+
+@handles("pto.make_tensor_view")
+def _view(f: Lowering, op: Operation) -> None:
+    shape, strides = op.group("shape"), op.group("strides")
+    sizes = [f.slot(v) for v in shape]
+    f.call(
+        "vm.view", f.slot(op.results[0]), f.slot(op.operands[0]), len(sizes), *sizes, *map(f.slot, strides)
+    )
+
+
+@handles("pto.partition_view")
+def _part(f: Lowering, op: Operation) -> None:
+    type = op.results[0].type
+    assert isinstance(type, ViewType)
+    offsets, sizes = op.group("offsets"), op.group("sizes")
+    bits = type.elem.info.bits if type.elem.info else 8
+    f.call("vm.part", f.slot(op.results[0]), f.slot(op.operands[0]), bits, len(sizes),
+           *map(f.slot, offsets), *map(f.slot, sizes))  # fmt: skip
+
+
+@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
+def _ask(f: Lowering, op: Operation) -> None:
+    source = op.operands[0].type
+    if not isinstance(source, ViewType):
+        f.refuse(op, "a memref")
+        return
+    what = "vm.dim" if op.name.endswith("dim") else "vm.stride"
+    f.call(what, f.slot(op.results[0]), f.slot(op.operands[0]), source.rank, f.slot(op.operands[1]))
+
+
+@handles("pto.tensor_view_addr")
+def _address(f: Lowering, op: Operation) -> None:
+    if isinstance(op.operands[0].type, ViewType):
+        f.emit(COPY, f.slot(op.results[0]), f.slot(op.operands[0]), 8)
+    else:
+        f.refuse(op, "a memref")
+
+
+# -- tiles --------------------------------------------------------------------------------------------------
+
+
+def _shape(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
+    """A tile of a size, with a valid region; where that is left open, all of it."""
+    extents = [
+        f.slot(v) if isinstance(v, Value) else f.number(size if v is None else v)
+        for v, size in zip(valid, shape, strict=True)
+    ]
+    f.call("vm.tile", f.slot(result), *shape, *extents)
+
+
+def _valid(type: TileBufType, rows: Sequence[Value], cols: Sequence[Value]) -> list[int | Value | None]:
+    """Valid extents: of the type, or given."""
+    return [
+        static if static is not None else given[0] if given else None
+        for static, given in ((type.v_row, rows), (type.v_col, cols))
+    ]
+
+
+def _lie(f: Lowering, type: TileBufType) -> tuple[int, ...]:
+    """How a tile lies, as the machine is told: see `Lie` of native/vm/vm.cpp."""
+    blayout = f.unit.profile.left_blayout if type.loc == "left" else type.blayout
+    form = _FORMS[blayout, type.slayout]
+    box = inner_box(type.bits or 8, type.slayout, type.fractal) if type.boxed else (1, 1)
+    compact = ENUMS["compact_mode"].values[type.compact]
+    return list(MEMORIES).index(type.loc), form, *box, type.bits or 8, compact
+
+
+#: In the order of `Form` in core/tile.hpp.
+_FORMS = {
+    ("row_major", "none_box"): 0, ("col_major", "none_box"): 1, ("col_major", "row_major"): 2,
+    ("row_major", "col_major"): 3, ("row_major", "row_major"): 4, ("col_major", "col_major"): 5,
+}  # fmt: skip
+
+
+def _assign(f: Lowering, result: Value, address: Value) -> None:
+    assert isinstance(result.type, TileBufType)
+    f.call("vm.assign", f.slot(result), f.slot(address), _width(address), *_lie(f, result.type))
+
+
+@handles("pto.alloc_tile", "pto.declare_tile", "pto.pointer_cast")
+def _alloc(f: Lowering, op: Operation) -> None:
+    result = op.results[0]
+    type = as_tile(result.type)
+    if not isinstance(result.type, TileBufType) or type is None:
+        f.refuse(op, f"a value of type {result.type}")
+        return
+    _shape(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
+                                         op.group("valid_col") if op.segments else ()))  # fmt: skip
+    if op.name != "pto.declare_tile":
+        address = op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
+        if address is not None:
+            _assign(f, result, address)
+
+
+@handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
+def _other_reading(f: Lowering, op: Operation) -> None:
+    source, result = op.operands[0], op.results[0]
+    type, of = result.type, source.type
+    if not isinstance(type, TileBufType) or not isinstance(of, TileBufType):
+        f.refuse(op, f"from {of} to {type}")
+        return
+    given = (op.group("valid_row"), op.group("valid_col")) if op.name == "pto.bind_tile" else ((), ())
+    valid = _valid(type, *given)
+    f.call("vm.same", f.slot(result), f.slot(source), *type.shape,
+           *(f.slot(v) if isinstance(v, Value) else f.number(-1 if v is None else v) for v in valid),
+           int(of.shape == type.shape))  # fmt: skip
+
+
+@handles("pto.subview", "pto.subset")
+def _window(f: Lowering, op: Operation) -> None:
+    """A window keeps the pitch of its source: its shape is the source's along the lines."""
+    source, result = op.operands[0], op.results[0]
+    type, of = result.type, source.type
+    assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
+    rows, cols = f.pitch.get(source, of.shape)
+    f.pitch[result] = rows, cols
+    size = op.attr("sizes") or type.shape
+    shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    row, col = op.group("offsets")
+    if op.name == "pto.subset":
+        down, across = strides(of, rows, cols)
+        static = [-1 if v is None else v for v in (type.v_row, type.v_col)]
+        f.call("vm.subset", f.slot(result), f.slot(source), *shape, *size, *map(f.number, static),
+               f.slot(row), f.slot(col), _width(row), down, across, type.bits or 8)  # fmt: skip
+        return
+    valid = _valid(type, op.group("valid_row"), op.group("valid_col"))
+    _shape(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
+    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), _width(row), *_lie(f, of))
+
+
+# -- FIFOs --------------------------------------------------------------------------------------------------
+
+
+@handles("pto.initialize_l2l_pipe", "pto.initialize_l2g2l_pipe")
+def _pipe(f: Lowering, op: Operation) -> None:
+    in_gm = op.name == "pto.initialize_l2g2l_pipe"
+    mask = int(op.attr("dir_mask"))
+    slots = op.attr("slot_num") or (4 if mask == 3 else 8)
+    local = (op.attr("local_slot_num") or slots) if in_gm else 2
+    first, second = (
+        f.slot(op.group(name)[0]) if op.group(name) else f.number(0)
+        for name in ("local_addr", "peer_local_addr")
+    )
+    if mask == 2:
+        first, second = second, first
+    memory = f.slot(op.group("gm_addr")[0]) if in_gm else f.number(0)  # of a view, its pointer is first
+    f.call("vm.pipe", f.slot(op.results[0]), memory, first, second, op.attr("flag_base") or 0, mask,
+           op.attr("slot_size"), slots, local, int(bool(op.attr("nosplit"))))  # fmt: skip
+
+
+# -- control flow -------------------------------------------------------------------------------------------
+
+
+@handles("scf.for")
+def _for(f: Lowering, op: Operation) -> None:
+    lower, upper, step = op.operands[:3]
+    block = op.regions[0].blocks[0]
+    counter, *carried = block.args
+    f.copy([counter, *carried], [lower, *op.operands[3:]])
+    f.call("vm.step", f.slot(step), _width(step))
+    begin = f.emit(ENTER, _width(counter), f.slot(counter), f.slot(upper), 0)
+    inside = len(f.words)
+    f.block(block)  # its yield copies into what is carried
+    f.emit(NEXT, _width(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
+    f.here(begin + 4)
+    f.copy(op.results, carried)
+
+
+def _width(value: Value) -> int:
+    type = value.type
+    assert isinstance(type, ScalarType)
+    return 8 if type.text == "index" or type.info is None else max(type.info.bits // 8, 1)
+
+
+@handles("scf.yield")
+def _yield(f: Lowering, op: Operation) -> None:
+    owner = op.outer
+    assert owner is not None
+    if owner.name == "scf.for":
+        f.copy(owner.regions[0].blocks[0].args[1:], op.operands)
+    elif owner.name == "scf.while":
+        f.copy(owner.regions[0].blocks[0].args, op.operands)
+    else:
+        f.copy(owner.results, op.operands)
+    if owner.name == "scf.execute_region" and len(owner.regions[0].blocks) > 1:
+        f.leave[-1].append(f.jump())
+
+
+@handles("scf.if")
+def _if(f: Lowering, op: Operation) -> None:
+    hole = f.emit(UNLESS, f.slot(op.operands[0]), 0) + 2
+    f.region(op.regions[0])
+    otherwise = [r for r in op.regions[1:] if r.blocks and r.blocks[0].ops]
+    if otherwise:
+        end = f.jump()
+        f.here(hole)
+        f.region(otherwise[0])
+        f.here(end)
+    else:
+        f.here(hole)
+
+
+@handles("scf.while")
+def _while(f: Lowering, op: Operation) -> None:
+    before, after = (region.blocks[0] for region in op.regions)
+    f.copy(before.args, op.operands)
+    head = len(f.words)
+    for inner in before.ops[:-1]:
+        f.operation(inner)
+    condition = before.ops[-1]
+    f.copy([*op.results], condition.operands[1:])
+    end = f.emit(UNLESS, f.slot(condition.operands[0]), 0) + 2
+    f.copy(after.args, op.results)
+    f.block(after)
+    f.jump(head)
+    f.here(end)
+
+
+@handles("scf.execute_region")
+def _execute(f: Lowering, op: Operation) -> None:
+    f.leave.append([])
+    f.region(op.regions[0])
+    f.here(*f.leave.pop())
+
+
+@handles("scf.index_switch")
+def _index_switch(f: Lowering, op: Operation) -> None:
+    default, *cases = op.regions
+    holes = [f.emit(EQUAL, 8, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in op.attrs["cases"].value]
+    f.region(default)
+    ends = [f.jump()]
+    for hole, region in zip(holes, cases, strict=True):
+        f.here(hole)
+        f.region(region)
+        ends.append(f.jump())
+    f.here(*ends)
+
+
+def _go(f: Lowering, op: Operation, at: int) -> None:
+    successor = op.successors[at]
+    f.copy(successor.block.args, successor.args)
+    f.holes[-1].append((f.jump(), successor.block))
+
+
+@handles("cf.br")
+def _br(f: Lowering, op: Operation) -> None:
+    _go(f, op, 0)
+
+
+@handles("cf.cond_br")
+def _cond_br(f: Lowering, op: Operation) -> None:
+    hole = f.emit(UNLESS, f.slot(op.operands[0]), 0) + 2
+    _go(f, op, 0)
+    f.here(hole)
+    _go(f, op, 1)
+
+
+@handles("cf.switch")
+def _switch(f: Lowering, op: Operation) -> None:
+    width = _width(op.operands[0])
+    numbers = op.attrs["case_values"].value if len(op.successors) > 1 else ()
+    holes = [f.emit(EQUAL, width, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in numbers]
+    _go(f, op, 0)
+    for i, hole in enumerate(holes):
+        f.here(hole)
+        _go(f, op, i + 1)
+
+
+@handles("func.return")
+def _return(f: Lowering, op: Operation) -> None:
+    f.copy(f.results[-1], op.operands)
+    f.leave[-1].append(f.jump())
+
+
+@handles("func.call")
+def _call(f: Lowering, op: Operation) -> None:
+    """A function in place of its call: none calls itself."""
+    callee = f.functions.get(str(op.attr("callee")))
+    if callee is None or not callee.regions[0].blocks:
+        f.refuse(op, "a function of another file")
+        return
+    f.copy(callee.regions[0].blocks[0].args, op.operands)
+    f.body(callee, list(op.results))
+
+
+@handles(*SECTIONS)
+def _section(f: Lowering, op: Operation) -> None:
+    if f.kind in ("mix", SECTIONS[op.name]):
+        f.guarded(SECTIONS[op.name], op, op.regions[0])
+
+
+@handles("pto.vecscope", "pto.strict_vecscope")
+def _vecscope(f: Lowering, op: Operation) -> None:
+    block = op.regions[0].blocks[0]
+    f.copy(block.args, op.operands)
+    control = obeys_tags(
+        f.unit, block
+    )  # conversions obey what they say only where CTRL does not saturate all
+    kept = f.room(8) if control else 0
+    if control:
+        f.call("vm.obey", kept)
+    f.block(block)
+    if control:
+        f.call("vm.control", kept)
+
+
+@handles("builtin.unrealized_conversion_cast")
+def _cast(f: Lowering, op: Operation) -> None:
+    for source, result in zip(op.operands, op.results, strict=False):
+        f.slots[result] = f.slot(source)

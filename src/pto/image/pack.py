@@ -1,0 +1,49 @@
+"""Calls as C++: the source of a pack, a library of functions that the virtual machine finds by their keys."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..codegen.cpp import prologue
+from .calls import key
+
+_DECLARED = re.compile(r"([^;]*?)& a(\d+); ")
+_HEAD = """\
+#include "pto/vm/open.hpp"
+
+using namespace pto;
+using namespace pto::vm;
+"""
+
+
+def function(name: str) -> str:
+    """The function of a call."""
+    places: list[str] = []
+    at = 0
+    while (declared := _DECLARED.match(name, at)) is not None:
+        places.append(f"  auto& a{declared[2]} = at<{declared[1]}>(f, s[{declared[2]}]);\n")
+        at = declared.end()
+    unused = "" if places else "  (void)f, (void)s;\n"
+    return (
+        f"void k{key(name):016x}(char* f, const uint32_t* s) {{\n{unused}{''.join(places)}  {name[at:]}\n}}\n"
+    )
+
+
+def files(names: Sequence[str], parts: int = 1) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files of a pack; neighbours share templates, so they stay together."""
+    pieces = [names[n * len(names) // parts : (n + 1) * len(names) // parts] for n in range(parts)]
+    for n, piece in enumerate(pieces):
+        out = [_HEAD, "namespace {\n", prologue.helpers(), *map(function, piece), "}  // namespace\n"]
+        out.append(f"extern const Entry kEntries{n}[];\nconst Entry kEntries{n}[] = {{\n")
+        out += [f"    {{0x{k:016x}u, k{k:016x}}},\n" for k in sorted(map(key, piece))]
+        yield f"part{n}.cpp", "".join((*out, "};\n"))
+    yield "tables.cpp", "".join((
+        _HEAD,
+        *(f"extern const Entry kEntries{n}[];\n" for n in range(parts)),
+        "static const Table kTables[] = {\n",
+        *(f"    {{kEntries{n}, {len(piece)}}},\n" for n, piece in enumerate(pieces)),
+        "};\n",
+        'extern "C" __attribute__((visibility("default"))) void* pto_pack_find(uint64_t key) {\n',
+        f"  return reinterpret_cast<void*>(find(kTables, {parts}, key));\n}}\n",
+    ))  # fmt: skip

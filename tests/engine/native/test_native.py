@@ -1,0 +1,259 @@
+"""Engine native: the bits of the reference engine on the examples, control flow, tiles of every layout; what it refuses,
+and which line it names where a launch ends early."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import pto
+from pto.engine.entry import Launchable
+from pto.engine.native import machine
+from pto.engine.native.kernel import NativeKernel, image_of
+from pto.image.calls import key
+from pto.image.every_call import calls
+from pto.image.format import CALL, NAMES, Code, Image, to_bytes
+from pto.isa import row
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+Array = np.ndarray[Any, Any]
+
+
+def numbers(*shape: int) -> Array:
+    return (np.random.default_rng(7).standard_normal(shape) * 3).astype(np.float32)
+
+
+def zeros(*shape: int, dtype: Any = np.float32) -> Array:
+    return np.zeros(shape, dtype)
+
+
+ANY = np.random.default_rng(3).integers(0, 2**32, 256, np.uint64).astype(np.uint32).view(np.float32)
+SCORES = np.random.default_rng(4).integers(-50, 50, (2, 512)).astype(np.float32)
+
+#: Control flow of every kind around scalar arithmetic: loops that carry, conditions, blocks, functions.
+FLOW = """
+module {
+  func.func private @twice(%x: i32) -> i32 {
+    %two = arith.constant 2 : i32
+    %y = arith.muli %x, %two : i32
+    return %y : i32
+  }
+  func.func @k(%out: !pto.ptr<i32>, %n: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %hundred = arith.constant 100 : i32
+    %a, %b = scf.for %i = %c0 to %n step %c1 iter_args(%p = %zero, %q = %one) -> (i32, i32) {
+      %sum = arith.addi %p, %q : i32
+      scf.yield %q, %sum : i32, i32
+    }
+    pto.store_scalar %a, %out[%c0] : !pto.ptr<i32>, i32
+    %w = scf.while (%x = %b) : (i32) -> i32 {
+      %more = arith.cmpi slt, %x, %hundred : i32
+      scf.condition(%more) %x : i32
+    } do {
+    ^bb0(%x: i32):
+      %y = func.call @twice(%x) : (i32) -> i32
+      scf.yield %y : i32
+    }
+    pto.store_scalar %w, %out[%c1] : !pto.ptr<i32>, i32
+    %odd = arith.remsi %a, %hundred : i32
+    %big = arith.cmpi sgt, %odd, %one : i32
+    %s = scf.if %big -> (i32) {
+      scf.yield %w : i32
+    } else {
+      scf.yield %zero : i32
+    }
+    %t = arith.select %big, %s, %a : i32
+    pto.store_scalar %t, %out[%c2] : !pto.ptr<i32>, i32
+    return
+  }
+}
+"""
+
+#: Tiles that have their columns side by side, alone and beside others; a column that is the result of a reduction.
+COLUMNS = """
+!rows = !pto.tile_buf<vec, 16x8xf32>
+!cols = !pto.tile_buf<vec, 16x8xf32, blayout=col_major>
+!part = !pto.tile_buf<vec, 16x8xf32, valid=?x?, blayout=col_major>
+!one = !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
+!view = !pto.partition_tensor_view<16x8xf32>
+module attributes {pto.target_arch = "cpu"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c5 = arith.constant 5 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %minus = arith.constant -2.0 : f32
+    %vx = pto.make_tensor_view %x, shape = [%c16, %c8], strides = [%c8, %c1] : !pto.tensor_view<16x8xf32>
+    %vy = pto.make_tensor_view %y, shape = [%c16, %c8], strides = [%c8, %c1] : !pto.tensor_view<16x8xf32>
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c8] : !pto.tensor_view<16x8xf32> -> !view
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c8] : !pto.tensor_view<16x8xf32> -> !view
+    %a = pto.alloc_tile : !rows
+    %b = pto.alloc_tile : !cols
+    %c = pto.alloc_tile : !rows
+    %m = pto.alloc_tile : !one
+    %p = pto.alloc_tile valid_row = %c8 valid_col = %c5 : !part
+    pto.tload ins(%px : !view) outs(%a : !rows)
+    pto.texp ins(%a : !rows) outs(%b : !cols)
+    pto.tadd ins(%b, %b : !cols, !cols) outs(%b : !cols)
+    pto.tmul ins(%a, %b : !rows, !cols) outs(%c : !rows)
+    pto.texpands ins(%minus : f32) outs(%p : !part)
+    pto.tneg ins(%p : !part) outs(%p : !part)
+    pto.trowmax ins(%c, %a : !rows, !rows) outs(%m : !one)
+    pto.trowexpandsub ins(%c, %m : !rows, !one) outs(%c : !rows)
+    pto.tadd ins(%c, %b : !rows, !cols) outs(%c : !rows)
+    pto.tstore ins(%c : !rows) outs(%py : !view)
+    return
+  }
+}
+"""
+
+
+def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
+    """Programs by name, with entry, arguments and blocks."""
+    spec = importlib.util.spec_from_file_location("kernels_reference", EXAMPLES / "kernels" / "reference.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    found: dict[str, Any] = {}
+    for name, case in module.KERNELS.items():
+        found[name] = case.path, case.entry, tuple(case.make(np.random.default_rng(1))[0]), case.blocks
+    micro = {
+        "chain": (*numbers(3, 200), zeros(200), 200),
+        "row_sum": (numbers(3, 130), zeros(3), 3, 130),
+        "softmax": (numbers(3, 130), zeros(3, 130), 3, 130),
+        "layer_norm": (numbers(3, 130), zeros(3, 130), 3, 130, 1e-3),
+        "to_bf16": (ANY, zeros(256, dtype=ml_dtypes.bfloat16), 256),
+        "unaligned_copy": (numbers(512), numbers(512), 512, 13, 7, 201),
+        "topk": (SCORES, zeros(2, 64), zeros(2, 64, dtype=np.int32), 2),
+        "mixed": (numbers(16, 64), zeros(16, 64)),
+    }
+    for name, args in micro.items():
+        found[f"micro {name}"] = EXAMPLES / "micro" / f"{name}.pto", None, args, 1
+    found["control flow"] = FLOW, None, (zeros(3, dtype=np.int32), 20), 1
+    found["columns"] = COLUMNS, None, (numbers(16, 8), zeros(16, 8)), 1
+    return found
+
+
+CASES = _kernels()
+
+
+@cache
+def ready() -> None:
+    """What all programs here call, compiled in one go."""
+    asked: dict[str, None] = {}
+    for program, entry, _, _ in CASES.values():
+        asked.update(dict.fromkeys(image_of(Launchable(pto.parse(program), entry, None, True)).calls))
+    machine.functions(list(asked))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_as_on_the_reference_engine(name: str) -> None:
+    ready()
+    program, entry, given, blocks = CASES[name]
+    sets = [[a.copy() if isinstance(a, np.ndarray) else a for a in given] for _ in range(2)]
+    module = pto.parse(program)
+    pto.kernel(module, entry, engine="native")(*sets[0], blocks=blocks, threads=2)
+    pto.kernel(module, entry)(*sets[1], blocks=blocks)
+    for mine, theirs in zip(*sets, strict=True):
+        if isinstance(mine, np.ndarray):
+            assert mine.tobytes() == theirs.tobytes()
+
+
+def test_an_image_is_whole() -> None:
+    """Instructions follow one another, and jumps lead to some of them; the same program has the same image."""
+    ready()
+    for program, entry, _, _ in CASES.values():
+        image = NativeKernel(pto.parse(program), entry, None, True).image
+        assert to_bytes(image) == to_bytes(image_of(Launchable(pto.parse(program), entry, None, True)))
+        assert len(set(map(key, image.calls))) == len(image.calls)
+        for code in image.codes:
+            _check(code, len(image.calls))
+
+
+def _check(code: Code, calls: int) -> None:
+    starts = []
+    at = 0
+    while at < len(code.words):
+        starts.append(at)
+        opcode = code.words[at] & 0xFFFFFF
+        assert opcode in NAMES or CALL <= opcode < CALL + calls
+        at += code.words[at] >> 24
+    assert at == len(code.words)
+    places = {"jump": 1, "unless": 2, "enter": 4, "next": 5, "equal": 4}
+    for start in starts:
+        name = NAMES.get(code.words[start] & 0xFFFFFF, "")
+        if name in places:
+            assert code.words[start + places[name]] in starts
+    assert all(at in starts for at, _ in code.places)
+
+
+def test_the_calls_of_instructions_are_those_of_programs() -> None:
+    """A pack of the calls of all instructions has what the examples call, vector registers included."""
+    names = (
+        "tadd",
+        "texp",
+        "trowmax",
+        "trowexpandsub",
+        "tmatmul",
+        "vadd",
+        "vlds",
+        "vldsx2",
+        "arith.addi",
+        "arith.cmpi",
+    )
+    known = calls([found for name in names if (found := row(name)) is not None])
+    made = {"TADD", "TEXP", "TROWMAX", "TROWEXPANDSUB", "TMATMUL", "vadd", "vlds"}
+    asked = {
+        c
+        for case in CASES.values()
+        for c in _image(case).calls
+        if c.split("; ")[-1].partition("(")[0] in made
+    }
+    assert len(asked) >= 8 and asked <= known.keys()
+
+
+def _image(case: tuple[Any, ...]) -> Image:
+    return image_of(Launchable(pto.parse(case[0]), case[1], None, True))
+
+
+def test_what_ends_a_launch_names_its_line() -> None:
+    program, entry, given, _ = CASES["columns"]
+    ready()
+    x, y = (a.copy() for a in given)
+    (found,) = pto.kernel(pto.parse(program), entry, engine="native").run(x, y[:4]).diagnostics
+    assert found.code == "PTO-E2101" and found.message.startswith("tstore")
+    assert found.span is not None and "pto.tstore" in program.splitlines()[found.span.line - 1]
+
+
+def test_memrefs_are_refused() -> None:
+    text = """
+func.func @k(%m: memref<4xf32, #pto.address_space<gm>>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %x = memref.load %m[%c0] : memref<4xf32, #pto.address_space<gm>>
+  return
+}
+"""
+    with pytest.raises(pto.DiagnosticError) as e:
+        pto.kernel(pto.parse(text), engine="native")
+    assert [d.code for d in e.value.diagnostics] == ["PTO-E2003"]
+
+
+def test_without_a_compiler_the_call_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PTO_CXX", "/bin/false")
+    with pytest.raises(pto.DiagnosticError) as e:
+        machine.functions(["int64_t& a0; a0 = 123456789;"])
+    (found,) = e.value.diagnostics
+    assert found.code == "PTO-E2401" and "a0 = 123456789" in found.notes[-1][0]
