@@ -131,8 +131,20 @@ def plans_of(row: Row, isa: str, form: str, choice: Mapping[str, str] | None = N
     """The legal plans of one form."""
     for c in (choice,) if choice is not None else dtype_choices(row, isa):
         made = plan(row, isa, c, form)
+        if form and not _whole_blocks(made):  # a form is for the element types that its tiles suit
+            continue
         if not violated(made) and _legal_dtypes(made) and _uses(made, c[""]):
             yield made
+
+
+def _whole_blocks(made: Plan) -> bool:
+    """Whether the lines of all flat tiles take whole blocks of 32 bytes."""
+    return all(
+        (t.cols if t.blayout == "row_major" else t.rows) * (t.bits or 8) % 256 == 0
+        for types in made.operands.values()
+        for t in types
+        if isinstance(t, TileBufType) and not t.boxed
+    )
 
 
 def violated(made: Plan) -> list[Rule]:
