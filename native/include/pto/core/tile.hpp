@@ -106,13 +106,15 @@ class OwnStorage {
 PTO_INLINE void keep_order() { asm volatile("" ::: "memory"); }
 
 /// Rows and columns: those of a tile's type or, in kernels for tiles of any size, of the object.
-template <int Rows_, int Cols_>
+template <class T, int Rows_, int Cols_>
 struct TileSize {
   static constexpr int Rows = Rows_, Cols = Cols_, Numel = Rows_ * Cols_;
+  static constexpr size_t GetSizeInBytes() { return bytes_of<T>(Numel); }
 };
-template <>
-struct TileSize<DYNAMIC, DYNAMIC> {
+template <class T>
+struct TileSize<T, DYNAMIC, DYNAMIC> {
   int Rows = 0, Cols = 0, Numel = 0;
+  size_t GetSizeInBytes() const { return bytes_of<T>(static_cast<size_t>(Numel)); }
 };
 
 template <class T>
@@ -152,8 +154,8 @@ template <TileType Loc_, class Element_, int Rows_, int Cols_, BLayout BFractal_
           int RowValid_ = Rows_, int ColValid_ = Cols_, SLayout SFractal_ = SLayout::NoneBox,
           int SFractalSize_ = TileConfig::fractalABSize, auto PadVal_ = PadValue::Null,
           CompactMode Compact_ = CompactMode::Null>
-struct Tile : detail::TileSize<Rows_, Cols_> {
-  using Size = detail::TileSize<Rows_, Cols_>;
+struct Tile : detail::TileSize<Element_, Rows_, Cols_> {
+  using Size = detail::TileSize<Element_, Rows_, Cols_>;
   using Size::Rows, Size::Cols, Size::Numel;
   using DType = Element_;
   using TileDType = DType*;
@@ -316,21 +318,8 @@ struct Tile : detail::TileSize<Rows_, Cols_> {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));
   }
 
-  static constexpr size_t GetSizeInBytes()
-    requires(!isOpen)
-  {
-    return detail::bytes_of<DType>(Size::Numel);
-  }
-  size_t GetSizeInBytes() const
-    requires(isOpen)
-  {
-    return detail::bytes_of<DType>(Numel);
-  }
-  static constexpr size_t GetSizeInUnits()
-    requires(!isOpen)
-  {
-    return GetSizeInBytes() / sizeof(DType);
-  }
+  using Size::GetSizeInBytes;
+  static constexpr size_t GetSizeInUnits() { return Size::GetSizeInBytes() / sizeof(DType); }
 
   bool GetKAligned() const { return k_aligned_; }
   void SetKAligned(bool aligned) { k_aligned_ = aligned; }

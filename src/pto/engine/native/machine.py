@@ -9,7 +9,7 @@ from functools import cache
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from .packs import Pack, compiled, folder, library
+from .packs import Pack, compiled, library, of_package
 
 _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 
@@ -58,7 +58,7 @@ def _own(name: str) -> int:
 
 @cache
 def _of_package() -> Pack | None:
-    path = folder() / "libpto_pack.so"
+    path = of_package()
     return Pack(str(path)) if path.exists() else None
 
 

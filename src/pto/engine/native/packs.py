@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -16,12 +17,42 @@ from ...diag import Diagnostic, DiagnosticError
 from ...image import pack
 from ...image.calls import key
 from ..compiled.library import Library
+from ..cpp import build, compiler
 
 
 @cache
 def library() -> Library:
-    """The machine itself."""
-    return Library(str(folder() / "libpto_vm.so"), shared=True)
+    """The machine itself, for the vectors that packs are compiled for: both see memory alike."""
+    path = folder() / f"libpto_vm_{_vectors()}.so"
+    if not path.exists() or not _is_current():
+        raise DiagnosticError([
+            Diagnostic("PTO-E2401", f"engine native has no library, or one of other headers: {path.name}",
+                       help="use engine cpp or reference; make setup in a checkout builds it")
+        ])  # fmt: skip
+    return Library(str(path), shared=True)
+
+
+def _vectors() -> str:
+    """What packs are compiled for; without a compiler, what the processor has."""
+    try:
+        return compiler.find().vectors
+    except DiagnosticError:
+        if platform.machine() not in ("x86_64", "AMD64"):
+            return "baseline"
+        flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+        return "x86-64-v4" if " avx512vl" in flags else "x86-64-v3"
+
+
+def _is_current() -> bool:
+    try:
+        return (folder() / "headers.digest").read_text(encoding="utf-8") == compiler.headers_digest()
+    except OSError:
+        return False
+
+
+def of_package() -> Path:
+    """Where the package's own pack is, if it was made: `make pack`."""
+    return folder() / f"libpto_pack_{_vectors()}_{compiler.headers_digest()[:16]}.so"
 
 
 def folder() -> Path:
@@ -50,8 +81,6 @@ _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 def compiled(calls: Sequence[str]) -> Pack:
     """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
-    from ..cpp import build, compiler
-
     try:
         compiler.find()
     except DiagnosticError as e:
@@ -71,7 +100,6 @@ def compiled(calls: Sequence[str]) -> Pack:
 def main() -> None:
     """The pack of the package: the calls of all instructions, compiled on all processors."""
     from ...image.every_call import calls
-    from ..cpp import compiler
 
     found = compiler.find()
     every = [*found.command, *found.flags, *_FLAGS, f"-I{compiler.include_dir()}"]
@@ -89,7 +117,7 @@ def main() -> None:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             for n, said in enumerate(pool.map(compile, sources)):
                 print(f"{n + 1} of {len(sources)}", said, sep="\n" if said else "", flush=True)
-        made = folder() / "libpto_pack.so"
+        made = of_package()
         done = compiler.call([*found.command, "-shared", *(f"{p}.o" for p in sources), "-o", f"{made}.new"])
         if done.returncode:
             sys.exit(done.stderr)
