@@ -71,10 +71,11 @@ class RowChecker:
             if ERROR in types or any(self._no_such_tile(t) for t in types):
                 return  # already reported where the value is made
             before = len(self.context.diagnostics)
-            if self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row):
-                self._seen[key] = types
+            legal = self._kinds(op, row) and self._attributes(op, row) and self._type_rules(op, row)
             if len(self.context.diagnostics) > before:
-                return
+                return  # also of a warning, which is due every time
+            if legal:
+                self._seen[key] = types
         if rules.by_value:
             self._value_rules(op, row, rules, key, types)
         if row.in_place:

@@ -44,11 +44,11 @@ class NativeKernel(CompiledKernel):
         super().__init__(module, entry, target, check)
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
         self.image = image_of(self)
-        self._program_ = Program(self.image, self.profile)
+        self._made = Program(self.image, self.profile)
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(
-            library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._program_.address
+            library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address
         )
 
     def _marked(self, done: Outcome) -> Outcome:
