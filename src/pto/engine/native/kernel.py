@@ -47,9 +47,7 @@ class NativeKernel(CompiledKernel):
         self._made = Program(self.image, self.profile)
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
-        self._ready(
-            library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address
-        )
+        self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""
