@@ -73,6 +73,8 @@ def test_literals_as_operands_say_arith_constant() -> None:
                 "%c16 = arith.constant 16 : index",
             ),
             ("  scf.for %i = %c1 to 16 step %c1 {\n  }", "%c16 = arith.constant 16 : index"),
+            ("  scf.for %i = %c1 to 024 step %c1 {\n  }", "%c24 = arith.constant 024 : index"),
+            ("  scf.for %i = %c1 to 0X1F step %c1 {\n  }", "%c31 = arith.constant 0X1F : index"),
             ("  scf.if true {\n  }", "%true = arith.constant true"),
             (
                 "  pto.tadds ins(%t, 1.5 : !pto.tile<f32, 16, 16>, f32) outs(%t : !pto.tile<f32, 16, 16>)",

@@ -17,7 +17,8 @@ _NUMBER = re.compile(r"(?<![\w.])\d+(?:x\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 _NUMBERS = (
     "0", "-1", "1", "7", "31", "32", "4095", "65536", "2147483648", "4294967296", "9223372036854775808",
-    "18446744073709551616", "1" * 40, "9" * 5000, "0x", "0xFFFFFFFFFFFFFFFFFF", "1e400", "1.0e", ".5", "0b1", "1_000", "?",
+    "18446744073709551616", "1" * 40, "9" * 5000, "0x", "0X1F", "0xFFFFFFFFFFFFFFFFFF", "0x" + "F" * 5000, "024",
+    "1e400", "1.0e", ".5", "0b1", "1_000", "?",
 )  # fmt: skip
 _NESTS = (
     "(",
@@ -149,6 +150,15 @@ def _number(text: str, r: Random) -> str:
     return text[: m.start()] + r.choice(_NUMBERS) + text[m.end() :]
 
 
+def _literal(text: str, r: Random) -> str:
+    """A number where a value is used."""
+    found = list(re.finditer(r"%[\w.$#-]+", text))
+    if not found:
+        return text
+    m = r.choice(found)
+    return text[: m.start()] + r.choice(("", "-")) + r.choice(_NUMBERS) + text[m.end() :]
+
+
 def _nest(text: str, r: Random) -> str:
     at = r.randrange(len(text) + 1)
     return text[:at] + r.choice(_NESTS) * r.choice((1, 3, 99, 101, 5000)) + text[at:]
@@ -184,6 +194,7 @@ MUTATIONS: dict[str, Callable[[bytes, Random], bytes]] = {
     "insert": _tokens(_insert),
     "lines": _text(_swap_lines),
     "number": _text(_number),
+    "literal": _text(_literal),
     "nest": _text(_nest),
     "unicode": _text(_unicode),
     "splice": splice,
@@ -191,7 +202,7 @@ MUTATIONS: dict[str, Callable[[bytes, Random], bytes]] = {
 
 
 #: Mutations after which a program often still parses, so that verifier and printers see it too.
-GENTLE = ("alike", "lines", "number", "delete", "replace")
+GENTLE = ("alike", "lines", "number", "literal", "delete", "replace")
 
 
 def mutant(seed: int, programs_: Sequence[bytes], most: int = 4) -> bytes:

@@ -54,13 +54,15 @@ class Report(Exception):
 def literal_help(text: str, kind: str = "") -> str:
     """How to write a number where a value is expected; `kind` is that of the operand."""
     number = text.removeprefix("-")
-    if not number[:1].isdigit() and text not in ("true", "false"):
+    if not number[:1].isdigit() and text not in ("true", "false") or len(number) > 40:
         return ""
     if text[:1].isalpha():
         return f"use arith.constant: %{text} = arith.constant {text}"
-    whole = number.isdigit() or number[:2].lower() == "0x"
+    hexadecimal = number[:2].lower() == "0x"
+    whole = hexadecimal or number.isdigit()
     type = kind if kind in ("i32", "i64") else "f32" if not whole else "i32" if kind else "index"
-    name = ("%cm" if text != number else "%c") + (str(int(number, 0)) if whole else "")
+    digits = str(int(number, 16 if hexadecimal else 10)) if whole else ""
+    name = ("%cm" if text != number else "%c") + digits
     return f"use arith.constant: {name} = arith.constant {text} : {type}"
 
 
