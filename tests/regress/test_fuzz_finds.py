@@ -61,6 +61,7 @@ MALFORMED = {
     "argument after a label": ".arg %x : i32\n^a:\n.arg %c : i1\n",
     "label with arguments of its own": "^join(%r: i32):\n",
     "module name that is none": ".module {sym_name}\n",
+    "map as a constant": ".const %c1 = affine_map<> : index\n",
     "negative bit pattern": ".const %b = -0xFF : f16\n",
     "bit pattern too wide": "func.func @k() { %b = arith.constant 0xFFFFF : f16\nreturn }",
     "directives against the dictionary": ".func @k {function_type = 1}\n.end\n",
@@ -111,6 +112,7 @@ ROUND = {
     "flags without a word": generic('%r = "arith.addi"(%i, %i) <{overflowFlags = #arith.overflow<>}> : (i32, i32) -> i32', "(i32) -> ()", "%i: i32"),
     "switch with further attributes": "func.func @k(%x: i32) { cf.switch %x : i32, [default: ^a] {note = 1}\n^a:\nreturn }",
     "tuple cut short": generic('"pto.mte_gm_ub"(%g, %u, %c, %c, %c, %c, %c, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> : (!pto.ptr<f32>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64, i64) -> ()', "(!pto.ptr<f32>, !pto.ptr<f32, ub>, i64) -> ()", "%g: !pto.ptr<f32>, %u: !pto.ptr<f32, ub>, %c: i64"),
+    "name of a constant like its instruction": "func.func @k() { %carith.constant = arith.constant 127 : i8\nreturn }",
     "argument attributes in assembly": ".arg %a : i32 {x.y = 1}\n.arg %b : i32\n",
 }  # fmt: skip
 
@@ -178,3 +180,12 @@ def test_what_the_ssa_form_cannot_say_is_not_said_in_it(type: str) -> None:
 def test_an_immediate_that_its_type_does_not_have(number: str) -> None:
     (d,) = diagnose(f".arg %s : !pto.tile<f32, 16, 16>\ntadds %s, %s, {number}\n")
     assert (d.code, d.span and d.span.place) == ("PTO-E0104", (2, 15)), render([d])
+
+
+def test_a_function_type_of_a_module() -> None:
+    """Only a function's is one."""
+    text = (
+        '"builtin.module"() ({"func.func"() <{sym_name = "f", function_type = () -> ()}> '
+        '({"func.return"() : () -> ()}) : () -> ()}) {function_type} : () -> ()'
+    )
+    assert not verify(parse(text))

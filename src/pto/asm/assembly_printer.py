@@ -69,9 +69,8 @@ class _AssemblyPrinter(Printer):
             and isinstance(value, IntAttr | FloatAttr)
             and len(op.attrs) == 1
         ):
-            return (
-                f".const {self.define(op.result)} = {super().operation(op).partition('arith.constant ')[2]}"
-            )
+            name = self.define(op.result)
+            return f".const {name} = {super().operation(op).removeprefix(f'{name} = arith.constant ')}"
         if op.row is not None and op.row.is_dps and op.row.dialect == "pto":
             text = self._statement(op)
             if text is not None:

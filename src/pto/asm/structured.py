@@ -24,7 +24,7 @@ from ..ir.attrs import (
 )
 from ..ir.core import Block, Operation, Region, Successor, Value
 from ..ir.shape import DYNAMIC
-from ..ir.types import ERROR, I1, INDEX, FunctionType, Type
+from ..ir.types import ERROR, I1, INDEX, FunctionType, ScalarType, Type
 from ..isa.row import Row
 from .blocks import SHORT_NAMES, Blocks
 from .cursor import Fail
@@ -226,6 +226,8 @@ def _constant(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     elif isinstance(value, OpaqueAttr) and " : " in value.text:
         type = p.parse_type_text(value.text.rpartition(" : ")[2], p.tokens.starts[where])
     else:
+        type = INDEX
+    if isinstance(type, ScalarType) and not isinstance(value, IntAttr | FloatAttr):
         raise Fail(
             where,
             f"expected a number or dense elements, got {p.shown(where)}",

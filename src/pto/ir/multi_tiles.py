@@ -43,7 +43,8 @@ def single_tiles(module: Module) -> Module:
                 types[value] = value.type
                 value.type = value.type.whole
     for op in made.walk():
-        if (type := op.attrs.get("function_type")) is not None:
+        if _takes_slots(op):
+            type = op.attrs["function_type"]
             op.attrs["function_type"] = TypeAttr(_single(type.value))
     for block in blocks:
         _rewrite(block, values, types)
@@ -56,7 +57,7 @@ def single_tiles(module: Module) -> Module:
 
 def _takes_slots(op: Operation) -> bool:
     """Whether a function has a parameter of several slots, which it may hand on without taking one."""
-    type = op.attrs.get("function_type") if op.regions else None
+    type = op.attrs.get("function_type") if op.name == "func.func" else None
     return type is not None and _single(type.value) != type.value
 
 
