@@ -54,7 +54,7 @@ class Report(Exception):
 def literal_help(text: str, kind: str = "") -> str:
     """How to write a number where a value is expected; `kind` is that of the operand."""
     number = text.removeprefix("-")
-    if not number[:1].isdigit() and text not in ("true", "false") or len(number) > 40:
+    if (not number[:1].isdigit() and text not in ("true", "false")) or len(number) > 40:
         return ""
     if text[:1].isalpha():
         return f"use arith.constant: %{text} = arith.constant {text}"

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ..codegen.cpp import program
 from ..codegen.cpp.control import is_align
+from ..codegen.cpp.fifo import slot_numbers
 from ..codegen.cpp.guards import first_vector_core_only
-from ..codegen.cpp.tiles import as_tile, strides
+from ..codegen.cpp.tiles import as_tile, strides, window
 from ..codegen.cpp.unit import Unit
 from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
@@ -36,7 +37,7 @@ from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
 from ..isa.profiles import Profile
-from ..isa.tile import inner_box
+from ..isa.tile import LAYOUTS, inner_box
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 
@@ -446,17 +447,10 @@ def _valid(type: TileBufType, rows: Sequence[Value], cols: Sequence[Value]) -> l
 def _lie(f: Lowering, type: TileBufType) -> tuple[int, ...]:
     """How a tile lies, as the machine is told: see `Lie` of native/vm/vm.cpp."""
     blayout = f.unit.profile.left_blayout if type.loc == "left" else type.blayout
-    form = _FORMS[blayout, type.slayout]
+    form = list(LAYOUTS).index((blayout, type.slayout))  # the order of `Form` in core/tile.hpp
     box = inner_box(type.bits or 8, type.slayout, type.fractal) if type.boxed else (1, 1)
     compact = ENUMS["compact_mode"].values[type.compact]
     return list(MEMORIES).index(type.loc), form, *box, type.bits or 8, compact
-
-
-#: In the order of `Form` in core/tile.hpp.
-_FORMS = {
-    ("row_major", "none_box"): 0, ("col_major", "none_box"): 1, ("col_major", "row_major"): 2,
-    ("row_major", "col_major"): 3, ("row_major", "row_major"): 4, ("col_major", "col_major"): 5,
-}  # fmt: skip
 
 
 def _assign(f: Lowering, result: Value, address: Value) -> None:
@@ -495,14 +489,10 @@ def _other_reading(f: Lowering, op: Operation) -> None:
 
 @handles("pto.subview", "pto.subset")
 def _window(f: Lowering, op: Operation) -> None:
-    """A window keeps the pitch of its source: its shape is the source's along the lines."""
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
-    rows, cols = f.pitch.get(source, of.shape)
-    f.pitch[result] = rows, cols
-    size = op.attr("sizes") or type.shape
-    shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    (rows, cols), size, shape = window(f.pitch, op)
     row, col = op.group("offsets")
     if op.name == "pto.subset":
         down, across = strides(of, rows, cols)
@@ -522,8 +512,6 @@ def _window(f: Lowering, op: Operation) -> None:
 def _pipe(f: Lowering, op: Operation) -> None:
     in_gm = op.name == "pto.initialize_l2g2l_pipe"
     mask = int(op.attr("dir_mask"))
-    slots = op.attr("slot_num") or (4 if mask == 3 else 8)
-    local = (op.attr("local_slot_num") or slots) if in_gm else 2
     first, second = (
         f.slot(op.group(name)[0]) if op.group(name) else f.number(0)
         for name in ("local_addr", "peer_local_addr")
@@ -532,7 +520,7 @@ def _pipe(f: Lowering, op: Operation) -> None:
         first, second = second, first
     memory = f.slot(op.group("gm_addr")[0]) if in_gm else f.number(0)  # of a view, its pointer is first
     f.call("vm.pipe", f.slot(op.results[0]), memory, first, second, op.attr("flag_base") or 0, mask,
-           op.attr("slot_size"), slots, local, int(bool(op.attr("nosplit"))))  # fmt: skip
+           op.attr("slot_size"), *slot_numbers(op), int(bool(op.attr("nosplit"))))  # fmt: skip
 
 
 # -- control flow -------------------------------------------------------------------------------------------

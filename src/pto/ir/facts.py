@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..isa.enums import SYNC_OP_PIPE
+from ..isa.machine import BOTH, C2V
 from ..isa.profiles import Profile, resolve
 from ..isa.row import TOUCHING, Row
 from ..isa.rules import holds
@@ -165,6 +166,11 @@ def fifo_use(op: Operation) -> str:
 def concerns_fifos(op: Operation) -> bool:
     """Whether an operation serves a FIFO, or is about the buffer that one lies in."""
     return bool(fifo_use(op)) or op.name in ("pto.reserve_buffer", "pto.import_reserved_buffer")
+
+
+def fifo_slots(op: Operation) -> int:
+    """Slots of the FIFO that an operation opens: what it says, else 4 in each of two directions, or 8."""
+    return int(op.attr("slot_num") or (4 if int(op.attr("dir_mask") or C2V) == BOTH else 8))
 
 
 def fifo_end(op: Operation) -> str:

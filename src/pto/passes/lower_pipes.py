@@ -19,7 +19,7 @@ from __future__ import annotations
 from ..ir.attrs import Attribute, IntAttr
 from ..ir.core import Block, Operation, Value
 from ..ir.dominance import dominator_tree
-from ..ir.facts import enclosing, fifo_end, fifo_use
+from ..ir.facts import enclosing, fifo_end, fifo_slots, fifo_use
 from ..ir.types import TileBufType, TokenType
 from ..isa.machine import BOTH, C2V, SECTIONS, V2C
 from .edit import function_name, make, operations, replace_values, rewrite
@@ -193,7 +193,7 @@ def _pipe(ctx: PassContext, op: Operation) -> Operation:
     mask = int(op.attr("dir_mask"))
     local = op.get("v2c_consumer_buf" if mask == V2C else "c2v_consumer_buf")
     peer = op.get("v2c_consumer_buf") if mask == BOTH else None
-    slots = op.attrs.get("slot_num") or IntAttr(4 if mask == BOTH else 8)
+    slots = op.attrs.get("slot_num") or IntAttr(fifo_slots(op))
     attrs = {"dir_mask": op.attrs["dir_mask"], "slot_size": op.attrs["slot_size"], "slot_num": slots}
     nosplit = {name: op.attrs[name] for name in ("nosplit",) if name in op.attrs}
     if not _in_memory(ctx, op):

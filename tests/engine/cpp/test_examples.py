@@ -1,15 +1,11 @@
 """Every kernel of examples/kernels compiled: the results of the reference engine.
 
-Elements are the same bit for bit, except behind exp and sums of products, where the order of additions and
-the last bits of a transcendental function are free.
+Elements are the same bit for bit.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,19 +13,7 @@ import pytest
 
 import pto
 
-FOLDER = Path(__file__).parents[3] / "examples" / "kernels"
-
-
-def _cases() -> dict[str, Any]:
-    spec = importlib.util.spec_from_file_location("kernels_reference", FOLDER / "reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module.KERNELS
-
-
-KERNELS = _cases()
+from ..kernels import EXAMPLES, KERNELS
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +28,7 @@ def built() -> dict[str, Any]:
 
 
 def test_no_kernel_is_forgotten() -> None:
-    assert {k.file for k in KERNELS.values()} == {p.name for p in FOLDER.glob("*.pto")}
+    assert {k.file for k in KERNELS.values()} == {p.name for p in (EXAMPLES / "kernels").glob("*.pto")}
 
 
 @pytest.mark.parametrize("name", KERNELS)

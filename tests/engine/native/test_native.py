@@ -3,10 +3,7 @@ and which line it names where a launch ends early."""
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -22,7 +19,8 @@ from pto.image.every_call import calls
 from pto.image.format import CALL, NAMES, Code, Image, to_bytes
 from pto.isa import row
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+from ..kernels import EXAMPLES, KERNELS
+
 Array = np.ndarray[Any, Any]
 
 
@@ -122,13 +120,8 @@ module attributes {pto.target_arch = "cpu"} {
 
 def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
     """Programs by name, with entry, arguments and blocks."""
-    spec = importlib.util.spec_from_file_location("kernels_reference", EXAMPLES / "kernels" / "reference.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
     found: dict[str, Any] = {}
-    for name, case in module.KERNELS.items():
+    for name, case in KERNELS.items():
         found[name] = case.path, case.entry, tuple(case.make(np.random.default_rng(1))[0]), case.blocks
     micro = {
         "chain": (*numbers(3, 200), zeros(200), 200),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...ir.core import Operation, Value
+from ...ir.facts import fifo_slots
 from ...ir.types import TokenType
 from ...isa.enums import ENUMS, SYNC_OP_PIPE
 from .function import Function, handles
@@ -149,8 +150,7 @@ def _initialize(f: Function, op: Operation) -> None:
     if mask not in _DIRECTION:
         f.unit.no_spelling(op, "with 'dir_mask'")
         return
-    slots = op.attr("slot_num") or (4 if mask == 3 else 8)
-    local = (op.attr("local_slot_num") or slots) if in_gm else 2
+    slots, local = slot_numbers(op)
     direction = _DIRECTION[mask] + ("_GM" if in_gm and f.unit.a5 and mask != 3 else "")
     nosplit = "true" if op.attr("nosplit") else "false"
     base, size = op.attr("flag_base") or 0, op.attr("slot_size")
@@ -166,6 +166,12 @@ def _initialize(f: Function, op: Operation) -> None:
     token = f.token()
     f.name(result, token)
     f.line(f"auto {token} = {type}({gm}, {first}, {second});")
+
+
+def slot_numbers(op: Operation) -> tuple[int, int]:
+    """Slots of a FIFO, and how many of them a consumer has room for."""
+    slots = fifo_slots(op)
+    return slots, (op.attr("local_slot_num") or slots) if op.name == "pto.initialize_l2g2l_pipe" else 2
 
 
 def _buffer(f: Function, given: list[Value]) -> str:

@@ -189,18 +189,28 @@ def strides(type: TileBufType, rows: int, cols: int) -> tuple[int, int]:
     return (box[1], rows + extra) if type.blayout == "col_major" else (cols + extra, box[0])
 
 
+Size = tuple[int, int]
+
+
+def window(pitch: dict[Value, Size], op: Operation) -> tuple[Size, Size, Size]:
+    """The storage in which a window lies, its size, and its shape: it keeps the pitch of its source, so its
+    shape is the source's along the lines. Notes the storage for windows of it."""
+    source, result = op.operands[0], op.results[0]
+    type, of = result.type, source.type
+    assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
+    storage = pitch[result] = pitch.get(source, of.shape)
+    size = op.attr("sizes") or type.shape
+    return storage, size, (size[0], storage[1]) if of.blayout == "row_major" else (storage[0], size[1])
+
+
 @handles("pto.subset", "pto.subview")
 def _window(f: Function, op: Operation) -> None:
-    """A window keeps the pitch of its source: its static shape is the source's along the lines."""
     source, result = op.operands[0], op.results[0]
     if _only_bound(f, result):
         return
     type, of = result.type, source.type
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
-    rows, cols = f.pitch.get(source, of.shape)
-    f.pitch[result] = rows, cols
-    size = op.attr("sizes") or type.shape
-    shape = (size[0], cols) if of.blayout == "row_major" else (rows, size[1])
+    (rows, cols), size, shape = window(f.pitch, op)
     row, col = op.group("offsets")
     extents = _window_extents(f, op, type, source, of, size)
     spelled = f.types.tile(type, tuple(e if isinstance(e, int) else None for e in extents), shape)

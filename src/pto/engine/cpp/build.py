@@ -49,15 +49,12 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
 
-def cached_plainly(units: Sequence[Unit], flags: Sequence[str]) -> Built:
+def cached_pack(units: Sequence[Unit], flags: Sequence[str]) -> Built:
     """The library of units that are linked with nothing: who loads it has the rest."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
-        for u in units:
-            (work / u.name).write_text(u.text, encoding="utf-8")
-        every = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
-        return _compile(found, units, every, [], work)
+        return _compile(found, units, _written(found, units, flags, work), [], work)
 
     return cache.built(_key(found, units, flags), "pack", build)
 
@@ -92,9 +89,7 @@ def compile_units(
     found: Compiler, units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str], work: Path
 ) -> Built:
     """Compile and link in a folder; several units at the same time."""
-    for u in (*units, *files):
-        (work / u.name).write_text(u.text, encoding="utf-8")
-    every = [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
+    every = _written(found, (*units, *files), flags, work)
     common = compilers.common(found)
     if common is not None:
         built = _compile(found, units, [*every, compilers.LINKED], [common.path], work)
@@ -102,6 +97,13 @@ def compile_units(
             return built
         # The library is damaged, or options of the user's do not suit it: headers alone do as well.
     return _compile(found, units, every, [], work)
+
+
+def _written(found: Compiler, units: Sequence[Unit], flags: Sequence[str], work: Path) -> list[str]:
+    """Put units into a folder; the command that compiles there."""
+    for u in units:
+        (work / u.name).write_text(u.text, encoding="utf-8")
+    return [*found.command, *found.flags, *flags, f"-I{compilers.include_dir()}"]
 
 
 def _compile(

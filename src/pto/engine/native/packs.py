@@ -88,7 +88,7 @@ def compiled(calls: Sequence[str]) -> Pack:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    made = build.cached_plainly([build.Unit(name, text) for name, text in pack.files(calls)], _FLAGS)
+    made = build.cached_pack([build.Unit(name, text) for name, text in pack.files(calls)], _FLAGS)
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
-from ...ir.facts import function_of, pipe_of
+from ...ir.facts import fifo_slots, function_of, pipe_of
 from ...ir.types import TileBufType
 from ...isa.dtypes import DTYPES
 from ...isa.machine import BOTH, C2V, LOCATION_OF, V2C
@@ -126,7 +126,7 @@ def _directions(mask: int) -> list[int]:
 def _open(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
     mask = int(op.attr("dir_mask") or C2V)
     size = int(op.attr("slot_size") or 0)
-    slots = int(op.attr("slot_num") or (4 if mask == BOTH else 8))
+    slots = fifo_slots(op)
     nosplit = bool(op.attr("nosplit"))
     fifos: dict[int, Fifo] = {}
     staging: dict[int, tuple[Buffer, int] | None] = {}
