@@ -7,6 +7,8 @@ CXX ?= c++
 # Some tests wait for something: one more than there are processors.
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n < 2 ? 3 : n + 1)))
 CONSTRAINTS ?= constraints.txt
+# Functions of engine native for all instructions: of this processor, all, or none (then they are compiled when met).
+PACKS ?= native
 # The oldest supported versions of what the package needs: the lower bounds of pyproject.toml.
 OLDEST := $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
 # Else every worker of every run translates all tests again, wherever the user has switched this off.
@@ -20,14 +22,13 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup demo test fuzz oldest newest matrix pack lint format bench docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup demo test fuzz oldest newest matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
 	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
-	@echo 'make pack      the functions of engine native for all instructions, compiled: some minutes'
 	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
 	@echo 'make lint      format check, linter, type checker'
 	@echo 'make format    rewrite files in the house format'
@@ -46,7 +47,7 @@ PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) | $(BIN)/python
 	@echo 'installing into $(VENV), building the native module: one to three minutes'
-	$(PIP) -e '.[dev]'
+	$(PIP) -e '.[dev]' -C cmake.define.PTO_PACKS=$(PACKS)
 	$(BIN)/python -m compileall -q src/pto
 	@touch $@
 
@@ -81,9 +82,6 @@ newest:
 
 matrix: $(SETUP)
 	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/native/test_conversions.py $(ARGS)
-
-pack: $(SETUP)
-	$(BIN)/python -m pto.engine.native.packs
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

@@ -113,6 +113,7 @@ ROUND = {
     "switch with further attributes": "func.func @k(%x: i32) { cf.switch %x : i32, [default: ^a] {note = 1}\n^a:\nreturn }",
     "tuple cut short": generic('"pto.mte_gm_ub"(%g, %u, %c, %c, %c, %c, %c, %c) <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0>}> : (!pto.ptr<f32>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64, i64) -> ()', "(!pto.ptr<f32>, !pto.ptr<f32, ub>, i64) -> ()", "%g: !pto.ptr<f32>, %u: !pto.ptr<f32, ub>, %c: i64"),
     "name of a constant like its instruction": "func.func @k() { %carith.constant = arith.constant 127 : i8\nreturn }",
+    "several results behind a return": "func.func private @pair() -> (i32, i32)\nfunc.func @k() { return\n%two:2 = call @pair() : () -> (i32, i32)\n}",
     "argument attributes in assembly": ".arg %a : i32 {x.y = 1}\n.arg %b : i32\n",
 }  # fmt: skip
 

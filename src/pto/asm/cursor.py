@@ -565,6 +565,11 @@ class Cursor:
         if self._scopes:
             self._scopes[-1].append(name)
 
+    def forget_uses(self, begin: int) -> None:
+        """What was read from a token on was not meant so: names first met there are not used."""
+        for name in [n for n, (_, at, _) in self._forward.items() if at >= begin]:
+            del self._forward[name]
+
     def use(self, name: str, at: int) -> Value:
         """The value `%name` refers to, or a placeholder if it is defined further down."""
         value = self.values.get(name)

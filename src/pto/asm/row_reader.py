@@ -183,6 +183,7 @@ class RowReader(Blocks):
                 # A group that got past its first token is what the user meant: keep its error.
                 if fail.at > begin + 1 and step[3]:
                     raise
+                self.forget_uses(begin)
                 self.i = begin
                 _restore(st, saved)
                 return

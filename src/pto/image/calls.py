@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import copy
+from functools import cache
 from hashlib import blake2b
 from typing import Any
 
@@ -20,9 +21,10 @@ from ..codegen.cpp.control import is_align
 from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
 from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
-from ..ir.core import Operation, Value
+from ..ir.core import Block, Operation, Value
 from ..ir.facts import function_of, view_layout
-from ..ir.types import Dims, MemRefType, TileBufType, Type, ViewType
+from ..ir.types import Dims, MemRefType, ScalarType, TileBufType, Type, ViewType
+from ..isa import row as find_row
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES
 from ..isa.record import Record
@@ -137,7 +139,23 @@ class Recorder(Function):
         self._depth = 0
 
     def call(self, op: Operation) -> Call:
-        """What an operation calls."""
+        """What an operation calls: without what changes no result, so that fewer functions do."""
+        plain, kept = _plain(op)
+        given = plain.operands
+        try:  # numbers as what is known at run time only; some calls have to spell them
+            plain.operands = _unknown(given)
+            call = self._call(plain)
+        except NoCall:
+            plain.operands = _distinct(given)
+            call = self._call(plain)
+        finally:
+            plain.operands = given
+        if plain is op:
+            return call
+        arguments = tuple((kind, kept[n] if kind == "operand" else n) for kind, n in call.arguments)
+        return Call(call.name, arguments)
+
+    def _call(self, op: Operation) -> Call:
         function = function_of(op)
         assert function is not None
         self.op, self.now, self.here = function, op, op.loc
@@ -147,16 +165,14 @@ class Recorder(Function):
         self._at: dict[tuple[Source, str], int] = {}
         self._last: list[str] = []
         known = len(self.unit.problems)
-        given = op.operands
-        op.operands = _distinct(given)
         try:
             HANDLERS.get(op.name, Function.regular)(self, op)
         except Unspellable as e:
             raise NoCall(f"a value of type {e}") from None
-        finally:
-            op.operands = given
         if len(self.unit.problems) > known:
-            raise NoCall(self.unit.problems[-1].message)
+            why = self.unit.problems[-1].message
+            del self.unit.problems[known:]
+            raise NoCall(why)
         return self._made(" ".join((*self.lines, *self._last)))
 
     def _made(self, text: str) -> Call:
@@ -187,9 +203,8 @@ class Recorder(Function):
 
     def type_of(self, value: Value) -> str:
         type = value.type
-        if by_region(self.now.row) and by_columns(type):
-            assert isinstance(type, TileBufType)
-            return self.types(type.replace(blayout="row_major"))
+        if by_region(self.now.row) and isinstance(type, TileBufType) and not type.boxed:
+            return self.types(type.replace(blayout="row_major", pad=0))
         if isinstance(type, ViewType):
             assert isinstance(self.types, OpenTypes)
             return self.types.open_view(type, self.layout(value))
@@ -246,6 +261,57 @@ class Recorder(Function):
 
     def line(self, text: str) -> None:
         self.lines.append(text)
+
+
+@cache
+def _needless_scratch(instruction: str) -> frozenset[str]:
+    """Scratch that an instruction has the same overloads with and without."""
+    row = find_row(instruction)
+    assert row is not None
+    names = frozenset(o.name for o in row.operands if o.role == "tmp" and o.optional)
+    found: dict[object, list[bool]] = {}
+    for form in row.forms:
+        said = frozenset(_NAMED.findall(form.cpp))
+        found.setdefault((said - names, str(form.fixes)), []).append(bool(said & names))
+    return names if all(False in ways for ways in found.values()) else frozenset()
+
+
+_NAMED = re.compile(r"\$(\w+)")
+
+
+def _plain(op: Operation) -> tuple[Operation, list[int]]:
+    """An operation with the same results, without inert attributes and needless scratch; and which of its
+    operands that one has."""
+    row = op.row
+    if row is None:
+        return op, []
+    inert = [a.name for a in row.attrs if a.inert and a.name in op.attrs]
+    scratch = _needless_scratch(row.full_name) if op.segments is not None else frozenset[str]()
+    kept: list[int] = []
+    segments: list[int] = []
+    at = 0
+    for declared, count in zip(row.operands, op.segments or (), strict=False):
+        dropped = declared.name in scratch
+        segments.append(0 if dropped else count)
+        kept += () if dropped else range(at, at + count)
+        at += count
+    if op.segments is None:
+        kept = list(range(len(op.operands)))
+    if not inert and len(kept) == len(op.operands):
+        return op, kept
+    plain = copy(op)
+    plain.attrs = {n: a for n, a in op.attrs.items() if n not in inert}
+    plain.operands = [op.operands[n] for n in kept]
+    plain.segments = tuple(segments) if op.segments is not None else None
+    return plain, kept
+
+
+def _unknown(values: list[Value]) -> list[Value]:
+    """The same values as so many objects, none of them a known number."""
+    nowhere = Block()
+    return [
+        Value(v.type, nowhere, 0, v.name) if isinstance(v.type, ScalarType) else v for v in _distinct(values)
+    ]
 
 
 def _distinct(values: list[Value]) -> list[Value]:

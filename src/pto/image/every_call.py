@@ -1,4 +1,5 @@
-"""The calls of every legal form of every instruction, as the witnesses have them: a pack of all.
+"""The calls of every legal form of every instruction, as the witnesses have them: a pack of all. As a program
+it writes the files of that pack: `python -m pto.image.every_call FOLDER PARTS`.
 
 Sizes, targets and numbers are no part of a call, so these are some thousands. Programs may make others: of
 moves between layouts that no witness has, or with attributes that go together; those are compiled when they
@@ -8,30 +9,37 @@ are met.
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 from ..codegen.cpp import program
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Module
+from ..ir.kinds import kind_matches
 from ..ir.types import PtrType, ScalarType, TileBufType, Type
 from ..isa import profile, rows
-from ..isa.enums import ENUMS
 from ..isa.profiles import ISAS
-from ..isa.row import Row
+from ..isa.row import Attr, Row
+from ..isa.tile import LAYOUTS
 from ..witness.plan import Plan, make_attribute, plans, violated
 from ..witness.programs import build
-from .calls import NoCall, OpenTypes, by_region, printer, recorder
+from . import pack
+from .calls import NoCall, OpenTypes, printer, recorder
+from .lower import is_call
 
-#: Families of instructions that bring elements from one layout to another.
-_MOVES = ("layout-and-rearrangement", "memory-and-data-movement")
-_SKIPPED = ("func", "builtin", "scf", "cf", "memref", "affine")
+#: Instructions that bring tiles from one memory or layout to another.
+_MOVES = ("tload", "tstore", "tmov", "textract", "tinsert", "ttrans", "tpush", "tpop")
+#: Instructions whose functions take the compiler longer than others do, and how many times.
+_HEAVY = {"tcvt": 6}
 
 
 def calls(of: Iterable[Row] = ()) -> dict[str, str]:
     """Every call of some instructions, or of all, with the instruction that makes it."""
     found: dict[str, str] = {}
     for row in of or rows():
-        if row.dialect in _SKIPPED or row.regions:
+        if not is_call(row):
             continue
         for isa in ISAS:
             for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
@@ -39,7 +47,7 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
                 for name in _calls_of(module, row, isa):
                     found.setdefault(name, row.name)
     types = OpenTypes(profile("a5"), "int64_t")
-    found.update((printer(types.scalar(t)), "print") for t in (*_INTEGERS, *_FLOATS))
+    found.update((printer(types.scalar(t)), "print") for t in _ANY)
     return found
 
 
@@ -56,7 +64,7 @@ def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
 
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:
-    """Every legal form with every choice of element types; of moves also for the other flat layouts."""
+    """Every legal form with every choice of element types; of moves also for the other places and layouts."""
     yield from _with_attributes(row, isa)
     for made in plans(row, isa):
         if row.name in ("load_scalar", "store_scalar"):
@@ -64,33 +72,51 @@ def _planned(row: Row, isa: str) -> Iterator[Plan]:
                 n: tuple(t.replace(space="ub") if isinstance(t, PtrType) else t for t in types)
                 for n, types in made.operands.items()
             })  # fmt: skip
-        names = [n for n, types in made.operands.items() if any(_flat(t) for t in types)]
-        if row.family not in _MOVES or by_region(row) or not names:
-            continue
-        for choice in itertools.product((False, True), repeat=len(names)):
-            turned = {n for n, other in zip(names, choice, strict=True) if other}
-            trial = made.replace(operands={
-                n: tuple(_turned(t) if n in turned else t for t in types)
-                for n, types in made.operands.items()
-            })  # fmt: skip
-            if turned and not violated(trial):
-                yield trial
+        if row.name == "vbitcast":
+            for t in {t for other in plans(row, isa) for types in other.operands.values() for t in types}:
+                yield made.replace(results={n: (t,) for n in made.results})
+        if row.name in _MOVES and isa != "cpu":
+            splits = [a for a in row.attrs if a.name == "split"]
+            for other in _moved(made):
+                yield from (other, *_legal(*(_other(other, a, word) for a in splits for word in a.domain)))
+
+
+def _moved(made: Plan) -> Iterator[Plan]:
+    names = [n for n, types in made.operands.items() if len(types) == 1]
+    for choice in itertools.product(*(_places(made.operands[n][0]) for n in names)):
+        other = {n: (t,) for n, t in zip(names, choice, strict=True)}
+        yield from _legal(made.replace(operands={**made.operands, **other}))
+
+
+def _places(type: Type) -> tuple[Type, ...]:
+    """A tile in the layouts that its memory has: in L1 all, in UB those that are flat. What may lie in UB may
+    lie in L1, what may lie in L0A in L0B."""
+    if not isinstance(type, TileBufType):
+        return (type,)
+    if type.loc == "left":
+        return (type, type.replace(loc="right", blayout="row_major", slayout="col_major"))
+    if type.loc not in ("vec", "mat") or (type.boxed and type.loc == "vec"):
+        return (type,)
+    flat = [type.replace(blayout=outer, slayout="none_box") for outer in ("row_major", "col_major")]
+    boxed = [type.replace(loc="mat", blayout=o, slayout=i) for (o, i) in LAYOUTS if i != "none_box"]
+    return (*flat, *boxed)
 
 
 _INTEGERS = tuple(ScalarType(name) for name in ("i1", "i8", "i16", "i32", "i64", "index"))
 _FLOATS = tuple(ScalarType(name) for name in ("f16", "bf16", "f32", "f64"))
-_SCALARS = {"int": _INTEGERS, "float": _FLOATS, "scalar": (*_INTEGERS, *_FLOATS)}
+_ANY = (*_INTEGERS, *_FLOATS)
+_SCALAR_KINDS = ("int", "float", "scalar")
 
 
 def _scalars(row: Row, isa: str) -> Iterator[Plan]:
     """A row of arith or math with every choice of types: one for all operands, one for its result."""
     for made in _with_attributes(row, isa):
-        open_ = [o for o in row.operands if o.kinds[0] in _SCALARS]
-        own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALARS]
-        for given in _SCALARS[open_[0].kinds[0]] if open_ else ():
+        open_ = [o for o in row.operands if o.kinds[0] in _SCALAR_KINDS]
+        own = [r for r in row.results if not row.infer.get(r.name) and r.kinds[0] in _SCALAR_KINDS]
+        for given in [t for t in _ANY if open_ and all(kind_matches(o, t) for o in open_)]:
             operands = {**made.operands, **{o.name: (given,) for o in open_}}
             inferred = {r.name: (given,) for r in row.results if row.infer.get(r.name, "").startswith("$")}
-            for result in _SCALARS[own[0].kinds[0]] if own else (given,):
+            for result in [t for t in _ANY if all(kind_matches(r, t) for r in own)] if own else (given,):
                 results = {**made.results, **inferred, **{r.name: (result,) for r in own}}
                 trial = made.replace(operands=operands, results=results)
                 if not violated(trial):
@@ -98,31 +124,69 @@ def _scalars(row: Row, isa: str) -> Iterator[Plan]:
 
 
 def _with_attributes(row: Row, isa: str) -> Iterator[Plan]:
-    """Every legal form, also with a tile that may be left out, or another value of one of its attributes."""
+    """Every legal form, also with more or less of what may be left out, or another value of one of its
+    attributes."""
+    optional = sorted(o.name for o in (*row.operands, *row.results) if o.optional)
     for made in plans(row, isa):
-        yield made
-        for absent in [o for o in row.operands if o.optional and o.kinds[0] == "tile"]:
-            like = made.operands.get("dst", ())[:1]
-            if absent.name not in made.operands and isinstance(like[0] if like else None, TileBufType):
-                trial = made.replace(operands={**made.operands, absent.name: like})
-                if not violated(trial):
-                    yield trial
-        for attr in row.attrs:
-            words = ENUMS[attr.kind].values if attr.kind in ENUMS else attr.domain
-            for word in words:
-                value = make_attribute(attr, word)
-                if made.attrs.get(attr.name) != value:
-                    trial = made.replace(attrs={**made.attrs, attr.name: value})
-                    if not violated(trial):
-                        yield trial
+        given = [n for n in optional if n in made.operands or n in made.results]
+        for base in (made, *_with_others(row, made), *_without(made, {*given}, *({n} for n in given))):
+            others = (_other(base, attr, word) for attr in row.attrs for word in _words(row, attr))
+            yield from _legal(base, *others)
 
 
-def _flat(type: Type) -> bool:
-    return isinstance(type, TileBufType) and not type.boxed
+def _legal(*found: Plan) -> Iterator[Plan]:
+    return (made for made in found if not violated(made))
 
 
-def _turned(type: Type) -> Type:
-    """A tile of the other flat layout."""
-    if not isinstance(type, TileBufType):
-        return type
-    return type.replace(blayout="col_major" if type.blayout == "row_major" else "row_major")
+def _other(made: Plan, attr: Attr, word: Any) -> Plan:
+    return made.replace(attrs={**made.attrs, attr.name: make_attribute(attr, word)})
+
+
+def _words(row: Row, attr: Attr) -> Iterable[Any]:
+    """Values of an attribute that calls may spell: all, where there are so many; of signals their numbers."""
+    if attr.inert or attr.hint:
+        return ()
+    return range(16) if row.order and attr.kind == "int" else attr.domain
+
+
+def _without(made: Plan, *left_out: set[str]) -> Iterator[Plan]:
+    for names in left_out if len(left_out) > 2 else left_out[:1]:
+        trial = made.replace(
+            operands={n: t for n, t in made.operands.items() if n not in names},
+            results={n: t for n, t in made.results.items() if n not in names},
+        )
+        if names:
+            yield trial
+
+
+def _with_others(row: Row, made: Plan) -> Iterator[Plan]:
+    """With a tile that may be left out."""
+    like = made.operands.get("dst", ())[:1]
+    for absent in [o for o in row.operands if o.optional and o.kinds[0] == "tile"]:
+        if absent.name not in made.operands and isinstance(like[0] if like else None, TileBufType):
+            yield made.replace(operands={**made.operands, absent.name: like})
+
+
+def pieces(found: dict[str, str], parts: int) -> list[list[str]]:
+    """Calls in so many pieces that take about as long to compile; those of an instruction share templates, so
+    they stay together."""
+    names = sorted(found, key=lambda name: (found[name], name))
+    weights = [_HEAVY.get(found[name], 1) for name in names]
+    out: list[list[str]] = [[] for _ in range(parts)]
+    before, whole = 0, sum(weights)
+    for name, weight in zip(names, weights, strict=True):
+        out[before * parts // whole].append(name)
+        before += weight
+    return out
+
+
+def main(folder: str, parts: str) -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    for name, text in pack.files(pieces(calls(), int(parts))):
+        path = Path(folder, name)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:  # else nothing is compiled again
+            path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

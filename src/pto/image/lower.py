@@ -37,6 +37,7 @@ from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
 from ..isa.profiles import Profile
+from ..isa.row import Row
 from ..isa.tile import LAYOUTS, inner_box
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
@@ -55,6 +56,11 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
         return handler
 
     return register
+
+
+def is_call(row: Row) -> bool:
+    """Whether operations of an instruction become calls of the library."""
+    return row.full_name not in HANDLERS and row.order not in _IN_ORDER and not row.regions
 
 
 def lowered_image(
@@ -216,7 +222,7 @@ class Lowering:
             handler = HANDLERS.get(op.name)
             if handler is not None:
                 handler(self, op)
-            elif op.row is None or op.row.order not in _IN_ORDER:
+            elif op.row is None or is_call(op.row):
                 self.regular(op)
         except NoCall as e:
             self.refuse(op, str(e))

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
+from hashlib import blake2b
 
 from ..codegen.cpp import prologue
 from .calls import key
 
 _DECLARED = re.compile(r"([^;]*?)& a(\d+); ")
 _HEAD = """\
+#include "pto/core/functions.hpp"
 #include "pto/vm/open.hpp"
 
 using namespace pto;
 using namespace pto::vm;
 """
+
+
+def _before() -> str:
+    """What stands before the functions of a file."""
+    return f"{_HEAD}namespace {{\nPTO_OWN_FUNCTIONS\n{prologue.helpers()}"
+
+
+@cache
+def digest() -> str:
+    """What functions depend on beside their names and the headers: a pack of another digest is old."""
+    text = _before() + function("int32_t& a0; a0 = 1;")
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def function(name: str) -> str:
@@ -30,20 +45,21 @@ def function(name: str) -> str:
     )
 
 
-def files(names: Sequence[str], parts: int = 1) -> Iterator[tuple[str, str]]:
-    """Names and texts of the files of a pack; neighbours share templates, so they stay together."""
-    pieces = [names[n * len(names) // parts : (n + 1) * len(names) // parts] for n in range(parts)]
+def files(pieces: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
+    """Names and texts of the files of a pack, one for each piece of its calls."""
     for n, piece in enumerate(pieces):
-        out = [_HEAD, "namespace {\n", prologue.helpers(), *map(function, piece), "}  // namespace\n"]
+        out = [_before(), *map(function, piece), "}  // namespace\n"]
         out.append(f"extern const Entry kEntries{n}[];\nconst Entry kEntries{n}[] = {{\n")
         out += [f"    {{0x{k:016x}u, k{k:016x}}},\n" for k in sorted(map(key, piece))]
         yield f"part{n}.cpp", "".join((*out, "};\n"))
     yield "tables.cpp", "".join((
         _HEAD,
-        *(f"extern const Entry kEntries{n}[];\n" for n in range(parts)),
+        *(f"extern const Entry kEntries{n}[];\n" for n in range(len(pieces))),
         "static const Table kTables[] = {\n",
         *(f"    {{kEntries{n}, {len(piece)}}},\n" for n, piece in enumerate(pieces)),
         "};\n",
         'extern "C" __attribute__((visibility("default"))) void* pto_pack_find(uint64_t key) {\n',
-        f"  return reinterpret_cast<void*>(find(kTables, {parts}, key));\n}}\n",
+        f"  return reinterpret_cast<void*>(find(kTables, {len(pieces)}, key));\n}}\n",
+        'extern "C" __attribute__((visibility("default"))) const char* pto_pack_digest() {\n',
+        f'  return "{digest()}";\n}}\n',
     ))  # fmt: skip

@@ -4636,6 +4636,8 @@ constexpr void check_tload(const Dst& dst) {
 
 template <class Dst, class Src, auto atomicType, auto reluPreMode>
 constexpr void check_tstore_1() {
+  static_assert(!(atomicType != AtomicType::AtomicNone) || bits_of<typename Src::DType> >= 8,
+      "[PTO][SA-0200] TSTORE: expects src element bytes >= 1");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow != 0,
         "[PTO][PTO-E0401] TSTORE: expects src valid rows not to be 0");
@@ -9295,6 +9297,8 @@ constexpr void check_tquant_with_exp_max_scaling_exp_zz(const Dst& dst, const Sr
   static_assert(all_in<TileType::Vec, Exp, Max, Scaling, Exp_zz>(),
       "[PTO][PTO-E0501] TQUANT: expects exp, max, scaling and exp_zz to be in the vec address space; fix: "
       "move it there with TMOV");
+  static_assert(dtype_of<typename Exp_zz::DType> == DType::u8,
+      "[PTO][PTO-E0301] TQUANT: expects exp_zz element type to be u8; fix: convert with TCVT");
   static_assert(Src::Cols % 32 == 0, "[PTO][PTO-E0401] TQUANT: expects src columns % 32 == 0");
   static_assert(Src::Rows % 16 == 0 && Src::Cols % 64 == 0,
       "[PTO][PTO-E0401] TQUANT: expects src rows % 16 == 0 and src columns % 64 == 0");

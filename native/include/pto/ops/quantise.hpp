@@ -348,10 +348,11 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
 }
 /// With the exponents in the order of a ZZ scale tile as well.
 template <auto quant_type, VecStoreMode store_mode, class Dst, class Src, class Exp, class Max, class Scaling,
-          class... Events>
-PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz,
+          class ExpZz, class... Events>
+PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, ExpZz* exp_zz,
                             Events&... events) {
-  PTO_LEGAL(check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, Exp, quant_type>(dst, src));
+  PTO_LEGAL(
+      check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, ExpZz, quant_type>(dst, src));
   TSYNC(events...);
   detail::quantise_mx<quant_type, QuantScaleAlg::OCP>(dst, src, exp, max, scaling,
                                                       store_mode == VecStoreMode::NZ ? exp_zz : nullptr);

@@ -9,7 +9,7 @@ from functools import cache
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from .packs import Pack, compiled, library, of_package
+from .packs import compiled, library, of_package
 
 _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 
@@ -56,12 +56,6 @@ def _own(name: str) -> int:
     return function(name.encode()) or 0
 
 
-@cache
-def _of_package() -> Pack | None:
-    path = of_package()
-    return Pack(str(path)) if path.exists() else None
-
-
 _found: dict[str, int] = {}
 
 
@@ -71,7 +65,7 @@ def functions(calls: Sequence[str]) -> list[int]:
     for name in calls:
         if name in _found:
             continue
-        pack = _of_package()
+        pack = of_package()
         address = _own(name) or (pack.find(name) if pack is not None else 0)
         if address:
             _found[name] = address

@@ -1,15 +1,11 @@
-"""Libraries: that of the virtual machine, and packs of functions that it calls. Calls that no pack of the
-package has are compiled once and kept."""
+"""Libraries: that of the virtual machine, and packs of functions that it calls. Calls that the pack of the
+package does not have are compiled once and kept."""
 
 from __future__ import annotations
 
 import ctypes
-import os
 import platform
-import sys
-import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -19,28 +15,58 @@ from ...image.calls import key
 from ..compiled.library import Library
 from ..cpp import build, compiler
 
+#: Levels of vector instructions that libraries are made for, the best first: what a processor says of itself
+#: (/proc/cpuinfo) where it has them, and what makes a compiler use them.
+LEVELS = (
+    ("x86-64-v4", {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}, "-march=x86-64-v4"),
+    ("x86-64-v3", {"avx2", "bmi2", "f16c", "fma"}, "-march=x86-64-v3"),
+    ("fp16", {"asimdhp", "fphp"}, "-march=armv8.2-a+fp16"),
+    ("baseline", set[str](), ""),
+)
+
+
+@cache
+def level() -> str:
+    """The best level that the processor and the package have."""
+    has = _processor()
+    found = [name for name, needs, _ in LEVELS if needs <= has and _library(name).exists()]
+    if not found or not _is_current():
+        raise DiagnosticError([
+            Diagnostic("PTO-E2401", f"engine native has no library for {platform.machine()}, or one of other "
+                       "headers",
+                       help="use engine cpp or reference; make setup in a checkout builds it")
+        ])  # fmt: skip
+    return found[0]
+
 
 @cache
 def library() -> Library:
     """The machine itself, for the vectors that packs are compiled for: both see memory alike."""
-    path = folder() / f"libpto_vm_{_vectors()}.so"
-    if not path.exists() or not _is_current():
-        raise DiagnosticError([
-            Diagnostic("PTO-E2401", f"engine native has no library, or one of other headers: {path.name}",
-                       help="use engine cpp or reference; make setup in a checkout builds it")
-        ])  # fmt: skip
-    return Library(str(path), shared=True)
+    return Library(str(_library(level())), shared=True)
 
 
-def _vectors() -> str:
-    """What packs are compiled for; without a compiler, what the processor has."""
+@cache
+def of_package() -> Pack | None:
+    """The package's own pack, if it has one that is not old."""
+    path = folder() / f"libpto_pack_{level()}.so"
+    found = Pack(str(path)) if path.exists() else None
+    return found if found is not None and found.digest == pack.digest() else None
+
+
+def _library(name: str) -> Path:
+    return folder() / f"libpto_vm_{name}.so"
+
+
+def _processor() -> set[str]:
+    """What the processor says that it has."""
     try:
-        return compiler.find().vectors
-    except DiagnosticError:
-        if platform.machine() not in ("x86_64", "AMD64"):
-            return "baseline"
-        flags = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
-        return "x86-64-v4" if " avx512vl" in flags else "x86-64-v3"
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return set()
+    lines = (line.partition(":") for line in text.splitlines())
+    return next(
+        (set(words.split()) for name, _, words in lines if name.strip() in ("flags", "Features")), set()
+    )
 
 
 def _is_current() -> bool:
@@ -48,11 +74,6 @@ def _is_current() -> bool:
         return (folder() / "headers.digest").read_text(encoding="utf-8") == compiler.headers_digest()
     except OSError:
         return False
-
-
-def of_package() -> Path:
-    """Where the package's own pack is, if it was made: `make pack`."""
-    return folder() / f"libpto_pack_{_vectors()}_{compiler.headers_digest()[:16]}.so"
 
 
 def folder() -> Path:
@@ -67,9 +88,13 @@ class Pack:
 
     def __init__(self, path: str) -> None:
         library()  # in which it finds what all have in common
-        self._find = Library(path).raw("pto_pack_find")
+        found = Library(path)
+        self._find = found.raw("pto_pack_find")
         self._find.restype = ctypes.c_void_p
         self._find.argtypes = (ctypes.c_uint64,)
+        digest = found.raw("pto_pack_digest")
+        digest.restype = ctypes.c_char_p
+        self.digest = digest().decode()
 
     def find(self, name: str) -> int:
         return self._find(key(name)) or 0
@@ -82,48 +107,20 @@ _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 def compiled(calls: Sequence[str]) -> Pack:
     """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
     try:
-        compiler.find()
+        found = compiler.find()
     except DiagnosticError as e:
         (cause,) = e.diagnostics
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    made = build.cached_pack([build.Unit(name, text) for name, text in pack.files(calls)], _FLAGS)
+    flags = [
+        *_FLAGS,
+        *(march for name, _, march in LEVELS if name == level() != found.vectors and "x86" in march),
+    ]
+    made = build.cached_pack([build.Unit(name, text) for name, text in pack.files([calls])], flags)
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
     return Pack(made.path)
-
-
-def main() -> None:
-    """The pack of the package: the calls of all instructions, compiled on all processors."""
-    from ...image.every_call import calls
-
-    found = compiler.find()
-    every = [*found.command, *found.flags, *_FLAGS, f"-I{compiler.include_dir()}"]
-    names = [name for name, _ in sorted(calls().items(), key=lambda item: (item[1], item[0]))]
-    parts = max(2, len(names) // 200)
-    print(f"{len(names)} calls in {parts} parts", flush=True)
-    with tempfile.TemporaryDirectory(prefix="pto-pack-") as work:
-        sources = [Path(work, name) for name, _ in pack.files(names, parts)]
-        for path, (_, text) in zip(sources, pack.files(names, parts), strict=True):
-            path.write_text(text, encoding="utf-8")
-
-        def compile(path: Path) -> str:
-            return compiler.call([*every, "-c", str(path), "-o", f"{path}.o"]).stderr
-
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            for n, said in enumerate(pool.map(compile, sources)):
-                print(f"{n + 1} of {len(sources)}", said, sep="\n" if said else "", flush=True)
-        made = of_package()
-        done = compiler.call([*found.command, "-shared", *(f"{p}.o" for p in sources), "-o", f"{made}.new"])
-        if done.returncode:
-            sys.exit(done.stderr)
-        os.replace(f"{made}.new", made)
-        print(made)
-
-
-if __name__ == "__main__":
-    main()

@@ -583,7 +583,7 @@ _QUANT = (
             R("src.blayout == ROW and dst.blayout == ROW", on="a5", when="has(exp)"),
             R("not (has(exp) or has(max) or has(scaling) or has(exp_zz))",
               when="quant_type in ('INT8_SYM', 'INT8_ASYM')", msg="expects group results only of an MX scheme"),
-            R("exp.dtype == U8", on="cpu a5"),
+            R("exp.dtype == U8", on="cpu a5"), R("exp_zz.dtype == U8", on="cpu a5"),
             R("src.cols % 32 == 0", on="cpu a5", when="has(exp) and grp_axis == 1"),
             R("src.rows % 32 == 0", on="cpu a5", when="has(exp) and grp_axis == 0"),
             R("dst.dtype in (I8, F8E4M3)", on="cpu a5", when="quant_type == 'MXFP8'"),

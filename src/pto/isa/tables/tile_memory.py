@@ -236,6 +236,7 @@ _tstore = memory(
         R(f"{_B64_PAIRS} or {_STORE_LINE}", on=NPU, code="SA-0338",
           when="src.loc in (VEC, MAT) and src.bytes == 8"),
         R("atomicType in ('atomic_none', 'atomic_add')", on="a2a3"),
+        R("src.bytes >= 1", when="atomicType != 'atomic_none'", code="SA-0200"),
         *_acc_rules,
     ),
     types={
@@ -368,6 +369,7 @@ _mgather = memory(
         R("scratch.elems >= dst.rows * dst.cols", on=NPU),
         R("scratch.dtype == dst.dtype"),
         R("dst.loc == MAT and coalesce == 'elem'", on="a5", when="gather_exec == 'simt'"),
+        R("has(scratch)", on="cpu", when="gather_exec == 'simt'"),
         R("gather_exec == 'scalar'", on="a2a3"),
     ),
     types={
