@@ -157,8 +157,8 @@ inline void clear_packed(Dst& dst) {  // a tile of 4-bit elements is cleared bef
   if constexpr (!Scheme::is_fp8) std::memset(std::as_const(dst).data(), 0, dst.GetSizeInBytes());
 }
 
-template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling>
-inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
+template <class Scheme, bool Nv, class Dst, class Src, class Exp, class Max, class Scaling, class ExpZz>
+inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, ExpZz* exp_zz) {
   using T = typename Dst::DType;
   const Lines<Src> in(src);
   const Lines<Dst> out(dst);
@@ -180,7 +180,7 @@ inline void quantise_rows(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
       put_exponent(exp, r, g, groups, code);
       if (exp_zz != nullptr)
         put_element(exp_zz->data(), static_cast<size_t>(box_place(r, g, groups)),
-                    coded<typename Exp::DType>(static_cast<uint8_t>(code)));
+                    coded<typename ExpZz::DType>(static_cast<uint8_t>(code)));
     }
   }
 }
@@ -290,8 +290,9 @@ inline void quantise_hif4(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling*
 
 // --- schemes by name ---------------------------------------------------------------------------------------
 
-template <QuantType Type, QuantScaleAlg Alg, class Dst, class Src, class Exp, class Max, class Scaling>
-inline void quantise_mx(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, Exp* exp_zz) {
+template <QuantType Type, QuantScaleAlg Alg, class Dst, class Src, class Exp, class Max, class Scaling,
+          class ExpZz>
+inline void quantise_mx(Dst& dst, const Src& src, Exp* exp, Max* max, Scaling* scaling, ExpZz* exp_zz) {
   using Scheme = std::conditional_t<Type == QuantType::MXFP8, Mxfp8, Mxfp4>;
   quantise_rows<Scheme, Alg == QuantScaleAlg::NV>(dst, src, exp, max, scaling, exp_zz);
 }

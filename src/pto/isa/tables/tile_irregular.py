@@ -259,7 +259,7 @@ _INDEXED = (
               msg="mask-pattern tgather only allows src and dst operands"),
             R("has(kValue) != has(kTile)", when="has(cdst)"),
             R("has(cdst)", when="has(kValue) or has(kTile)"),
-            R("has(tmp)", on=_NPU, when="has(cdst)"),
+            R("has(tmp)", when="has(cdst)"),
             # index
             R("dst.dtype == src.dtype", when="has(indices)"),
             R("valid_le(dst, indices)", when="has(indices)"),
