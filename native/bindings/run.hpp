@@ -3,6 +3,7 @@
 #pragma once
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -50,6 +51,21 @@ class PyKernels {
     libraries_.push_back(std::move(library));
   }
 
+  /// A program on the virtual machine: `function` executes `task` (native/vm/vm.hpp), which belongs to `owner`.
+  void add_program(int func_id, const std::string& name, int core_type, uint64_t function, uint64_t task,
+                   uint64_t abi, const std::vector<std::pair<int, int>>& places, nb::object owner) {
+    if (abi != kernel_abi())
+      throw nb::value_error("the virtual machine was built for another version of the runtime");
+    Kernel kernel;
+    kernel.name = name;
+    kernel.core_type = core_type;
+    kernel.on_machine = reinterpret_cast<decltype(kernel.on_machine)>(function);
+    kernel.task = reinterpret_cast<const void*>(task);
+    kernel.places = places;
+    kernels.add(func_id, std::move(kernel));
+    owners_.push_back(std::move(owner));
+  }
+
   /// A Python function: called with the task id, the slots of the task as integers, and which of them are
   /// tensors, and only read, as bits.
   void add_function(int func_id, const std::string& name, int core_type, nb::callable function) {
@@ -92,6 +108,7 @@ class PyKernels {
  private:
   std::vector<std::unique_ptr<SharedObject>> libraries_;
   std::vector<PyObject*> functions_;
+  std::vector<nb::object> owners_;
 };
 
 /// One run. The GIL is released while this thread does other things than call a Python orchestration.

@@ -254,6 +254,7 @@ NB_MODULE(_runtime, m) {
   nb::class_<PyKernels>(m, "Kernels")
       .def(nb::init<>())
       .def("add_library", &PyKernels::add_library)
+      .def("add_program", &PyKernels::add_program)
       .def("add_function", &PyKernels::add_function)
       .def("add_empty", &PyKernels::add_empty)
       .def("forget_functions", &PyKernels::forget_functions);

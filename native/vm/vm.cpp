@@ -28,7 +28,8 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
 }
 
 /// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
-void execute(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core) {
+void interpret(const pto_code& code, int32_t base, const Function* functions, char* frame,
+               detail::Core& core) {
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
   for (;;) {
@@ -327,19 +328,16 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
   auto& core = const_cast<detail::Core&>(const_core);
   const auto& program = *static_cast<const pto_program*>(launch.program);
   core.target = reinterpret_cast<const detail::Target*>(&program.target);
-  const detail::Scratch<char> scratch(static_cast<ptrdiff_t>(code.frame_size) + 64);
-  char* frame = scratch.at + (64 - reinterpret_cast<uintptr_t>(scratch.at) % 64) % 64;
-  std::memcpy(frame, code.frame, code.frame_size);
+  const Frame frame(code);
   for (uint32_t i = 0; i < code.argc; ++i) {
     const uint64_t word = detail::word_of(launch, core, static_cast<int>(i));
     if (code.arguments[2 * i + 1] != 0) {
-      std::memcpy(frame + code.arguments[2 * i], reinterpret_cast<const void*>(word), sizeof(pto_view));
+      std::memcpy(frame.at + code.arguments[2 * i], reinterpret_cast<const void*>(word), sizeof(pto_view));
     } else {
-      std::memcpy(frame + code.arguments[2 * i], &word, sizeof word);
+      std::memcpy(frame.at + code.arguments[2 * i], &word, sizeof word);
     }
   }
-  const auto base = static_cast<int32_t>((&code - program.codes) << 28);
-  execute(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+  execute(program, code, frame.at, core);
 }
 
 void first_code(const pto_launch& launch, const detail::Core& core) {
@@ -350,6 +348,12 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 }
 
 }  // namespace
+
+void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core) {
+  const auto base = static_cast<int32_t>((&code - program.codes) << 28);
+  interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+}
+
 }  // namespace pto::vm
 
 /// A function that the machine has itself; null where it has none of that name.

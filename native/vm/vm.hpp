@@ -2,8 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
-#include "pto/core/machine_facts.hpp"
+#include "pto/vm/open.hpp"
 
 extern "C" {
 
@@ -29,4 +30,33 @@ struct pto_program {
   const pto_code* codes;  // one, or that of the cube core and that of the vector cores
   uint32_t code_count;
 };
+
+/// A program as a kernel of the task runtime.
+struct pto_task {
+  /// What an argument is: what the core itself knows, or what a slot holds.
+  enum Kind : uint8_t { kBlock, kBlocks, kSubblock, kNumber, kPointer, kView };
+  const pto_program* program;
+  const uint8_t* kinds;      // one per argument
+  const char* const* names;  // of the arguments, for messages
+  uint32_t code;             // which of the program's
+  uint32_t tensors;          // whether slots are tensors, not addresses
+};
 }
+
+namespace pto::vm {
+
+/// The values of a core: as the code has them at its beginning.
+struct Frame {
+  explicit Frame(const pto_code& code)
+      : room(static_cast<ptrdiff_t>(code.frame_size) + 64),
+        at(room.at + (64 - reinterpret_cast<uintptr_t>(room.at) % 64) % 64) {
+    std::memcpy(at, code.frame, code.frame_size);
+  }
+  const detail::Scratch<char> room;
+  char* const at;
+};
+
+/// Execute a code on a core whose target is set.
+void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core);
+
+}  // namespace pto::vm

@@ -1,12 +1,15 @@
 // What a task executes: a function by its number (func_id).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fault.hpp"
@@ -26,6 +29,19 @@ struct Kernel {
   /// and may wait for other cores. `plain` and `call` run to their end on the host thread; `call` may throw.
   void (*on_core)(int64_t* args, pto::detail::Core* core) = nullptr;
   Text text;  // where the code of `on_core` is, if known
+  /// Or a program on the virtual machine (native/vm/vm.hpp), which runs as `on_core` does: the function that
+  /// executes it, and of its words (marks of a core) those that come from a place in the source, in order.
+  void (*on_machine)(const void* task, int64_t* args, pto::detail::Core* core) = nullptr;
+  const void* task = nullptr;
+  std::vector<std::pair<int, int>> places;
+
+  /// Where in the source a core was, by its mark; -1 where that is not known.
+  int place(int mark) const {
+    if (on_machine == nullptr || mark < 0) return mark;
+    const auto after = std::upper_bound(places.begin(), places.end(), mark,
+                                        [](int word, const auto& place) { return word < place.first; });
+    return after == places.begin() ? -1 : std::prev(after)->second;
+  }
   void (*plain)(int64_t* args) = nullptr;
   std::function<void(const DispatchPayload&)> call;
 };

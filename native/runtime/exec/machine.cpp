@@ -72,7 +72,7 @@ struct MachineState {
   Core core;
   Fiber fiber;
   const Waiting* waiting = nullptr;
-  void (*kernel)(int64_t* args, Core* core) = nullptr;
+  const Kernel* kernel = nullptr;
   int64_t* args = nullptr;
   pto_array arrays[kMaxArgs];  // that the task works on
   bool failed = false;
@@ -96,7 +96,11 @@ struct MachineState {
   static void run(void* context) {
     auto& state = *static_cast<MachineState*>(context);
     try {
-      state.kernel(state.args, &state.core);
+      if (state.kernel->on_machine != nullptr) {
+        state.kernel->on_machine(state.kernel->task, state.args, &state.core);
+      } else {
+        state.kernel->on_core(state.args, &state.core);
+      }
     } catch (const std::exception& error) {
       state.failed = true;
       state.failure = std::string("the kernel threw a C++ exception: ") + error.what();
@@ -226,7 +230,7 @@ Ran Machine::begin(VirtualCore& core, const Kernel& kernel, const Graph& graph) 
     kernel.plain(core.payload.args);
     return Ran::ToItsEnd;
   }
-  if (kernel.on_core != nullptr) return on_core(core, kernel, graph);
+  if (kernel.on_core != nullptr || kernel.on_machine != nullptr) return on_core(core, kernel, graph);
   kernel.call(core.payload);
   return Ran::ToItsEnd;
 }
@@ -250,7 +254,7 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   state.room = kFewUses;
   state.guard.text = kernel.text;
   state.guard.signal = 0;
-  state.kernel = kernel.on_core;
+  state.kernel = &kernel;
   state.args = core.payload.args;
   state.fiber.start(&MachineState::run, &state);
   return state.resume();
@@ -287,7 +291,7 @@ bool Machine::was_stopped(const VirtualCore& core) {
 }
 
 std::string Machine::failure(const VirtualCore& core, int& mark) {
-  mark = core.machine->core.mark;
+  mark = core.machine->kernel->place(core.machine->core.mark);
   return core.machine->failure;
 }
 

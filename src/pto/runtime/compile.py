@@ -1,7 +1,8 @@
 """Kernels and orchestrations of a folder as shared libraries: in parallel, at most once per content.
 
 A C++ kernel is compiled as it stands, in one translation unit with `pto2/kernel_entry.hpp`, which exports
-what the engine calls. A `.pto` kernel is emitted as C++ first. An orchestration exports its own entry point.
+what the engine calls. An orchestration exports its own entry point. A `.pto` kernel is not compiled: it runs
+on the virtual machine (`program`).
 A library is known by the compiler, its flags, our headers, the source and every file that the source
 includes: the list of those comes from the compiler and is kept in the cache, as seen from the source, so that
 a kernel is the same wherever its folder lies. An orchestration is not: it says where its tasks come from.
@@ -16,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .. import cache
 from ..cache import Built
@@ -27,6 +29,9 @@ from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
 from .elf import exports
+
+if TYPE_CHECKING:
+    from ..engine.native.task import Task
 
 #: Our headers for users of a runtime: its own folder, then what all runtimes share.
 _FOLDERS = ("pto2/{runtime}", "pto2/platform")
@@ -64,14 +69,15 @@ class Job(Record):
 
 
 class CompiledJob(Record):
-    """What became of a job: a path and whether it was there already, or diagnostics. `files` are those of the
-    user's that it was made from."""
+    """What became of a job: a library and whether it was there already, a program that is ready to run, or
+    diagnostics. `files` are those of the user's that it was made from."""
 
     job: Job
     path: str = ""
     cached: bool = False
     problems: tuple[Diagnostic, ...] = ()
     files: tuple[str, ...] = ()
+    task: Task | None = None
 
 
 #: Told after each library: how many are done, of how many, and the last one.
@@ -171,14 +177,14 @@ class _Plan(cache.Files):
     def __init__(self, job: Job) -> None:
         self.job = job
         self.source = os.path.abspath(job.source)
-        self.compiler: Compiler = compiler.find()
         self.exists = os.path.isfile(self.source)
         self.flags: list[str] = []
         self.guards: list[str] = []
         self.lean: list[str] = []  # added to what is tried first
-        self.common = compiler.common(self.compiler) if job.core_type else None
         if job.is_program or not self.exists:
             return
+        self.compiler: Compiler = compiler.find()
+        self.common = compiler.common(self.compiler) if job.core_type else None
         text = Path(self.source).read_text(encoding="utf-8", errors="replace")
         quick = ["-Wfatal-errors"]  # the first one tells enough
         if self.compiler.linker:
@@ -247,11 +253,9 @@ class _Plan(cache.Files):
             message = f"cannot read '{self.job.source}' ({kind}): no such file"
             raise DiagnosticError([Diagnostic("PTO-E0001", message)])
         if self.job.is_program:
-            from .program import build_program
+            from .program import open_program
 
-            includes = include_flags(self.job.runtime)
-            built = build_program(self.job, lambda profile: [*kernel_flags(profile), _LEAN, *includes])
-            return CompiledJob(self.job, built.path, built.cached, files=(self.source,))
+            return CompiledJob(self.job, task=open_program(self.job), files=(self.source,))
         kind = "kernel" if self.job.core_type else "orchestration"
         built = cache.built(self.key, kind, self._compile, self)
         if built.ok:

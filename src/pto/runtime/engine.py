@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
 from ..perf.hazards import Hazard, hazards_of, tasks_unseen, unordered
@@ -11,8 +11,12 @@ from ..perf.tables import CORE_TYPES
 from . import recorded
 from .extension import extension
 from .failures import raise_failure
+from .kernels import add_made
 from .options import concurrent_build, info, log_file, log_level, options, warn
 from .tensors import values_of
+
+if TYPE_CHECKING:
+    from ..engine.native.task import Task
 
 
 class TaskEngine:
@@ -36,8 +40,10 @@ class TaskEngine:
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
 
-    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
-        self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
+    def add_kernel(
+        self, func_id: int, name: str, core_type: str, path: str, task: Task | None = None
+    ) -> None:
+        add_made(self._kernels, func_id, name, CORE_TYPES.index(core_type), path, task)
         self._names[func_id] = name
 
     def add_function(

@@ -15,7 +15,8 @@ from ..perf.tables import CORE_TYPES
 from .tensors import refuse
 
 if TYPE_CHECKING:
-    from .compile import Job
+    from ..engine.native.task import Task
+    from .compile import CompiledJob, Job
 
 #: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
@@ -103,8 +104,8 @@ def _stem(path: str) -> str:
 class _Made:
     """What became of a kernel for a runtime, as long as the files it was made from stay what they are."""
 
-    def __init__(self, path: str, files: Sequence[str], began: int) -> None:
-        self.path = path  # of the library; empty where there is none
+    def __init__(self, made: CompiledJob, files: Sequence[str], began: int) -> None:
+        self.path, self.task = made.path, made.task  # neither where it failed
         # What was changed since it began, in nanoseconds, may be older in the library: that is none of these.
         stamps = {file: _stamp(file) for file in files}
         self.files = {file: s if not s or max(s[:2]) < began else (-1,) for file, s in stamps.items()}
@@ -159,19 +160,29 @@ def compile_early(runtime: str) -> None:
     with contextlib.suppress(DiagnosticError):  # there is no compiler
         for kernel, made in zip(wanted, compile_each([_job(k, runtime) for k in wanted]), strict=True):
             files = made.files or (os.path.abspath(str(kernel.source)),)
-            _made.setdefault(kernel, {})[runtime] = _Made(made.path, files, began)
+            _made.setdefault(kernel, {})[runtime] = _Made(made, files, began)
 
 
-def library(kernel: Kernel, runtime: str) -> str:
-    """The library of a kernel for a runtime; raises where it cannot be compiled."""
+def add(kernels: Any, number: int, kernel: Kernel, runtime: str) -> None:
+    """Add a kernel to those of a runtime, made for it; raises where it cannot be."""
     known = _known(kernel, runtime)
-    if known is None or not known.path:
+    if known is None or not (known.path or known.task):
         from .compile import compile_all
 
         began = time.time_ns()
         (made,) = compile_all([_job(kernel, runtime)])
-        known = _made.setdefault(kernel, {})[runtime] = _Made(made.path, made.files, began)
-    return known.path
+        known = _made.setdefault(kernel, {})[runtime] = _Made(made, made.files, began)
+    add_made(kernels, number, kernel.name, kernel.core_type, known.path, known.task)
+
+
+def add_made(
+    kernels: Any, number: int, name: str, core_type: int, path: str, task: Task | None = None
+) -> None:
+    """Add a kernel that is a library, or a program."""
+    if task is None:
+        kernels.add_library(number, name, core_type, path)
+    else:
+        kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
 
 
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:

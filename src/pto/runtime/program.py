@@ -1,60 +1,39 @@
 """A `.pto` program as a kernel of the task runtime.
 
-Its entry function is emitted as C++ and called with the slots of the task, in order: a pointer is the address
-of the first element of the tensor (its start offset included), a view has the shape and the strides of the
-tensor, a number is the number. Arguments that a launch fills in by itself (the block, the number of blocks,
-the vector core) take no slot. Of a mixed kernel the half of the core type is compiled.
+It runs on the virtual machine of the package; nothing is compiled. Its entry function takes the slots of the
+task, in order: a pointer is the address of the first element of the tensor (its start offset included), a
+view has the shape and the strides of the tensor, a number is the number. Arguments that a launch fills in by
+itself (the block, the number of blocks, the vector core) take no slot. Of a mixed kernel the half of the core
+type runs.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..asm import parse_source
-from ..cache import Built
-from ..codegen.flow import compiled_cpp
 from ..diag import Diagnostic, DiagnosticError
-from ..engine.cpp import build, compiler, messages
-from ..engine.cpp.build import Unit
 from ..engine.entry import SPMD, Launchable
+from ..engine.native.kernel import image_of
+from ..engine.native.task import Task
 from ..ir.core import Value
 from ..ir.types import ScalarType, ViewType
-from ..isa.profiles import DEFAULT, PROFILES, Profile
+from ..isa.profiles import DEFAULT, PROFILES
 from ..reading import read
 
 if TYPE_CHECKING:
     from .compile import Job
 
-_BODY = "kernel.inc"
 _KINDS = {"aic": "cube", "aiv": "vector"}
-_DEFINES = {
-    "cube": ("__DAV_CUBE__",),
-    "vector": ("__DAV_VEC__",),
-    "mix": ("__DAV_CUBE__", "__DAV_VEC__"),
-}
 
 
-def build_program(job: Job, flags: Callable[[Profile], Sequence[str]]) -> Built:
-    """The library of a program, with flags for its target; raises where it is wrong."""
+def open_program(job: Job) -> Task:
+    """A program that is ready to run as a kernel; raises where it is wrong."""
     kernel = _opened(job)
-    profile, module = kernel.profile, kernel.module
-    kind, function, _ = _half(kernel, job)
-    lowered = kernel.lowered("always")
+    kind, arguments = _half(kernel, job)
     tensors = job.runtime == "tensormap_and_ringbuffer"
-    every = [*flags(profile), *(["-DPTO2_TENSOR_SLOTS"] if tensors else [])]
-
-    def made(lines: bool) -> Built:
-        body = Unit(_BODY, compiled_cpp(lowered, lines))
-        flags = [*every, *compiler.header_flags(body.text), compiler.VERIFIED, _runtime_headers()]
-        return build.cached([Unit("kernel.cpp", _unit(kind, function))], [body], flags)
-
-    built = made(lines=False)
-    if not built.ok:  # once more, so that the compiler names lines of the program
-        sources = {s.name: s for s in module.sources}
-        raise DiagnosticError(messages.diagnostics(made(True).output, sources, exact=False))
-    return built
+    return Task(image_of(kernel), kernel.profile, kind, arguments, tensors)
 
 
 def _opened(job: Job) -> Launchable:
@@ -71,23 +50,18 @@ def _opened(job: Job) -> Launchable:
 
 def element_types(job: Job) -> list[str]:
     """What the slots of a task of the program hold: the type of elements, or nothing for a number."""
-    slots = [a for a in _half(_opened(job), job)[2] if a.name not in SPMD]
+    slots = [a for a in _half(_opened(job), job)[1] if a.name not in SPMD]
     return [str(getattr(a.type, "dtype", "")) if not isinstance(a.type, ScalarType) else "" for a in slots]
 
 
-def _half(kernel: Launchable, job: Job) -> tuple[str, str, Sequence[Value]]:
-    """The kind of core, the call of the function that such a core runs with what its parameters are, and
-    these."""
-    from ..codegen.cpp.spelling import identifier
-
+def _half(kernel: Launchable, job: Job) -> tuple[str, Sequence[Value]]:
+    """The kind of core, and the arguments of the function that such a core runs."""
     wanted = _KINDS[job.core_type]
     for kind, _, function in kernel.roles:
         if kind in (wanted, "mix"):
             arguments = function.regions[0].blocks[0].args
             _check_views(kernel, job, arguments)
-            special = [SPMD.index(a.name) + 1 if a.name in SPMD else 0 for a in arguments]
-            name = identifier(str(function.attr("sym_name")))
-            return kind, f"PTO2_TASK(body::{name}, {', '.join(map(str, special or [0]))})", arguments
+            return kind, arguments
     has = kernel.roles[0][0]
     message = f"@{kernel.name} of '{job.source}' runs on a {has} core, but its core_type is '{job.core_type}'"
     raise DiagnosticError([Diagnostic("PTO-E2603", message)])
@@ -104,22 +78,3 @@ def _check_views(kernel: Launchable, job: Job, arguments: Sequence[Value]) -> No
             raise DiagnosticError(
                 [Diagnostic("PTO-E2610", message + "gives kernels addresses only", help=help)]
             )
-
-
-def _unit(kind: str, call: str) -> str:
-    lines = [f"#define {guard}" for guard in _DEFINES[kind]]
-    lines += [
-        '#include "pto/pto-inst.hpp"',
-        "namespace body {",
-        f'#include "{_BODY}"',
-        "}  // namespace body",
-    ]
-    return "\n".join([*lines, '#include "pto2/kernel_entry.hpp"', call, ""])
-
-
-def _runtime_headers() -> str:
-    """Headers of ours that a program is compiled with, beside those that `build.cached` knows."""
-    state = hashlib.sha256()
-    for path in sorted((compiler.include_dir() / "pto2").rglob("*.h*")):
-        state.update(path.read_bytes())
-    return f"-DPTO2_HEADERS=0x{state.hexdigest()[:15]}"

@@ -29,7 +29,7 @@ class FolderEngine(Protocol):
     """What a run needs. Kernels are shared libraries with `pto2_kernel`, or Python functions; errors are
     raised as `DiagnosticError` or `RuntimeError`, with everything released."""
 
-    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> Any: ...
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str, task: Any = None) -> Any: ...
 
     def add_function(
         self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
@@ -135,8 +135,8 @@ class Runner:
         self._log("info", f"Compiled {len(made) - 1} kernel(s)")
         return made
 
-    def _library(self, source: str, entry: str, core_type: str) -> str:
-        return self.libraries[source + "\0" + entry + "\0" + core_type].path
+    def _made(self, source: str, entry: str, core_type: str) -> CompiledJob:
+        return self.libraries[source + "\0" + entry + "\0" + core_type]
 
     def run(self, params: Mapping[str, Any]) -> CaseResult:
         """One case. What is wrong with it is in the result; nothing is raised but for our own bugs."""
@@ -192,11 +192,11 @@ class Runner:
                     more = (k.args,) if k.args else ()
                     engine.add_function(k.func_id, k.name, k.core_type, k.function, *more)
                 else:
-                    path = self._library(k.source, k.entry, k.core_type)
-                    engine.add_kernel(k.func_id, k.name, k.core_type, path)
+                    made = self._made(k.source, k.entry, k.core_type)
+                    engine.add_kernel(k.func_id, k.name, k.core_type, made.path, made.task)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
-            records = engine.run_orchestration(self._library(job.source, job.entry, ""), job.entry, words)
+            records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
             return records, unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e

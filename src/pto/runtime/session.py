@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .extension import extension
-from .kernels import ROLES, Kernel, check_values, compile_early, library, program_elements
+from .kernels import ROLES, Kernel, add, check_values, compile_early, program_elements
 from .options import log_level
 from .tensors import MAX_DIMS, dtype_number, float_word, numpy_type, refuse, shape_of, values_of
 
@@ -64,9 +64,8 @@ class Session:
         if callable(kernel.source):
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
-            path = library(kernel, self._runtime)
             try:
-                self._kernels.add_library(number, kernel.name, kernel.core_type, path)
+                add(self._kernels, number, kernel, self._runtime)
             except RuntimeError as e:
                 help = "define every function that it calls" if "undefined symbol" in str(e) else ""
                 raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None

@@ -26,7 +26,7 @@ def made(request: Request) -> NativeKernel:
 
 
 def image_of(kernel: Launchable) -> Image:
-    """The image of a kernel that was verified."""
+    """The image of a kernel that was verified: what each kind of its cores executes."""
     done = kernel.lowered("always")
     functions = {str(f.attr("sym_name")): f for f in done.module.functions}
     roles: dict[str, Operation] = {}

@@ -1,0 +1,69 @@
+"""A program as a kernel of the task runtime: its image with what the slots of a task are (`pto_task`)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from ...image.format import Image
+from ...ir.core import Value
+from ...ir.facts import SPMD
+from ...ir.types import ScalarType, ViewType
+from ...isa.profiles import Profile
+from .machine import Program, library
+
+#: What an argument is, beside what the launch fills in: as in native/vm/vm.hpp.
+_NUMBER, _POINTER, _VIEW = range(len(SPMD), len(SPMD) + 3)
+
+
+class _Task(ctypes.Structure):
+    """`pto_task`."""
+
+    _fields_ = (
+        ("program", ctypes.c_void_p),
+        ("kinds", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("code", ctypes.c_uint32),
+        ("tensors", ctypes.c_uint32),
+    )
+
+
+class Task:
+    """What the runtime is given for a kernel of some kind. Keeps alive what the machine reads."""
+
+    def __init__(
+        self, image: Image, profile: Profile, kind: str, arguments: Sequence[Value], tensors: bool
+    ) -> None:
+        self._program = Program(image, profile)
+        code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
+        self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
+        self._names = (ctypes.c_char_p * max(1, len(arguments)))(*(f"%{a.name}".encode() for a in arguments))
+        task = self._task = _Task()
+        task.program, task.code, task.tensors = self._program.address, code, tensors
+        task.kinds, task.names = ctypes.addressof(self._kinds), ctypes.addressof(self._names)
+        base = code << 28  # of the marks of this code
+        self.places = [(base + word, mark) for word, mark in image.codes[code].places]
+
+    @property
+    def function(self) -> int:
+        """The function of the machine that executes it."""
+        return ctypes.cast(library().raw("pto_vm_task"), ctypes.c_void_p).value or 0
+
+    @property
+    def address(self) -> int:
+        return ctypes.addressof(self._task)
+
+    @property
+    def abi(self) -> int:
+        """What the machine and the runtime must agree on."""
+        abi = library().raw("pto_vm_task_abi")
+        abi.restype = ctypes.c_uint64
+        return abi()
+
+
+def _kind(argument: Value) -> int:
+    if argument.name in SPMD:
+        return SPMD.index(argument.name)
+    if isinstance(argument.type, ScalarType):
+        return _NUMBER
+    return _VIEW if isinstance(argument.type, ViewType) else _POINTER
