@@ -8,9 +8,11 @@
 /// What the runtime and the machine must agree on.
 PTO2_EXPORT uint64_t pto_vm_task_abi() { return pto2::kernel_abi(); }
 
-/// One task, on a fiber of its core. Arguments take the slots in order, but for those that the core itself knows.
-PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* core) {
-  pto::detail::current = core;
+/// One task, on a fiber of its core (or on a plain thread, without). Arguments take the slots in order, but for those
+/// that the core itself knows.
+PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* of_fiber) {
+  pto::detail::current = of_fiber;
+  pto::detail::Core* const core = &pto::detail::core();
   const pto_program& program = *task->program;
   const pto_code& code = program.codes[task->code];
   core->target = reinterpret_cast<const pto::detail::Target*>(&program.target);
@@ -40,7 +42,8 @@ PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::
     if (count < static_cast<int>(kMost))
       arrays[count++] = {reinterpret_cast<void*>(slot.first), slot.bytes, task->names[i]};
   }
-  if (task->tensors != 0) {  // a task may touch what its tensors hold, and nothing else
+  if (task->tensors != 0 &&
+      of_fiber != nullptr) {  // a task may touch what its tensors hold, and nothing else
     core->arrays = arrays;
     core->array_count = count;
     core->only_arrays = true;

@@ -69,7 +69,7 @@ def test_a_program_stays_inside_its_tensors(rows: int) -> None:
     out = _floats(rows, 128)
     problem = _fails(lambda rt: rt.submit(add, _floats(64, 128), _floats(64, 128), out))
     assert problem.code == "PTO-E2101"
-    text = f"): TSTORE: touches bytes 0..32768 of parameter 2, which has {rows * 512} bytes"
+    text = f"): TSTORE: touches bytes 0..32768 of %c, which has {rows * 512} bytes"
     assert problem.message in (f"task 0 (add, AIV {core}{text}" for core in (0, 1))
     line = EXAMPLE.read_text().splitlines()[problem.span.place[0] - 1]
     assert "tstore" in line

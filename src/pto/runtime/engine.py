@@ -11,7 +11,7 @@ from ..perf.tables import CORE_TYPES
 from . import recorded
 from .extension import extension
 from .failures import raise_failure
-from .kernels import add_made
+from .kernels import add_task
 from .options import concurrent_build, info, log_file, log_level, options, warn
 from .tensors import values_of
 
@@ -40,10 +40,12 @@ class TaskEngine:
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
 
-    def add_kernel(
-        self, func_id: int, name: str, core_type: str, path: str, task: Task | None = None
-    ) -> None:
-        add_made(self._kernels, func_id, name, CORE_TYPES.index(core_type), path, task)
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
+        self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
+        self._names[func_id] = name
+
+    def add_program(self, func_id: int, name: str, core_type: str, task: Task) -> None:
+        add_task(self._kernels, func_id, name, CORE_TYPES.index(core_type), task)
         self._names[func_id] = name
 
     def add_function(

@@ -172,17 +172,15 @@ def add(kernels: Any, number: int, kernel: Kernel, runtime: str) -> None:
         began = time.time_ns()
         (made,) = compile_all([_job(kernel, runtime)])
         known = _made.setdefault(kernel, {})[runtime] = _Made(made, made.files, began)
-    add_made(kernels, number, kernel.name, kernel.core_type, known.path, known.task)
-
-
-def add_made(
-    kernels: Any, number: int, name: str, core_type: int, path: str, task: Task | None = None
-) -> None:
-    """Add a kernel that is a library, or a program."""
-    if task is None:
-        kernels.add_library(number, name, core_type, path)
+    if known.task is not None:
+        add_task(kernels, number, kernel.name, kernel.core_type, known.task)
     else:
-        kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
+        kernels.add_library(number, kernel.name, kernel.core_type, known.path)
+
+
+def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -> None:
+    """Add a kernel that is a program."""
+    kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
 
 
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:

@@ -29,7 +29,8 @@ class FolderEngine(Protocol):
     """What a run needs. Kernels are shared libraries with `pto2_kernel`, or Python functions; errors are
     raised as `DiagnosticError` or `RuntimeError`, with everything released."""
 
-    def add_kernel(self, func_id: int, name: str, core_type: str, path: str, task: Any = None) -> Any: ...
+    def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> Any: ...
+    def add_program(self, func_id: int, name: str, core_type: str, task: Any) -> Any: ...
 
     def add_function(
         self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
@@ -193,7 +194,10 @@ class Runner:
                     engine.add_function(k.func_id, k.name, k.core_type, k.function, *more)
                 else:
                     made = self._made(k.source, k.entry, k.core_type)
-                    engine.add_kernel(k.func_id, k.name, k.core_type, made.path, made.task)
+                    if made.task is not None:
+                        engine.add_program(k.func_id, k.name, k.core_type, made.task)
+                    else:
+                        engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
