@@ -18,7 +18,7 @@ from ..codegen.cpp import program
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Module
 from ..ir.kinds import kind_matches
-from ..ir.types import PtrType, ScalarType, TileBufType, Type
+from ..ir.types import MaskType, PtrType, ScalarType, TileBufType, Type, VRegType
 from ..isa import profile, rows
 from ..isa.profiles import ISAS
 from ..isa.row import Attr, Row
@@ -76,9 +76,9 @@ def _planned(row: Row, isa: str) -> Iterator[Plan]:
             for t in {t for other in plans(row, isa) for types in other.operands.values() for t in types}:
                 yield made.replace(results={n: (t,) for n in made.results})
         if row.name in _MOVES and isa != "cpu":
-            splits = [a for a in row.attrs if a.name == "split"]
+            spelled = [a for a in row.attrs if a.name in ("split", "layout")]
             for other in _moved(made):
-                yield from (other, *_legal(*(_other(other, a, word) for a in splits for word in a.domain)))
+                yield from (other, *_legal(*(_other(other, a, word) for a in spelled for word in a.domain)))
 
 
 def _moved(made: Plan) -> Iterator[Plan]:
@@ -160,11 +160,18 @@ def _without(made: Plan, *left_out: set[str]) -> Iterator[Plan]:
 
 
 def _with_others(row: Row, made: Plan) -> Iterator[Plan]:
-    """With a tile that may be left out."""
-    like = made.operands.get("dst", ())[:1]
-    for absent in [o for o in row.operands if o.optional and o.kinds[0] == "tile"]:
-        if absent.name not in made.operands and isinstance(like[0] if like else None, TileBufType):
-            yield made.replace(operands={**made.operands, absent.name: like})
+    """With a tile, a mask or an advanced pointer that may be left out."""
+    like: dict[str, tuple[Type, ...]] = {
+        "tile": made.operands.get("dst", ())[:1],
+        "ptr": made.operands.get("base", ())[:1],
+        "mask": tuple(MaskType(f"b{t.bits}") for t in made.results.get("r", ()) if isinstance(t, VRegType)),
+    }
+    for absent in [o for o in row.operands if o.optional and o.name not in made.operands]:
+        if like.get(absent.kinds[0]):
+            yield made.replace(operands={**made.operands, absent.name: like[absent.kinds[0]]})
+    for absent in [r for r in row.results if r.optional and r.name not in made.results]:
+        if like.get(absent.kinds[0]):
+            yield made.replace(results={**made.results, absent.name: like[absent.kinds[0]]})
 
 
 def pieces(found: dict[str, str], parts: int) -> list[list[str]]:
