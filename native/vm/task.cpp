@@ -8,11 +8,9 @@
 /// What the runtime and the machine must agree on.
 PTO2_EXPORT uint64_t pto_vm_task_abi() { return pto2::kernel_abi(); }
 
-/// One task, on a fiber of its core (or on a plain thread, without). Arguments take the slots in order, but for those
-/// that the core itself knows.
-PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* of_fiber) {
-  pto::detail::current = of_fiber;
-  pto::detail::Core* const core = &pto::detail::core();
+/// One task, on a fiber of its core. Arguments take the slots in order, but for those that the core itself knows.
+PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::Core* core) {
+  pto::detail::current = core;
   const pto_program& program = *task->program;
   const pto_code& code = program.codes[task->code];
   core->target = reinterpret_cast<const pto::detail::Target*>(&program.target);

@@ -14,6 +14,7 @@ import pytest
 from pto import knobs, runtime
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
+from pto import runtime
 from pto.runtime.compile import Ahead, CompiledJob, Job, _listed, compile_all
 from pto.runtime.elf import exports
 
@@ -194,47 +195,20 @@ func.func @scale(%x: !pto.ptr<f32>, %s: f32, %y: !pto.ptr<f32>) attributes {pto.
   return
 }
 """
-THREE = int.from_bytes(np.float32(3).tobytes(), "little")
-
-
-class TensorData(ctypes.Structure):
-    """What a tensor slot of tensormap_and_ringbuffer points to (section 2.2)."""
-
-    _fields_ = (
-        ("ref_count", ctypes.c_int32), ("version", ctypes.c_int32),
-        ("addr", ctypes.c_uint64), ("size", ctypes.c_uint64),
-        ("raw_shapes", ctypes.c_uint64 * 5), ("shapes", ctypes.c_uint64 * 5), ("offsets", ctypes.c_uint64 * 5),
-        ("start_offset", ctypes.c_uint64), ("ndims", ctypes.c_uint64), ("dtype", ctypes.c_uint32),
-        ("more", ctypes.c_uint8 * 64),
-    )  # fmt: skip
-
-
-def call_task(made: CompiledJob, slots: list[int]) -> None:
-    """Run a program on this thread."""
-    task = made.task
-    assert task is not None and not made.path
-    function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(task.function)
-    words = (ctypes.c_int64 * len(slots))(*slots)
-    function(task.address, ctypes.addressof(words), None)
 
 
 def test_a_program_takes_addresses(write: Write) -> None:
-    library = compile_all([_job(write("scale.pto", PROGRAM), entry="scale")])[0]
+    scale = runtime.kernel(write("scale.pto", PROGRAM), "in float out", entry="scale")
     x, y = np.arange(256, dtype=np.float32), np.zeros(256, np.float32)
-    call_task(library, [x.ctypes.data, THREE, y.ctypes.data])
+    runtime.run(lambda rt: rt.add_task(scale, x, 3.0, y), runtime="host_build_graph")
     assert np.array_equal(y, x * 3)
 
 
 def test_a_program_takes_tensors_from_where_they_start(write: Write) -> None:
     """Section 1: the address of a tensor slot is buffer.addr + start_offset elements."""
-    library = compile_all([_job(write("scale.pto", PROGRAM), runtime="tensormap_and_ringbuffer")])[0]
+    scale = runtime.kernel(write("scale.pto", PROGRAM), "in float out")
     x, y = np.arange(300, dtype=np.float32), np.zeros(300, np.float32)
-    slots: list[TensorData] = []
-    for array, start in ((x, 20), (y, 40)):
-        t = TensorData(addr=array.ctypes.data, size=array.nbytes, start_offset=start, ndims=1, dtype=0)
-        t.raw_shapes[0], t.shapes[0], t.offsets[0] = 300, 256, start
-        slots.append(t)
-    call_task(library, [ctypes.addressof(slots[0]), THREE, ctypes.addressof(slots[1])])
+    runtime.run(lambda rt: rt.submit(scale, x[20:276], 3.0, y[40:296]))
     assert np.array_equal(y[40:296], x[20:276] * 3) and not y[:40].any() and not y[296:].any()
 
 
@@ -267,12 +241,9 @@ func.func @twice(%x: !view) attributes {pto.entry} {
 
 def test_a_view_takes_shape_and_strides_of_its_tensor(write: Write) -> None:
     """A window of 16 columns in a buffer with rows of 20, from its row 1 and column 2 on."""
-    source = write("twice.pto", VIEW.replace("SIZE", "?x?"))
-    library = compile_all([_job(source, runtime="tensormap_and_ringbuffer")])[0]
+    twice = runtime.kernel(write("twice.pto", VIEW.replace("SIZE", "?x?")), "inout")
     x = np.ones((18, 20), np.float32)
-    t = TensorData(addr=x.ctypes.data, size=x.nbytes, start_offset=22, ndims=2, dtype=0)
-    t.raw_shapes[:2], t.shapes[:2], t.offsets[:2] = (18, 20), (16, 16), (1, 2)
-    call_task(library, [ctypes.addressof(t)])
+    runtime.run(lambda rt: rt.submit(twice, x[1:17, 2:18]))
     expected = np.ones((18, 20), np.float32)
     expected[1:17, 2:18] = 2
     assert np.array_equal(x, expected)
