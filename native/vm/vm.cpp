@@ -339,7 +339,11 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
     }
   }
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
-  execute(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+  if (code.run != nullptr) {
+    code.run(frame, code.words, program.functions, &core.mark);
+  } else {
+    execute(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+  }
 }
 
 void first_code(const pto_launch& launch, const detail::Core& core) {

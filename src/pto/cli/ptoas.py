@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..diag import Diagnostic
     from ..ir.core import Module
     from ..isa.profiles import Profile
+    from ..passes.pipeline import Options
 
 _EXAMPLES = """\
   ptoas k.pto -o k.cpp               C++ with PTO intrinsics; tiles without addresses are placed
@@ -25,6 +26,8 @@ _EXAMPLES = """\
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
+  ptoas k.pto --target=cpu -o k.so   machine code that pto run executes and C calls; k.o for a linker
+  ptoas k.pto --emit=llvm            the same as LLVM IR; --emit=native as assembly of this machine
   ptoas k.pto --explain-memory=m.html -o k.cpp
   ptoas k.pto --diagnostics=json     errors for editors and CI
 """
@@ -57,9 +60,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from ..verify import LEVELS
     from .common import Parser, add_capacity, add_diagnostics, add_target
+    from .outputs import FORMS
 
     p = Parser(
-        "ptoas", "PTO assembler: from a program to C++ with PTO intrinsics, or to any text form.", _EXAMPLES
+        "ptoas",
+        "PTO assembler: from a program to C++ with PTO intrinsics, to any text form, or to machine code.",
+        _EXAMPLES,
     )
     p.add_argument(
         "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
@@ -73,10 +79,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--emit",
-        choices=("cpp", "pto", "dps", "ssa", "asm", "generic"),
-        default="cpp",
+        choices=tuple(FORMS),
         help="cpp (default), or a text form of the program as it is written: pto (destination style; dps is "
-        "the same), ssa, asm, generic",
+        "the same), ssa, asm, generic; or machine code of the CPU: obj, so, native (assembly), llvm (IR), "
+        "which the suffixes .o, .so, .s and .ll of OUT ask for as well",
     )
     p.add_argument(
         "--lowered", action="store_true", help="print the text form of the program after the passes instead"
@@ -140,13 +146,19 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
+    from ..diag import DiagnosticError, has_errors
+    from .common import FAILED, OK, USAGE, executable, refuse_output, say, show, write_output
+    from .outputs import FORMS, decided
 
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
-    refuse_output(parser, options.output, "C++" if options.emit == "cpp" else "text", ".so .o .ptobc")
+    try:
+        options.emit = decided(options.emit, options.output, options.arch)
+    except DiagnosticError as e:
+        show(e.diagnostics, options.diagnostics)
+        return FAILED
+    refuse_output(parser, options.output, FORMS[options.emit].doc, ".ptobc")
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
@@ -157,7 +169,9 @@ def _main(arguments: Sequence[str]) -> int:
         stems = [_stem(path) for path in inputs]
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if twice is not None:
-            print(f"ptoas: two inputs would be written to {twice}{_SUFFIX[options.emit]}", file=sys.stderr)
+            print(
+                f"ptoas: two inputs would be written to {twice}{FORMS[options.emit].suffix}", file=sys.stderr
+            )
             return USAGE
     if options.explain_memory not in (None, "-") and len(inputs) > 1:
         parser.error("--explain-memory=FILE takes one input")
@@ -170,29 +184,21 @@ def _main(arguments: Sequence[str]) -> int:
         status = FAILED
     else:
         for path, result in zip(inputs, results, strict=True):
-            text = result.text
+            data = result.data
             out = options.output
             if folder:
                 os.makedirs(options.output, exist_ok=True)
-                out = os.path.join(options.output, _stem(path) + _SUFFIX[options.emit])
+                out = os.path.join(options.output, _stem(path) + FORMS[options.emit].suffix)
             elif len(inputs) > 1:
-                text = f"// {path}\n{text}"
-            problems = write_output(out, text.encode())
+                data = f"// {path}\n".encode() + data
+            problems = write_output(out, data)
+            if options.emit == "so" and out != "-" and not problems:
+                executable(out)
             found.extend(problems)
             if problems:
                 status = FAILED
     show(found, options.diagnostics)
     return status
-
-
-_SUFFIX = {
-    "cpp": ".cpp",
-    "pto": ".pto",
-    "dps": ".pto",
-    "ssa": ".ssa.pto",
-    "asm": ".pto.s",
-    "generic": ".mlir",
-}
 
 
 def _stem(path: str) -> str:
@@ -220,7 +226,7 @@ class _Result:
     """What became of one input: its output, diagnostics, and what goes to stderr besides them."""
 
     def __init__(self, problems: list[Diagnostic]) -> None:
-        self.text = ""
+        self.data = b""
         self.problems = problems
         self.aside = ""
         self.lowered = False  # whether it came past the verifier
@@ -285,7 +291,7 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
 
 
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
-    """One input: its text in the wanted form, or what is wrong with it."""
+    """One input: its output in the wanted form, or what is wrong with it."""
     from ..asm import parse_source
     from ..ir.attrs import StrAttr
     from .common import no_function, read_input, target
@@ -314,10 +320,20 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
 
 def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
     """Warnings of options that change nothing."""
-    if not options.lowered or options.emit != "cpp":
+    from .outputs import FORMS
+
+    if not options.lowered or not _is_made(options.emit):
         return []
-    help = "--emit=pto --lowered prints the program that the C++ is made of"
-    return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
+    what = FORMS[options.emit].doc
+    help = f"--emit=pto --lowered prints the program that {'the C++' if what == 'C++' else 'it'} is made of"
+    return [_warning("PTO-E0003", f"--lowered has no effect on {what}", help)]
+
+
+def _is_made(emit: str) -> bool:
+    """Whether a form is made of the program in manual form."""
+    from .outputs import FORMS
+
+    return emit == "cpp" or FORMS[emit].machine
 
 
 def _leaves_pipes(module: Module) -> bool:
@@ -343,7 +359,7 @@ def _warning(code: str, message: str, help: str) -> Diagnostic:
 
 def _wants_passes(options: argparse.Namespace) -> bool:
     asked = options.print_after or options.print_after_all or options.time_passes or options.explain_memory
-    return bool(options.emit == "cpp" or options.lowered or asked)
+    return bool(_is_made(options.emit) or options.lowered or asked)
 
 
 #: What it takes for passes to run that do not always.
@@ -362,6 +378,7 @@ def _lower(
     from ..diag import DiagnosticError, has_errors
     from ..driver import Options, lowered
     from ..passes import PASSES, Pass
+    from .outputs import FORMS
 
     shown = {"all"} if options.print_after_all else set(options.print_after)
 
@@ -369,7 +386,7 @@ def _lower(
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
-    as_written = options.emit != "cpp" and not options.lowered
+    as_written = options.emit != "cpp" and (not options.lowered or FORMS[options.emit].machine)
     made = Options(
         level=options.pto_level or "",
         insert_sync=options.enable_insert_sync,
@@ -396,19 +413,35 @@ def _lower(
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit == "cpp" and not done.manual and not made.insert_sync and _leaves_pipes(done.module):
         result.problems.append(_unordered())
-    if options.emit != "cpp":
-        result.text = to_text(module if as_written else done.module, options.emit)
+    if not _is_made(options.emit):
+        result.data = to_text(module if as_written else done.module, options.emit).encode()
         return
-    from ..codegen.flow import emitted
-
     try:
-        result.text = emitted(
-            done, index_type=options.index_type, line_directives=options.line_directives,
-            addptr_trace=options.emit_addptr_trace,
-        )  # fmt: skip
+        if FORMS[options.emit].machine:
+            result.data = _machine_code(module, done.profile, made, options)
+        else:
+            from ..codegen.flow import emitted
+
+            result.data = emitted(
+                done, index_type=options.index_type, line_directives=options.line_directives,
+                addptr_trace=options.emit_addptr_trace,
+            ).encode()  # fmt: skip
     except DiagnosticError as e:
         result.problems += e.diagnostics
     clock.lap("emit")
+
+
+def _machine_code(
+    module: Module, profile: Profile, made: Options, options: argparse.Namespace
+) -> bytes:  # fmt: skip
+    from ..engine.native import objects
+
+    name = (
+        os.path.basename(options.output)
+        if options.output.endswith(".so")
+        else _stem(module.source.name) + ".so"
+    )
+    return objects.emitted(module, profile, made, options.emit, name)
 
 
 def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:

@@ -5,6 +5,7 @@
     k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
     k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
     k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
+    k = pto.kernel("k.so")                            # of pto build, or machine code of ptoas
 
 Arrays are used in place.
 """
@@ -47,7 +48,7 @@ def kernel(
     able = registry.those_for(kind)
     chosen = ENGINES[engine] if engine is not None else able[0]
     if chosen not in able:
-        what = "programs" if kind == "module" else "C++ and libraries"
+        what = {"module": "programs", "object": "objects"}.get(kind, "C++ and libraries")
         names = ", ".join(repr(e.name) for e in able)
         raise ValueError(f"{what} run on engine {names} only")
     if checked and "checked" not in chosen.options:

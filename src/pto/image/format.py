@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from typing import NoReturn
 
+from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 
 MAGIC = b"PTOIMAGE"
@@ -27,6 +29,7 @@ NAMES = {
     COPY: "copy",
     EQUAL: "equal",
 }
+KINDS = ("mix", "cube", "vector")
 
 
 class Code(Record):
@@ -69,3 +72,72 @@ def _text(text: str) -> bytes:
 
 def _words(words: Sequence[int]) -> bytes:
     return struct.pack(f"<I{len(words)}I", len(words), *words)
+
+
+class Read(Record):
+    """An image that was read, and where it ends."""
+
+    image: Image
+    end: int
+
+
+def from_bytes(data: bytes, name: str = "<image>", at: int = 0) -> Read:
+    """The image that begins at a byte; raises `DiagnosticError` where there is none."""
+    r = _Reader(data, name, at)
+    if r.take(len(MAGIC)) != MAGIC:
+        r.fail("this is no image")
+    version = r.number()
+    if version != VERSION:
+        r.fail(f"an image of version {version}, where {VERSION} is known")
+    kernel, target = r.text(), r.text()
+    calls = tuple(r.text() for _ in range(r.count(4)))
+    codes = tuple(_code(r) for _ in range(r.count(20)))
+    return Read(Image(kernel, target, calls, codes), r.at)
+
+
+def _code(r: _Reader) -> Code:
+    kind, words, frame = r.text(), r.words(), r.take(r.count(1))
+    arguments, places = r.words(), r.words()
+    if kind not in KINDS or len(arguments) % 2 or len(places) % 2:
+        r.fail("an image that is damaged")
+    marks = [n - (1 << 32) if n >> 31 else n for n in places[1::2]]
+    return Code(
+        kind, words, frame, tuple(zip(arguments[::2], arguments[1::2], strict=True)),
+        tuple(zip(places[::2], marks, strict=True)),
+    )  # fmt: skip
+
+
+class _Reader:
+    """Reads what `to_bytes` wrote; counts are held against what is left."""
+
+    def __init__(self, data: bytes, name: str, at: int) -> None:
+        self.data, self.name, self.at = data, name, at
+
+    def fail(self, why: str) -> NoReturn:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2405", f"'{self.name}' holds {why}, at byte {self.at}",
+                       help="make it again, with ptoas of this release")
+        ])  # fmt: skip
+
+    def take(self, size: int) -> bytes:
+        if size > len(self.data) - self.at:
+            self.fail("an image that is cut")
+        self.at += size
+        return self.data[self.at - size : self.at]
+
+    def number(self) -> int:
+        return int.from_bytes(self.take(4), "little")
+
+    def count(self, size: int) -> int:
+        """How many follow, each of at least so many bytes."""
+        number = self.number()
+        if number * size > len(self.data) - self.at:
+            self.fail("an image that is cut")
+        return number
+
+    def text(self) -> str:
+        return self.take(self.count(1)).decode("utf-8", "surrogateescape")
+
+    def words(self) -> tuple[int, ...]:
+        count = self.count(4)
+        return struct.unpack(f"<{count}I", self.take(4 * count))

@@ -33,6 +33,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "pto run and pto build take C++, pto run takes libraries; the other tools take programs.",
     ),
     (
+        "PTO-E0005",
+        "options that contradict each other",
+        "--emit, the suffix of -o and --target say what is written; two of them say different things.",
+        "Leave one out: each decides alone.",
+    ),
+    (
         "PTO-E0101",
         "unexpected character",
         "The text holds a character that no token begins with.",
@@ -758,6 +764,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "library that cannot be run",
         "A library cannot be loaded, does not say which kernels it has, or was built for something else.",
         "Make it with pto build, for this machine and target.",
+    ),
+    (
+        "PTO-E2406",
+        "no llvmlite",
+        "Objects, LLVM IR and assembly of the CPU are made by LLVM through llvmlite, which is missing.",
+        "Install it: pip install 'pto[llvm]'.",
+    ),
+    (
+        "PTO-E2407",
+        "kernel that cannot be a symbol",
+        "The name of a kernel is that of a function in its object, which C calls.",
+        "Give the function a name of letters, digits and underscores.",
     ),
     (
         "PTO-E2801",

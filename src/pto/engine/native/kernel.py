@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from ...diag import Diagnostic
 from ...image.format import Image
@@ -14,15 +13,6 @@ from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import Outcome
 from ..entry import Launchable
 from .machine import Program, library
-
-if TYPE_CHECKING:
-    from ..registry import Request
-
-
-def made(request: Request) -> NativeKernel:
-    r = request
-    assert isinstance(r.program, Module)
-    return NativeKernel(r.program, r.entry, r.target, r.check)
 
 
 def image_of(kernel: Launchable) -> Image:
@@ -45,6 +35,10 @@ class NativeKernel(CompiledKernel):
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
         self.image = image_of(self)
         self._made = Program(self.image, self.profile)
+        self._launched()
+
+    def _launched(self) -> None:
+        """How a launch goes: the machine is given the program that was made."""
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)

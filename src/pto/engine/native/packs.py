@@ -81,6 +81,11 @@ _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 def compiled(calls: Sequence[str]) -> Pack:
     """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
+    return Pack(built(calls))
+
+
+def built(calls: Sequence[str]) -> str:
+    """The path of the same."""
     try:
         compiler.find()
     except DiagnosticError as e:
@@ -94,7 +99,7 @@ def compiled(calls: Sequence[str]) -> Pack:
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
-    return Pack(made.path)
+    return made.path
 
 
 def main() -> None:

@@ -1,0 +1,70 @@
+"""Programs as objects: what `ptoas -o k.o` and `-o k.so` write.
+
+An object holds the program it was made of, as bytecode, and its images are made of that: so the places that
+they name are those of whoever reads the bytecode again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...bytecode import from_bytecode, to_bytecode
+from ...diag import Diagnostic, DiagnosticError
+from ...driver import Options, lowered
+from ...image.format import Image
+from ...image.lower import lowered_image
+from ...ir.core import Module, Operation
+from ...ir.facts import entries, halves
+from ...isa.profiles import Profile
+from ...objects import machine_code
+from ...objects.shared import shared
+from ..entry import Launchable
+
+#: What machine code can be written as.
+FORMS = ("llvm", "native", "obj", "so")
+#: What C takes for the name of a function.
+_NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def emitted(module: Module, profile: Profile, options: Options, form: str, name: str) -> bytes:
+    """A program that was verified, in a form; `name` is that of a shared object."""
+    program = to_bytecode(module, debuginfo=True)
+    images = images_of(from_bytecode(program, module.source.name), profile, options)
+    source = machine_code.text(images, profile, program, module.source.name)
+    if form == "llvm":
+        return source.encode()
+    if form == "native":
+        return machine_code.assembly(source).encode()
+    data = machine_code.object_file(source)
+    return shared(data, name) if form == "so" else data
+
+
+def images_of(module: Module, profile: Profile, options: Options) -> list[Image]:
+    """The images of all kernels of a program."""
+    found = [Launchable(module, name, profile, False) for name in _kernels(module)]
+    for kernel in found:
+        if not _NAME.fullmatch(kernel.name):
+            raise DiagnosticError([
+                Diagnostic("PTO-E2407", f"kernel '@{kernel.name}' cannot be a symbol of an object",
+                           kernel.functions[0].loc and kernel.functions[0].loc.head,
+                           expected="letters, digits and underscores", help="give the function another name")
+            ])  # fmt: skip
+    done = lowered(module, profile, options.replace(check="none", passes="always")).sound()
+    functions = {str(f.attr("sym_name")): f for f in done.module.functions}
+    images = []
+    for kernel in found:
+        roles: dict[str, Operation] = {}
+        for kind, _, function in kernel.roles:
+            roles.setdefault(kind, functions[str(function.attr("sym_name"))])
+        images.append(lowered_image(kernel.name, done.module, done.profile, roles.items()))
+    return images
+
+
+def _kernels(module: Module) -> Sequence[str | None]:
+    """Names of the kernels of a program: its entries and pairs; None stands for the only one."""
+    functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
+    pairs = halves(functions)
+    paired = {id(f) for pair in pairs.values() for f in pair}
+    marked = [str(f.attr("sym_name")) for f in entries(functions) if id(f) not in paired]
+    return [*pairs, *marked] if len(pairs) + len(marked) > 1 else [None]

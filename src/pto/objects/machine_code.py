@@ -1,0 +1,60 @@
+"""LLVM IR as machine code of this machine, through llvmlite: an object or assembly.
+
+llvmlite is an extra of the package (`pip install pto[llvm]`): nothing here imports it before it is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError
+from ..image.format import Image
+from ..isa.profiles import Profile
+from . import ir
+
+
+@cache
+def _llvm() -> Any:
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as e:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2406", f"machine code needs llvmlite, which cannot be imported: {e}",
+                       help="install it: pip install 'pto[llvm]', or pip install llvmlite")
+        ]) from None  # fmt: skip
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+@cache
+def _machine(triple: str) -> Any:
+    """What generates code for any processor of a kind, at any address."""
+    llvm = _llvm()
+    target = llvm.Target.from_triple(triple)
+    return target.create_target_machine(opt=2, reloc="pic", codemodel="small")
+
+
+def triple() -> str:
+    """That of this machine."""
+    return _llvm().get_process_triple()
+
+
+def text(images: Sequence[Image], profile: Profile, program: bytes, source: str = "", of: str = "") -> str:
+    """The IR of kernels for a triple, this machine's where none is named."""
+    of = of or triple()
+    return ir.text(images, profile, program, source, of, str(_machine(of).target_data))
+
+
+def _module(source: str) -> Any:
+    return _llvm().parse_assembly(source)
+
+
+def assembly(source: str, of: str = "") -> str:
+    return _machine(of or triple()).emit_assembly(_module(source))
+
+
+def object_file(source: str, of: str = "") -> bytes:
+    return _machine(of or triple()).emit_object(_module(source))
