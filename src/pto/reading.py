@@ -54,7 +54,9 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
         kind = {1: "an object file", 2: "an executable", 3: "a shared library"}.get(
             data[16] if len(data) > 16 else 0, "a binary"
         )
-        help = f"'pto run {name} -- ARG...' runs a library that 'pto build' made; else give its source"
+        help = (
+            f"'pto run {name} -- ARG...' runs what 'pto build' or 'ptoas -o k.so' made; else give its source"
+        )
         return None, [Diagnostic("PTO-E0004", f"'{name}' is {kind} (ELF), not a PTO program", help=help)]
     try:
         text = data.decode("utf-8")

@@ -64,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "input",
         metavar="FILE",
-        help="program text or bytecode ('-' for standard input), C++ (.cpp), or a library of pto build",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build or ptoas",
     )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")

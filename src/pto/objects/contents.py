@@ -54,6 +54,12 @@ def runnable(data: bytes, name: str) -> Contents:
         raise refusal(name, str(e)) from None
 
 
+def check_whole(data: bytes) -> None:
+    """Raise `BadElf` for an ELF file that is cut; what is no ELF file is left to the system."""
+    if data[:4] == MAGIC:
+        check_segments(Elf(data))
+
+
 def check_segments(elf: Elf) -> None:
     """What the system maps has to be in the file: it would find out by a signal."""
     for kind, _, offset, _, _, size, room, _ in elf.segments:

@@ -27,16 +27,19 @@ FORMS = ("llvm", "native", "obj", "so")
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
-def emitted(module: Module, profile: Profile, options: Options, form: str, name: str) -> bytes:
-    """A program that was verified, in a form; `name` is that of a shared object."""
+def emitted(
+    module: Module, profile: Profile, options: Options, form: str, name: str, triple: str = ""
+) -> bytes:
+    """A program that was verified, in a form; `name` is that of a shared object. It is for this machine,
+    unless a triple says otherwise."""
     program = to_bytecode(module, debuginfo=True)
     images = images_of(from_bytecode(program, module.source.name), profile, options)
-    source = machine_code.text(images, profile, program, module.source.name)
+    source = machine_code.text(images, profile, program, module.source.name, triple)
     if form == "llvm":
         return source.encode()
     if form == "native":
-        return machine_code.assembly(source).encode()
-    data = machine_code.object_file(source)
+        return machine_code.assembly(source, triple).encode()
+    data = machine_code.object_file(source, triple)
     return shared(data, name) if form == "so" else data
 
 
