@@ -67,7 +67,10 @@ class ObjectKernel(NativeKernel):
     def _codes(self, path: str) -> Sequence[Code]:
         """What the kernel says its code is."""
         machine = library()
-        self._loaded = Library(os.path.abspath(path))
+        try:
+            self._loaded = Library(os.path.abspath(path))
+        except OSError as e:
+            raise refusal(path, str(e).removeprefix(f"{os.path.abspath(path)}: ")) from None
         said, launch = _Object(), Launch()
         launch.program = ctypes.addressof(said)
         answer = ctypes.c_void_p(ctypes.cast(machine.raw("pto_object_describe"), ctypes.c_void_p).value)
