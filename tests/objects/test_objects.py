@@ -17,7 +17,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.codegen.test_execute import INPUTS
+from tests.codegen.test_execute import Program as RandomProgram
 from tests.engine.native.test_native import CASES, COLUMNS, ready
+from tests.seeds import seeds
 
 import pto
 from pto.cli import build, ptoas
@@ -86,6 +89,24 @@ def test_a_division_traps_in_its_place(tmp_path: Path) -> None:
     assert out[0] == 7
     (found,) = kernel.run(out, 17, 0).diagnostics
     assert found.code == "PTO-E2102" and found.span is not None and found.span.line == 4
+
+
+@pytest.mark.seeded
+def test_random_programs(tmp_path: Path) -> None:
+    """Control flow of every kind around scalars of every type, all programs in one object."""
+    programs = [RandomProgram(seed, f"k{i}") for i, seed in enumerate(seeds(range(8)))]
+    text = "".join(p.text for p in programs).replace("%y: f32) {", "%y: f32) attributes {pto.entry} {")
+    path = tmp_path / "k.so"
+    path.write_bytes(objects.emitted(pto.parse(text), profile("a2a3"), Options(), "so", "k.so"))
+    images = contents(path.read_bytes(), "k.so").images
+    machine.functions(list(dict.fromkeys(call for image in images.values() for call in image.calls)))
+    for n, program in enumerate(programs):
+        reference, kernel = pto.kernel(pto.parse(program.text)), pto.kernel(path, f"k{n}")
+        for given in INPUTS:
+            want, got = np.zeros(16, np.int64), np.zeros(16, np.int64)
+            reference(want, *given)
+            kernel(got, *given)
+            assert want.tolist() == got.tolist(), program.text
 
 
 # -- arithmetic in place of calls -----------------------------------------------------------------------------

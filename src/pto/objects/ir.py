@@ -81,8 +81,11 @@ def _constant(name: str, data: bytes, where: str) -> str:
     return f'@{name} = internal constant [{len(data)} x i8] c"{_escaped(data)}", {where}\n'
 
 
+_ESCAPED = [chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in range(256)]
+
+
 def _escaped(data: bytes) -> str:
-    return "".join(chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in data)
+    return "".join(map(_ESCAPED.__getitem__, data))
 
 
 def _quoted(text: str) -> str:

@@ -19,7 +19,7 @@ from ...ir.facts import entries, halves
 from ...isa.profiles import Profile
 from ...objects import machine_code
 from ...objects.shared import shared
-from ..entry import Launchable
+from ..entry import find_entry, find_roles
 
 #: What machine code can be written as.
 FORMS = ("llvm", "native", "obj", "so")
@@ -45,22 +45,22 @@ def emitted(
 
 def images_of(module: Module, profile: Profile, options: Options) -> list[Image]:
     """The images of all kernels of a program."""
-    found = [Launchable(module, name, profile, False) for name in _kernels(module)]
-    for kernel in found:
-        if not _NAME.fullmatch(kernel.name):
+    found = [find_entry(module, name) for name in _kernels(module)]
+    for name, (first, *_) in found:
+        if not _NAME.fullmatch(name):
             raise DiagnosticError([
-                Diagnostic("PTO-E2407", f"kernel '@{kernel.name}' cannot be a symbol of an object",
-                           kernel.functions[0].loc and kernel.functions[0].loc.head,
-                           expected="letters, digits and underscores", help="give the function another name")
+                Diagnostic("PTO-E2407", f"kernel '@{name}' cannot be a symbol of an object",
+                           first.loc and first.loc.head, expected="letters, digits and underscores",
+                           help="give the function another name")
             ])  # fmt: skip
-    done = lowered(module, profile, options.replace(check="none", passes="always")).sound()
+    done = lowered(module, profile, options.replace(check="structure", passes="always")).sound()
     functions = {str(f.attr("sym_name")): f for f in done.module.functions}
     images = []
-    for kernel in found:
+    for name, own in found:
         roles: dict[str, Operation] = {}
-        for kind, _, function in kernel.roles:
+        for kind, _, function in find_roles(module, own):
             roles.setdefault(kind, functions[str(function.attr("sym_name"))])
-        images.append(lowered_image(kernel.name, done.module, done.profile, roles.items()))
+        images.append(lowered_image(name, done.module, done.profile, roles.items()))
     return images
 
 
@@ -70,4 +70,9 @@ def _kernels(module: Module) -> Sequence[str | None]:
     pairs = halves(functions)
     paired = {id(f) for pair in pairs.values() for f in pair}
     marked = [str(f.attr("sym_name")) for f in entries(functions) if id(f) not in paired]
+    if len(functions) > 1 and not pairs and not marked:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2001", "the program has several functions, and none is marked as a kernel",
+                       help="write attributes {pto.entry} behind the arguments of those that are")
+        ])  # fmt: skip
     return [*pairs, *marked] if len(pairs) + len(marked) > 1 else [None]
