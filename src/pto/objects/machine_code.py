@@ -48,13 +48,23 @@ def text(images: Sequence[Image], profile: Profile, program: bytes, source: str 
     return ir.text(images, profile, program, source, of, str(_machine(of).target_data))
 
 
-def _module(source: str) -> Any:
-    return _llvm().parse_assembly(source)
+def _module(source: str, of: str) -> Any:
+    """The IR, with values of the frame kept in registers where no call comes in between. Loops over values of
+    one core are short: there is nothing for a vectoriser."""
+    llvm = _llvm()
+    made = llvm.parse_assembly(source)
+    tuned = llvm.create_pipeline_tuning_options(2)
+    tuned.loop_vectorization = tuned.slp_vectorization = tuned.loop_unrolling = False
+    passes = llvm.create_pass_builder(_machine(of), tuned)
+    passes.getModulePassManager().run(made, passes)
+    return made
 
 
 def assembly(source: str, of: str = "") -> str:
-    return _machine(of or triple()).emit_assembly(_module(source))
+    of = of or triple()
+    return _machine(of).emit_assembly(_module(source, of))
 
 
 def object_file(source: str, of: str = "") -> bytes:
-    return _machine(of or triple()).emit_object(_module(source))
+    of = of or triple()
+    return _machine(of).emit_object(_module(source, of))
