@@ -147,7 +147,7 @@ def _frames(image: Image) -> Iterator[bytes]:
 
 def test_arithmetic_is_that_of_the_calls_it_replaces(tmp_path: Path) -> None:
     image = _scalar_image()
-    source = machine_code.text([image], profile("cpu"), b"")
+    source = machine_code.text([image], profile("cpu"), {})
     assert "call void" not in source
     path = tmp_path / "k.so"
     path.write_bytes(shared(machine_code.object_file(source), "k.so"))

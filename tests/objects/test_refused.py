@@ -16,7 +16,6 @@ from pto.cli import main as pto_main
 from pto.cli import ptoas
 from pto.diag import DiagnosticError
 from pto.objects import contents, machine_code
-from pto.objects.shared import shared
 
 PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
 
@@ -94,6 +93,13 @@ def test_files_that_are_no_objects_of_this_machine(
         pto.kernel(tmp_path / "k.so", "other")
 
 
+def test_no_text_of_a_file_is_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.o"
+    path.write_bytes(made("control flow", "obj").replace(b"a0 = a1 % a2;", b"a0 = abort();"))
+    assert pto_main.main(["build", str(path), "-o", str(tmp_path / "calls.so")]) == 1
+    assert "it calls what its program does not" in capsys.readouterr().err
+
+
 def test_damage_is_seen_without_loading(seed: int = 11) -> None:
     """Whatever is cut or changed, what comes of it is contents or a diagnostic."""
     chance = random.Random(seed)
@@ -109,7 +115,3 @@ def test_damage_is_seen_without_loading(seed: int = 11) -> None:
                 read(bytes(data), "k")
             except DiagnosticError as e:
                 assert all(d.code.startswith("PTO-E") for d in e.diagnostics)
-            try:
-                shared(bytes(data), "k")
-            except contents.BadElf:
-                pass

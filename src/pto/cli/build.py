@@ -125,13 +125,13 @@ def _flags() -> list[Diagnostic]:
 
 def _of_calls(path: str) -> tuple[str, list[str]]:
     """The library of what an object calls that the machine has not itself."""
-    from ..engine.native import packs
+    from ..engine.native import objects, packs
     from ..objects.contents import contents
 
     with open(path, "rb") as f:
-        images = contents(f.read(), path).images
-    calls = {call for image in images.values() for call in image.calls if not call.startswith("vm.")}
-    return packs.built(sorted(calls)), [f"{len(calls)} calls of {', '.join(images)}"]
+        found = contents(f.read(), path)
+    calls = [call for call in objects.calls_of(found, path) if not call.startswith("vm.")]
+    return packs.built(calls), [f"{len(calls)} calls of {', '.join(found.images)}"]
 
 
 def _from_cpp(

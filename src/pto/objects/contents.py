@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 
 from ..diag import Diagnostic, DiagnosticError
-from ..image.format import Image, from_bytes
+from ..image.format import Image, from_bytes, to_bytes
 from ..isa.record import Record
 from .elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
-from .ir import IMAGES, PROGRAM
+
+#: Sections of an object: images, each from a multiple of 8 on, and the program as bytecode.
+IMAGES, PROGRAM = ".pto", ".ptobc"
 
 
 class Contents(Record):
@@ -16,6 +19,15 @@ class Contents(Record):
 
     images: dict[str, Image]
     program: bytes
+
+
+def sections(images: Sequence[Image], program: bytes) -> dict[str, bytes]:
+    """What an object holds beside its code; `program` is what the images were made of."""
+    return {IMAGES: b"".join(map(_padded, map(to_bytes, images))), PROGRAM: program}
+
+
+def _padded(data: bytes) -> bytes:
+    return data + bytes(-len(data) % 8)
 
 
 def is_object(path: str) -> bool:

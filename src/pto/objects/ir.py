@@ -9,7 +9,7 @@ to the package: what is outside of the object is reached through arguments alone
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import blake2b
 
 from ..image.calls import key
@@ -31,8 +31,6 @@ from ..isa.machine import MEMORIES
 from ..isa.profiles import ISAS, Profile
 from . import scalars
 
-#: Sections of an object: images, and the program as bytecode.
-IMAGES, PROGRAM = ".pto", ".ptobc"
 #: Version of what an entry hands to a machine: `pto_object` of pto/object.h.
 VERSION = 1
 
@@ -42,35 +40,34 @@ _ENDS = frozenset((END, *_TARGETS))
 
 
 def text(
-    images: Sequence[Image], profile: Profile, program: bytes, source: str = "", triple: str = "",
+    images: Sequence[Image],
+    profile: Profile,
+    sections: Mapping[str, bytes],
+    source: str = "",
+    triple: str = "",
     layout: str = "",
-) -> str:  # fmt: skip
-    """The IR of an object: `program` is the bytecode that the images were made of, `source` its name."""
+) -> str:
+    """The IR of an object: the code of images, and sections beside it; `source` is what debuggers show."""
     out = [f"source_filename = {_quoted(source)}\n"]
     out += [f'target triple = "{triple}"\n'] if triple else []
     out += [f'target datalayout = "{layout}"\n'] if layout else []
-    data = b"".join(map(padded, map(to_bytes, images)))
     tables = _Tables()
     bodies: list[str] = []
     for image in images:
         for n, code in enumerate(image.codes):
             bodies += ["\n", *_Function(image, n, code).lines()]
         bodies += ["\n", *_entry(image, profile, tables)]
-    out += [
-        _constant("pto.images", data, f'section "{IMAGES}", align 8'),
-        _constant("pto.program", program, f'section "{PROGRAM}", align 8'),
-        _constant(_TABLES, bytes(tables.data), "align 64"),
-        "@llvm.compiler.used = appending global [2 x ptr] [ptr @pto.images, ptr @pto.program]",
-        ', section "llvm.metadata"\n',
-    ]
+    kept = [f"pto{section}" for section in sections]
+    for name, (section, data) in zip(kept, sections.items(), strict=True):
+        out.append(_constant(name, data, f'section "{section}", align 8'))
+    out.append(_constant(_TABLES, bytes(tables.data), "align 64"))
+    if kept:  # nothing refers to them
+        names = ", ".join(f"ptr @{name}" for name in kept)
+        out.append(f"@llvm.compiler.used = appending global [{len(kept)} x ptr] [{names}]")
+        out.append(', section "llvm.metadata"\n')
     out += bodies
     out.append('\nattributes #0 = { nounwind "no-builtins" "frame-pointer"="non-leaf" }\n!0 = !{}\n')
     return "".join(out)
-
-
-def padded(data: bytes) -> bytes:
-    """An image among others: each begins at a multiple of 8."""
-    return data + bytes(-len(data) % 8)
 
 
 #: The constant that holds what machines read of all kernels.

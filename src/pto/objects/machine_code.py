@@ -5,7 +5,7 @@ llvmlite is an extra of the package (`pip install pto[llvm]`): nothing here impo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -42,10 +42,12 @@ def triple() -> str:
     return _llvm().get_process_triple()
 
 
-def text(images: Sequence[Image], profile: Profile, program: bytes, source: str = "", of: str = "") -> str:
+def text(
+    images: Sequence[Image], profile: Profile, sections: Mapping[str, bytes], source: str = "", of: str = ""
+) -> str:
     """The IR of kernels for a triple, this machine's where none is named."""
     of = of or triple()
-    return ir.text(images, profile, program, source, of, str(_machine(of).target_data))
+    return ir.text(images, profile, sections, source, of, str(_machine(of).target_data))
 
 
 def _module(source: str, of: str) -> Any:

@@ -160,7 +160,7 @@ class _Writer:
             struct.pack("<IIQQQQIIQQ", len(self.names), kind, flags, address, offset, size, link, info,
                         alignment, each)
         )  # fmt: skip
-        self.names += name.encode() + b"\0"
+        self.names += name.encode("utf-8", "surrogateescape") + b"\0"
         return len(self.headers) - 1
 
     def sections(self, layout: _Layout, code: bool, step: int) -> None:

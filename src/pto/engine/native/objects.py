@@ -16,8 +16,8 @@ from ...image.format import Image
 from ...image.lower import lowered_image
 from ...ir.core import Module, Operation
 from ...ir.facts import entries, halves
-from ...isa.profiles import Profile
-from ...objects import machine_code
+from ...isa.profiles import Profile, profile
+from ...objects import contents, machine_code
 from ...objects.shared import shared
 from ..entry import find_entry, find_roles
 
@@ -28,13 +28,14 @@ _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def emitted(
-    module: Module, profile: Profile, options: Options, form: str, name: str, triple: str = ""
+    module: Module, target: Profile, options: Options, form: str, name: str, triple: str = ""
 ) -> bytes:
     """A program that was verified, in a form; `name` is that of a shared object. It is for this machine,
     unless a triple says otherwise."""
     program = to_bytecode(module, debuginfo=True)
-    images = images_of(from_bytecode(program, module.source.name), profile, options)
-    source = machine_code.text(images, profile, program, module.source.name, triple)
+    images = images_of(from_bytecode(program, module.source.name), target, options)
+    sections = contents.sections(images, program)
+    source = machine_code.text(images, target, sections, module.source.name, triple)
     if form == "llvm":
         return source.encode()
     if form == "native":
@@ -43,7 +44,7 @@ def emitted(
     return shared(data, name) if form == "so" else data
 
 
-def images_of(module: Module, profile: Profile, options: Options) -> list[Image]:
+def images_of(module: Module, target: Profile, options: Options) -> list[Image]:
     """The images of all kernels of a program."""
     found = [find_entry(module, name) for name in _kernels(module)]
     for name, (first, *_) in found:
@@ -53,7 +54,7 @@ def images_of(module: Module, profile: Profile, options: Options) -> list[Image]
                            first.loc and first.loc.head, expected="letters, digits and underscores",
                            help="give the function another name")
             ])  # fmt: skip
-    done = lowered(module, profile, options.replace(check="structure", passes="always")).sound()
+    done = lowered(module, target, options.replace(check="structure", passes="always")).sound()
     functions = {str(f.attr("sym_name")): f for f in done.module.functions}
     images = []
     for name, own in found:
@@ -62,6 +63,18 @@ def images_of(module: Module, profile: Profile, options: Options) -> list[Image]
             roles.setdefault(kind, functions[str(function.attr("sym_name"))])
         images.append(lowered_image(name, done.module, done.profile, roles.items()))
     return images
+
+
+def calls_of(found: contents.Contents, name: str) -> list[str]:
+    """What the kernels of an object call. It is C++ and will be compiled: so the program in the object has to
+    make the same calls, and no text of a file goes to a compiler."""
+    module = from_bytecode(found.program, name)
+    calls = {call for image in found.images.values() for call in image.calls}
+    target = profile(next(iter(found.images.values())).target)
+    for options in (Options(), Options(infer_layout=False)):
+        if calls <= {call for image in images_of(module, target, options) for call in image.calls}:
+            return sorted(calls)
+    raise contents.refusal(name, "it calls what its program does not")
 
 
 def _kernels(module: Module) -> Sequence[str | None]:
