@@ -12,6 +12,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -60,6 +61,18 @@ def test_as_on_engine_native(name: str, tmp_path: Path) -> None:
     for mine, theirs in zip(*sets, strict=True):
         if isinstance(mine, np.ndarray):
             assert mine.tobytes() == theirs.tobytes()
+
+
+def test_called_from_many_threads(tmp_path: Path) -> None:
+    ready()
+    (tmp_path / "k.so").write_bytes(made("micro softmax"))
+    kernel = pto.kernel(tmp_path / "k.so")
+    x, _, *sizes = CASES["micro softmax"][2]
+    outs = [np.zeros_like(x) for _ in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        for done in [pool.submit(kernel, x, out, *sizes) for out in outs]:
+            done.result()
+    assert outs[0].any() and {out.tobytes() for out in outs} == {outs[0].tobytes()}
 
 
 def test_what_ends_a_launch_names_its_line(tmp_path: Path) -> None:
