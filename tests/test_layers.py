@@ -27,7 +27,7 @@ SEES = {
     "passes": "diag knobs isa ir perf",
     "driver": "diag knobs isa ir verify perf passes",
     "codegen": "diag knobs isa ir verify perf passes driver",
-    "image": "diag knobs isa ir asm verify witness perf passes driver codegen",
+    "image": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen",
     "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image",
     "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine",
     "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine runtime",

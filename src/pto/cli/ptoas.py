@@ -1,4 +1,4 @@
-"""`ptoas`: the assembler. Parse, verify, run the passes, and print C++ or any text form."""
+"""`ptoas`: the assembler. Parse, verify, run the passes, and write C++, an image, or any text form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .. import __version__
 if TYPE_CHECKING:
     import argparse
 
-    from ..diag import Diagnostic
+    from ..diag import Diagnostic, Source
+    from ..driver import Lowered
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
@@ -23,6 +24,8 @@ _EXAMPLES = """\
   ptoas k.pto --emit=pto             check k.pto and print it in canonical form
   ptoas k.pto --emit=pto --lowered   the program that the C++ is made of
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
+  ptoas --target a3 k.pto -o k.elf   an image: pto run executes it, pto objdump prints it
+  pto objdump k.elf > k.txt; ptoas k.txt -o k2.elf
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
   ptoas k.pto --explain-memory=m.html -o k.cpp
@@ -59,10 +62,15 @@ def _parser() -> argparse.ArgumentParser:
     from .common import Parser, add_capacity, add_diagnostics, add_target
 
     p = Parser(
-        "ptoas", "PTO assembler: from a program to C++ with PTO intrinsics, or to any text form.", _EXAMPLES
+        "ptoas",
+        "PTO assembler: from a program to C++ with PTO intrinsics, to an image, or to any text form.",
+        _EXAMPLES,
     )
     p.add_argument(
-        "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
+        "inputs",
+        nargs="*",
+        metavar="FILE",
+        help="program text, or what pto objdump printed; '-' or nothing for standard input",
     )
     p.add_argument(
         "-o",
@@ -73,10 +81,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--emit",
-        choices=("cpp", "pto", "dps", "ssa", "asm", "generic"),
-        default="cpp",
-        help="cpp (default), or a text form of the program as it is written: pto (destination style; dps is "
-        "the same), ssa, asm, generic",
+        choices=tuple(_SUFFIX),
+        help="cpp (default), elf (an image; what -o FILE.elf asks for), or a text form of the program as "
+        "it is written: pto (destination style; dps is the same), ssa, asm, generic",
     )
     p.add_argument(
         "--lowered", action="store_true", help="print the text form of the program after the passes instead"
@@ -141,14 +148,16 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(arguments: Sequence[str]) -> int:
     from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
+    from .common import FAILED, OK, USAGE, say, show, write_output
 
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
-    refuse_output(parser, options.output, "C++" if options.emit == "cpp" else "text", ".so .o .ptobc")
+    _decide(parser, options)
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
+    if len(inputs) > 1 and options.emit == "elf" and options.output == "-":
+        parser.error("several images need a folder: -o FOLDER/")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
         print(f"ptoas: with several inputs, -o must be a folder: {options.output}", file=sys.stderr)
@@ -170,14 +179,13 @@ def _main(arguments: Sequence[str]) -> int:
         status = FAILED
     else:
         for path, result in zip(inputs, results, strict=True):
-            text = result.text
-            out = options.output
+            text, out = result.text, options.output
             if folder:
                 os.makedirs(options.output, exist_ok=True)
                 out = os.path.join(options.output, _stem(path) + _SUFFIX[options.emit])
             elif len(inputs) > 1:
                 text = f"// {path}\n{text}"
-            problems = write_output(out, text.encode())
+            problems = write_output(out, result.data or text.encode())
             found.extend(problems)
             if problems:
                 status = FAILED
@@ -185,8 +193,24 @@ def _main(arguments: Sequence[str]) -> int:
     return status
 
 
+def _decide(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """What is written, as --emit or the name of the output says; a usage error where they contradict."""
+    from .common import refuse_output
+
+    is_image = options.output.endswith(".elf")
+    if options.emit is None:
+        options.emit = "elf" if is_image else "cpp"
+    if is_image and options.emit != "elf":
+        parser.error(f"-o {options.output} is an image, --emit={options.emit} is none: leave one of them out")
+    what = {"cpp": "C++", "elf": "an image"}.get(options.emit, "text")
+    refuse_output(
+        parser, options.output, what, f".so .o .ptobc{' .cpp .pto' if options.emit == 'elf' else ''}"
+    )
+
+
 _SUFFIX = {
     "cpp": ".cpp",
+    "elf": ".elf",
     "pto": ".pto",
     "dps": ".pto",
     "ssa": ".ssa.pto",
@@ -221,6 +245,7 @@ class _Result:
 
     def __init__(self, problems: list[Diagnostic]) -> None:
         self.text = ""
+        self.data = b""  # where the output is no text
         self.problems = problems
         self.aside = ""
         self.lowered = False  # whether it came past the verifier
@@ -296,6 +321,8 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     if options.time_passes:  # what is imported on first use is no step's time
         from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
+    if source.text.startswith("pto.image "):
+        return _listing(source, options)
     clock = _Clock()
     module, problems = parse_source(source)
     result = _Result(problems)
@@ -312,8 +339,41 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     return result
 
 
+def _listing(source: Source, options: argparse.Namespace) -> _Result:
+    """A listing of images as the file that it is of."""
+    from ..diag import Diagnostic, DiagnosticError
+    from ..image import container, listing
+
+    result = _Result([])
+    if options.emit != "elf":
+        help = "ptoas LISTING -o FILE.elf assembles it"
+        what = f"'{source.name}' is a listing of images: no {options.emit} can be made of it"
+        return _Result([Diagnostic("PTO-E0004", what, help=help)])
+    try:
+        result.data = container.to_bytes(listing.assembled(source))
+    except DiagnosticError as e:
+        result.problems += e.diagnostics
+    return result
+
+
+#: Options that say how C++ is written.
+_OF_CPP = {
+    "enable_insert_sync": False,
+    "index_type": "int32_t",
+    "line_directives": False,
+    "emit_addptr_trace": False,
+}
+
+
 def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
     """Warnings of options that change nothing."""
+    if options.emit == "elf":
+        names = [
+            name for name, usual in {**_OF_CPP, "lowered": False}.items() if getattr(options, name) != usual
+        ]
+        help = "leave them out: a core executes an image in order, without flags"
+        shown = ", ".join("--" + name.replace("_", "-") for name in names)
+        return [_warning("PTO-E0003", f"{shown}: no effect on an image", help)] if names else []
     if not options.lowered or options.emit != "cpp":
         return []
     help = "--emit=pto --lowered prints the program that the C++ is made of"
@@ -343,7 +403,7 @@ def _warning(code: str, message: str, help: str) -> Diagnostic:
 
 def _wants_passes(options: argparse.Namespace) -> bool:
     asked = options.print_after or options.print_after_all or options.time_passes or options.explain_memory
-    return bool(options.emit == "cpp" or options.lowered or asked)
+    return bool(options.emit in ("cpp", "elf") or options.lowered or asked)
 
 
 #: What it takes for passes to run that do not always.
@@ -369,17 +429,19 @@ def _lower(
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
+    is_image = options.emit == "elf"
     as_written = options.emit != "cpp" and not options.lowered
     made = Options(
         level=options.pto_level or "",
-        insert_sync=options.enable_insert_sync,
+        insert_sync=options.enable_insert_sync and not is_image,
         infer_layout=not options.disable_infer_layout,
         check="none" if options.no_verify else "all",
         passes="always" if _wants_passes(options) else "never",
     )
     done = lowered(
-        module, profile, made, after=after if shown else None, timed=options.time_passes, keep=as_written
-    )
+        module, profile, made, after=after if shown else None, timed=options.time_passes,
+        keep=as_written or is_image,
+    )  # fmt: skip
     result.problems += done.diagnostics
     if not done.ok and not done.ran:
         return
@@ -396,6 +458,10 @@ def _lower(
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit == "cpp" and not done.manual and not made.insert_sync and _leaves_pipes(done.module):
         result.problems.append(_unordered())
+    if is_image:
+        result.data = _image(module, done, result)
+        clock.lap("image")
+        return
     if options.emit != "cpp":
         result.text = to_text(module if as_written else done.module, options.emit)
         return
@@ -409,6 +475,18 @@ def _lower(
     except DiagnosticError as e:
         result.problems += e.diagnostics
     clock.lap("emit")
+
+
+def _image(module: Module, done: Lowered, result: _Result) -> bytes:
+    from ..diag import DiagnosticError
+    from ..engine.native.images import file_of
+    from ..image.container import to_bytes
+
+    try:
+        return to_bytes(file_of(module, done, ""))
+    except DiagnosticError as e:
+        result.problems += e.diagnostics
+        return b""
 
 
 def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:

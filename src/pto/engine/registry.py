@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
-from ..reading import SUFFIXES, is_library
+from ..reading import SUFFIXES, is_image, is_library
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from .entry import Launchable
 
 #: What a kernel can be made of, with a word for several of the kind.
-INPUTS = {"module": "programs", "C++": "C++", "library": "libraries"}
+INPUTS = {"module": "programs", "C++": "C++", "library": "libraries", "image": "images"}
 
 
 class Request(Record):
-    """What a kernel is made of and how. `program` is a module, or the path of C++ or of a library."""
+    """What a kernel is made of and how. `program` is a module, or the path of C++, a library or images."""
 
     program: Module | str
     entry: str | None = None
@@ -90,7 +90,8 @@ ENGINES: dict[str, Engine] = {
         Engine(
             "native",
             "on the virtual machine of the package",
-            "pto.engine.native.kernel:made",
+            "pto.engine.native.engine:made",
+            takes=("module", "image"),
             options=("subblocks", "threads"),
             instead={"checked": "the virtual machine always checks"},
         ),
@@ -128,13 +129,15 @@ def those_for(kind: str) -> list[Engine]:
 
 
 def kind_of(path: Any) -> str:
-    """What a path leads to, by name or content: C++, library; empty for anything else."""
+    """What a path leads to, by name or content: C++, library, image; empty for anything else."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         return ""
     if name.endswith(SUFFIXES):
         return "C++"
-    return "library" if name != "-" and is_library(name) else ""
+    if name == "-":
+        return ""
+    return "image" if is_image(name) else "library" if is_library(name) else ""
 
 
 def refuse(engine: str, given: Mapping[str, Any]) -> None:
