@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,14 +26,15 @@ from tests.seeds import seeds
 
 import pto
 from pto.cli import build, ptoas
-from pto.driver import Options
+from pto.driver import Options, lowered
 from pto.engine.native import machine, objects
+from pto.engine.native.images import file_of
+from pto.image.container import read
 from pto.image.every_call import calls
 from pto.image.format import CALL, END, Code, Image
 from pto.isa import rows
 from pto.isa.profiles import profile
 from pto.objects import elf, ir, machine_code
-from pto.objects.contents import contents
 from pto.objects.scalars import scalar
 from pto.objects.shared import shared
 
@@ -44,9 +46,13 @@ VEC_ADD = EXAMPLES / "01_vec_add.pto"
 @cache
 def made(name: str, form: str = "so", triple: str = "") -> bytes:
     """A case of engine native as an object."""
-    module = pto.parse(CASES[name][0])
-    target = pto.kernel(module, CASES[name][1]).profile
-    return objects.emitted(module, target, Options(), form, "k.so", triple)
+    return _object(CASES[name][0], None, form, triple)
+
+
+def _object(text: Any, target: str | None, form: str = "so", triple: str = "") -> bytes:
+    module = pto.parse(text)
+    done = lowered(module, target, Options(passes="always"))
+    return objects.emitted(file_of(module, done, module.source.name), form, "k.so", triple)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -95,7 +101,7 @@ def test_a_division_traps_in_its_place(tmp_path: Path) -> None:
   return
 }
 """
-    (tmp_path / "k.so").write_bytes(objects.emitted(pto.parse(text), profile("cpu"), Options(), "so", "k.so"))
+    (tmp_path / "k.so").write_bytes(_object(text, "cpu"))
     kernel = pto.kernel(tmp_path / "k.so", target="cpu")
     out = np.zeros(1, np.int32)
     kernel(out, 17, 10)
@@ -110,9 +116,9 @@ def test_random_programs(tmp_path: Path) -> None:
     programs = [RandomProgram(seed, f"k{i}") for i, seed in enumerate(seeds(range(8)))]
     text = "".join(p.text for p in programs).replace("%y: f32) {", "%y: f32) attributes {pto.entry} {")
     path = tmp_path / "k.so"
-    path.write_bytes(objects.emitted(pto.parse(text), profile("a2a3"), Options(), "so", "k.so"))
-    images = contents(path.read_bytes(), "k.so").images
-    machine.functions(list(dict.fromkeys(call for image in images.values() for call in image.calls)))
+    path.write_bytes(_object(text, "a2a3"))
+    images = read(path.read_bytes(), "k.so").images
+    machine.functions(list(dict.fromkeys(call for image in images for call in image.calls)))
     for n, program in enumerate(programs):
         reference, kernel = pto.kernel(pto.parse(program.text)), pto.kernel(path, f"k{n}")
         for given in INPUTS:
@@ -231,7 +237,7 @@ def test_several_kernels_and_every_form(tmp_path: Path, capsys: pytest.CaptureFi
     for suffix, begins in ((".ll", b"source_filename"), (".s", b"\t.file"), (".o", b"\x7fELF")):
         assert ptoas.main([str(source), "-o", str(tmp_path / f"x{suffix}")]) == 0
         assert (tmp_path / f"x{suffix}").read_bytes().startswith(begins)
-    assert sorted(contents((tmp_path / "x.o").read_bytes(), "x.o").images) == ["k3", "k4"]
+    assert [i.name for i in read((tmp_path / "x.o").read_bytes(), "x.o").images] == ["k3", "k4"]
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

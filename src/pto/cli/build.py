@@ -125,13 +125,13 @@ def _flags() -> list[Diagnostic]:
 
 def _of_calls(path: str) -> tuple[str, list[str]]:
     """The library of what an object calls that the machine has not itself."""
-    from ..engine.native import objects, packs
-    from ..objects.contents import contents
+    from ..engine.native import files, packs
 
-    with open(path, "rb") as f:
-        found = contents(f.read(), path)
-    calls = [call for call in objects.calls_of(found, path) if not call.startswith("vm.")]
-    return packs.built(calls), [f"{len(calls)} calls of {', '.join(found.images)}"]
+    file = files.read(path)
+    for image in file.images:
+        files.derive(file, image)  # what it calls is C++ and will be compiled
+    calls = {call for image in file.images for call in image.calls if not call.startswith("vm.")}
+    return packs.built(sorted(calls)), [f"{len(calls)} calls of {', '.join(i.name for i in file.images)}"]
 
 
 def _from_cpp(

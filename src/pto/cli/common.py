@@ -173,6 +173,7 @@ _MAKERS = {
     ".so": "pto build FILE -o {} makes a library",
     ".o": "ptoas FILE -o {} makes an object",
     ".ptobc": "ptobc encode FILE -o {} writes bytecode",
+    ".elf": "ptoas FILE -o {} writes an image",
     ".cpp": "ptoas FILE -o {} writes C++",
     ".pto": "ptoas FILE --emit=pto -o {} writes the program",
 }

@@ -9,6 +9,7 @@ from ..isa.record import Record
 class Form(Record):
     suffix: str
     doc: str
+    image: bool = False
     machine: bool = False  # whether it is made of machine code, for the CPU
 
 
@@ -19,12 +20,13 @@ FORMS: dict[str, Form] = {
     "ssa": Form(".ssa.pto", "a program"),
     "asm": Form(".pto.s", "PTO-AS"),
     "generic": Form(".mlir", "MLIR"),
-    "llvm": Form(".ll", "LLVM IR", True),
-    "native": Form(".s", "assembly of the CPU", True),
-    "obj": Form(".o", "an object", True),
-    "so": Form(".so", "a shared object", True),
+    "elf": Form(".elf", "an image", image=True),
+    "llvm": Form(".ll", "LLVM IR", machine=True),
+    "native": Form(".s", "assembly of the CPU", machine=True),
+    "obj": Form(".o", "an object", machine=True),
+    "so": Form(".so", "a shared object", machine=True),
 }
-_BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine}
+_BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine or form.image}
 #: Forms that `.s` may be as well.
 _AS_ASSEMBLY = ("asm", "native")
 
@@ -39,7 +41,11 @@ def decided(emit: str | None, output: str, arch: str | None) -> str:
             f"-o {output} is {FORMS[said].doc}, --emit={form} is {FORMS[form].doc}",
             "leave one of them out: either decides",
         )
-    if FORMS[form].machine and not said and output.endswith((".cpp", ".pto", ".pto.s", ".mlir")):
+    if (
+        (FORMS[form].machine or FORMS[form].image)
+        and not said
+        and output.endswith((".cpp", ".pto", ".pto.s", ".mlir"))
+    ):
         raise _contradiction(
             f"--emit={form} is {FORMS[form].doc}, -o {output} is not", f"name it {FORMS[form].suffix}"
         )

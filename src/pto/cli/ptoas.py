@@ -1,4 +1,4 @@
-"""`ptoas`: the assembler. Parse, verify, run the passes, and print C++ or any text form."""
+"""`ptoas`: the assembler. Parse, verify, run the passes, and write C++, an image, or any text form."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .. import __version__
 if TYPE_CHECKING:
     import argparse
 
-    from ..diag import Diagnostic
+    from ..diag import Diagnostic, Source
+    from ..driver import Lowered
     from ..ir.core import Module
     from ..isa.profiles import Profile
-    from ..passes.pipeline import Options
 
 _EXAMPLES = """\
   ptoas k.pto -o k.cpp               C++ with PTO intrinsics; tiles without addresses are placed
@@ -24,6 +24,8 @@ _EXAMPLES = """\
   ptoas k.pto --emit=pto             check k.pto and print it in canonical form
   ptoas k.pto --emit=pto --lowered   the program that the C++ is made of
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
+  ptoas --target a3 k.pto -o k.elf   an image: pto run executes it, pto objdump prints it
+  pto objdump k.elf > k.txt; ptoas k.txt -o k2.elf
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
   ptoas k.pto --target=cpu -o k.so   machine code that pto run executes and C calls; k.o for a linker
@@ -64,11 +66,15 @@ def _parser() -> argparse.ArgumentParser:
 
     p = Parser(
         "ptoas",
-        "PTO assembler: from a program to C++ with PTO intrinsics, to any text form, or to machine code.",
+        "PTO assembler: from a program to C++ with PTO intrinsics, to an image, to machine code, or to any "
+        "text form.",
         _EXAMPLES,
     )
     p.add_argument(
-        "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
+        "inputs",
+        nargs="*",
+        metavar="FILE",
+        help="program text, or what pto objdump printed; '-' or nothing for standard input",
     )
     p.add_argument(
         "-o",
@@ -80,9 +86,9 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         "--emit",
         choices=tuple(FORMS),
-        help="cpp (default), or a text form of the program as it is written: pto (destination style; dps is "
-        "the same), ssa, asm, generic; or machine code of the CPU: obj, so, native (assembly), llvm (IR), "
-        "which the suffixes .o, .so, .s and .ll of OUT ask for as well",
+        help="cpp (default), elf (an image; what -o FILE.elf asks for), or a text form of the program as "
+        "it is written: pto (destination style; dps is the same), ssa, asm, generic; or machine code of the "
+        "CPU: obj, so, native (assembly), llvm (IR), which the suffixes .o, .so, .s and .ll ask for",
     )
     p.add_argument(
         "--lowered", action="store_true", help="print the text form of the program after the passes instead"
@@ -161,6 +167,8 @@ def _main(arguments: Sequence[str]) -> int:
     refuse_output(parser, options.output, FORMS[options.emit].doc, ".ptobc")
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
+    if len(inputs) > 1 and options.emit == "elf" and options.output == "-":
+        parser.error("several images need a folder: -o FOLDER/")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
         print(f"ptoas: with several inputs, -o must be a folder: {options.output}", file=sys.stderr)
@@ -184,8 +192,7 @@ def _main(arguments: Sequence[str]) -> int:
         status = FAILED
     else:
         for path, result in zip(inputs, results, strict=True):
-            data = result.data
-            out = options.output
+            data, out = result.data, options.output
             if folder:
                 os.makedirs(options.output, exist_ok=True)
                 out = os.path.join(options.output, _stem(path) + FORMS[options.emit].suffix)
@@ -302,6 +309,8 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     if options.time_passes:  # what is imported on first use is no step's time
         from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
+    if source.text.startswith("pto.image "):
+        return _listing(source, options)
     clock = _Clock()
     module, problems = parse_source(source)
     result = _Result(problems)
@@ -318,22 +327,55 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     return result
 
 
+def _listing(source: Source, options: argparse.Namespace) -> _Result:
+    """A listing of images as the file that it is of."""
+    from ..diag import Diagnostic, DiagnosticError
+    from ..image import container, listing
+
+    result = _Result([])
+    if options.emit != "elf":
+        help = "ptoas LISTING -o FILE.elf assembles it"
+        what = f"'{source.name}' is a listing of images: no {options.emit} can be made of it"
+        return _Result([Diagnostic("PTO-E0004", what, help=help)])
+    try:
+        result.data = container.to_bytes(listing.assembled(source))
+    except DiagnosticError as e:
+        result.problems += e.diagnostics
+    return result
+
+
+#: Options that say how C++ is written.
+_OF_CPP = {
+    "enable_insert_sync": False,
+    "index_type": "int32_t",
+    "line_directives": False,
+    "emit_addptr_trace": False,
+}
+
+
 def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
     """Warnings of options that change nothing."""
     from .outputs import FORMS
 
-    if not options.lowered or not _is_made(options.emit):
+    if FORMS[options.emit].image or FORMS[options.emit].machine:
+        names = [
+            name for name, usual in {**_OF_CPP, "lowered": False}.items() if getattr(options, name) != usual
+        ]
+        help = "leave them out: a core executes an image in order, without flags"
+        shown = ", ".join("--" + name.replace("_", "-") for name in names)
+        what = FORMS[options.emit].doc
+        return [_warning("PTO-E0003", f"{shown}: no effect on {what}", help)] if names else []
+    if not options.lowered or options.emit != "cpp":
         return []
-    what = FORMS[options.emit].doc
-    help = f"--emit=pto --lowered prints the program that {'the C++' if what == 'C++' else 'it'} is made of"
-    return [_warning("PTO-E0003", f"--lowered has no effect on {what}", help)]
+    help = "--emit=pto --lowered prints the program that the C++ is made of"
+    return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
 
 
 def _is_made(emit: str) -> bool:
     """Whether a form is made of the program in manual form."""
     from .outputs import FORMS
 
-    return emit == "cpp" or FORMS[emit].machine
+    return emit == "cpp" or FORMS[emit].machine or FORMS[emit].image
 
 
 def _leaves_pipes(module: Module) -> bool:
@@ -386,17 +428,19 @@ def _lower(
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
-    as_written = options.emit != "cpp" and (not options.lowered or FORMS[options.emit].machine)
+    in_order = FORMS[options.emit].image or FORMS[options.emit].machine
+    as_written = options.emit != "cpp" and (not options.lowered or in_order)
     made = Options(
         level=options.pto_level or "",
-        insert_sync=options.enable_insert_sync,
+        insert_sync=options.enable_insert_sync and not in_order,
         infer_layout=not options.disable_infer_layout,
         check="none" if options.no_verify else "all",
         passes="always" if _wants_passes(options) else "never",
     )
     done = lowered(
-        module, profile, made, after=after if shown else None, timed=options.time_passes, keep=as_written
-    )
+        module, profile, made, after=after if shown else None, timed=options.time_passes,
+        keep=as_written or in_order,
+    )  # fmt: skip
     result.problems += done.diagnostics
     if not done.ok and not done.ran:
         return
@@ -417,8 +461,8 @@ def _lower(
         result.data = to_text(module if as_written else done.module, options.emit).encode()
         return
     try:
-        if FORMS[options.emit].machine:
-            result.data = _machine_code(module, done.profile, made, options)
+        if in_order:
+            result.data = _image(module, done, options)
         else:
             from ..codegen.flow import emitted
 
@@ -431,17 +475,19 @@ def _lower(
     clock.lap("emit")
 
 
-def _machine_code(
-    module: Module, profile: Profile, made: Options, options: argparse.Namespace
-) -> bytes:  # fmt: skip
+def _image(module: Module, done: Lowered, options: argparse.Namespace) -> bytes:
+    """The image of a program in its file, or as machine code."""
+    from ..engine.native.images import file_of
+    from ..image.container import to_bytes
+    from .outputs import FORMS
+
+    if FORMS[options.emit].image:
+        return to_bytes(file_of(module, done, ""))
     from ..engine.native import objects
 
-    name = (
-        os.path.basename(options.output)
-        if options.output.endswith(".so")
-        else _stem(module.source.name) + ".so"
-    )
-    return objects.emitted(module, profile, made, options.emit, name)
+    out = options.output
+    name = os.path.basename(out) if out.endswith(".so") else _stem(module.source.name) + ".so"
+    return objects.emitted(file_of(module, done, module.source.name), options.emit, name)
 
 
 def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:

@@ -41,6 +41,7 @@ _EXAMPLES = """\
   pto run k.pto --engine cpp --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
   pto run k.so -- @a.npy f32:16x64
+  pto run k.elf -- @a.npy f32:16x64
 
 arguments:
   @FILE.npy            an array, copied in
@@ -64,7 +65,8 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "input",
         metavar="FILE",
-        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build or ptoas",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build, or what "
+        "ptoas wrote (.elf, .so)",
     )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
@@ -165,7 +167,7 @@ def _engine(options: Namespace, kind: str) -> Engine:
     lacking = registry.lacking(engine.name, asked)
     if lacking:
         way_out = "compile with --checked, or write it as a program"
-        if kind == "module":
+        if kind in ("module", "image", "object"):
             way_out = registry.instead_of(lacking)
         raise DiagnosticError([registry.refusal(engine.name, map(registry.flag, lacking), way_out)])
     if options.checked and "checked" not in engine.options:
@@ -179,6 +181,11 @@ def _engine(options: Namespace, kind: str) -> Engine:
 def _kernel(options: Namespace) -> tuple[Engine, Any]:
     """What is to be run, and on what; raises `DiagnosticError`."""
     kind = registry.kind_of(options.input) or "module"
+    if kind in ("image", "object") and options.engine not in (
+        None,
+        *(e.name for e in registry.those_for(kind)),
+    ):
+        return _embedded(options)
     engine = _engine(options, kind)
     if kind != "module":
         request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
@@ -198,6 +205,21 @@ def _kernel(options: Namespace) -> tuple[Engine, Any]:
             insert_sync=options.enable_insert_sync,
             checked=options.checked,
         )
+    )
+
+
+def _embedded(options: Namespace) -> tuple[Engine, Any]:
+    """The program in a file of images, on an engine that takes programs."""
+    from ..engine.native import files
+
+    engine = _engine(options, "module")
+    refuse_auto(options)
+    file = files.read(options.input)
+    module = files.program_of(file)
+    wanted = target(options, module) or files.profile_of(file.images[0])
+    request = registry.Request(module, options.entry, wanted, check=not options.no_check)
+    return engine, engine.make(
+        request.replace(insert_sync=options.enable_insert_sync, checked=options.checked)
     )
 
 

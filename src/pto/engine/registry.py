@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from ..objects.contents import is_object
-from ..reading import SUFFIXES, is_library
+from ..reading import SUFFIXES, is_image, is_library
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -23,11 +23,17 @@ if TYPE_CHECKING:
     from .entry import Launchable
 
 #: What a kernel can be made of, with a word for several of the kind.
-INPUTS = {"module": "programs", "C++": "C++", "library": "libraries", "object": "objects"}
+INPUTS = {
+    "module": "programs",
+    "C++": "C++",
+    "library": "libraries",
+    "image": "images",
+    "object": "objects",
+}
 
 
 class Request(Record):
-    """What a kernel is made of and how. `program` is a module, or the path of C++, a library or an
+    """What a kernel is made of and how. `program` is a module, or the path of C++, a library, images or an
     object."""
 
     program: Module | str
@@ -93,7 +99,7 @@ ENGINES: dict[str, Engine] = {
             "native",
             "on the virtual machine of the package",
             "pto.engine.native.engine:made",
-            takes=("module", "object"),
+            takes=("module", "image", "object"),
             options=("subblocks", "threads"),
             instead={"checked": "the virtual machine always checks"},
         ),
@@ -131,13 +137,17 @@ def those_for(kind: str) -> list[Engine]:
 
 
 def kind_of(path: Any) -> str:
-    """What a path leads to, by name or content: C++, library, object; empty for anything else."""
+    """What a path leads to, by name or content: C++, library, image, object; empty for anything else."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         return ""
     if name.endswith(SUFFIXES):
         return "C++"
-    if name == "-" or not is_library(name):
+    if name == "-":
+        return ""
+    if is_image(name):
+        return "image"
+    if not is_library(name):
         return ""
     return "object" if is_object(name) else "library"
 

@@ -3,15 +3,17 @@
 An instruction is one word, its opcode in the low 24 bits and its length in words in the high 8, and the words
 of its operands: offsets of values in the frame of the core, targets of jumps (indices of words), numbers.
 Opcodes from `CALL` on call a function, by its place in `calls`. docs/image.md describes the rest.
+
+`from_bytes` takes nothing on trust but what `check` is for: the sense of the words.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import NoReturn
 
-from ..diag import Diagnostic, DiagnosticError
+from ..bytecode.leb import Reader
+from ..diag import Source
 from ..isa.record import Record
 
 MAGIC = b"PTOIMAGE"
@@ -31,6 +33,10 @@ NAMES = {
 }
 KINDS = ("mix", "cube", "vector")
 
+#: What no image has more of.
+MOST_FRAME = 1 << 24
+MOST_WORDS = 1 << 26
+
 
 class Code(Record):
     """What one kind of core executes."""
@@ -44,17 +50,41 @@ class Code(Record):
     ]  # index of the first word of an instruction, and its place in the source
 
 
+class Function(Record):
+    """What a launch has to know of a function: its name, and the names and types of its arguments."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    place: int = -1  # in the source
+
+
 class Image(Record):
-    """A kernel: what its cores execute, and the functions of the library that they call, by name."""
+    """A kernel: what its cores execute, and the functions of the library that they call, by name.
+
+    Where it is in a file it also has what else a launch has to know. There a place is the number of an
+    operation of the program, counted as `Module.walk` goes; before, it is that of `Module.mark`.
+    """
 
     name: str
     target: str
     calls: tuple[str, ...]
     codes: tuple[Code, ...]
+    functions: tuple[Function, ...] = ()  # one, or that of the cube core and that of the vector cores
+    dealt: tuple[int, ...] = ()  # arguments of which every block has a part of its own
+    subblocks: int = 1  # vector cores of a mixed kernel
+    capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that are not those of the target
 
 
 def to_bytes(image: Image) -> bytes:
     parts = [MAGIC, struct.pack("<I", VERSION), _text(image.name), _text(image.target)]
+    parts.append(struct.pack("<I", len(image.capacity)))
+    parts += [_text(name) + struct.pack("<Q", size) for name, size in image.capacity]
+    parts.append(struct.pack("<I", len(image.functions)))
+    for function in image.functions:
+        parts += [_text(function.name), struct.pack("<I", function.place & 0xFFFFFFFF)]
+        parts.append(struct.pack("<I", len(function.parameters)))
+        parts += [_text(text) for parameter in function.parameters for text in parameter]
+    parts += [_words(image.dealt), struct.pack("<I", image.subblocks)]
     parts.append(struct.pack("<I", len(image.calls)))
     parts += map(_text, image.calls)
     parts.append(struct.pack("<I", len(image.codes)))
@@ -75,69 +105,92 @@ def _words(words: Sequence[int]) -> bytes:
 
 
 class Read(Record):
-    """An image that was read, and where it ends."""
+    """An image that was read: where it ends, and where the words of each code begin."""
 
     image: Image
     end: int
+    words: tuple[int, ...]
 
 
-def from_bytes(data: bytes, name: str = "<image>", at: int = 0) -> Read:
-    """The image that begins at a byte; raises `DiagnosticError` where there is none."""
-    r = _Reader(data, name, at)
-    if r.take(len(MAGIC)) != MAGIC:
-        r.fail("this is no image")
-    version = r.number()
-    if version != VERSION:
-        r.fail(f"an image of version {version}, where {VERSION} is known")
-    kernel, target = r.text(), r.text()
-    calls = tuple(r.text() for _ in range(r.count(4)))
-    codes = tuple(_code(r) for _ in range(r.count(20)))
-    return Read(Image(kernel, target, calls, codes), r.at)
+class ImageReader(Reader):
+    """Reads counts and texts of 32 bits."""
 
+    __slots__ = ()
 
-def _code(r: _Reader) -> Code:
-    kind, words, frame = r.text(), r.words(), r.take(r.count(1))
-    arguments, places = r.words(), r.words()
-    if kind not in KINDS or len(arguments) % 2 or len(places) % 2:
-        r.fail("an image that is damaged")
-    marks = [n - (1 << 32) if n >> 31 else n for n in places[1::2]]
-    return Code(
-        kind, words, frame, tuple(zip(arguments[::2], arguments[1::2], strict=True)),
-        tuple(zip(places[::2], marks, strict=True)),
-    )  # fmt: skip
+    def many(self, of: str, size: int, most: int = 1 << 32) -> int:
+        """A count of items that take at least `size` bytes each."""
+        start = self.at
+        value = self.u32()
+        most = min(most, (self.end - self.at) // size)
+        if value > most:
+            self.fail(
+                "PTO-E1209", f"{value} {of} cannot be in {self.what}", start, expected=f"at most {most}",
+                got=str(value), help="the file is cut or damaged: make it again with ptoas",
+            )  # fmt: skip
+        return value
 
+    def text(self, of: str) -> str:
+        raw = self.take(self.many(f"bytes of {of}", 1))
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as e:
+            self.fail("PTO-E1207", f"{of} is not UTF-8", self.at - len(raw) + e.start)
 
-class _Reader:
-    """Reads what `to_bytes` wrote; counts are held against what is left."""
-
-    def __init__(self, data: bytes, name: str, at: int) -> None:
-        self.data, self.name, self.at = data, name, at
-
-    def fail(self, why: str) -> NoReturn:
-        raise DiagnosticError([
-            Diagnostic("PTO-E2405", f"'{self.name}' holds {why}, at byte {self.at}",
-                       help="make it again, with ptoas of this release")
-        ])  # fmt: skip
-
-    def take(self, size: int) -> bytes:
-        if size > len(self.data) - self.at:
-            self.fail("an image that is cut")
-        self.at += size
-        return self.data[self.at - size : self.at]
-
-    def number(self) -> int:
-        return int.from_bytes(self.take(4), "little")
-
-    def count(self, size: int) -> int:
-        """How many follow, each of at least so many bytes."""
-        number = self.number()
-        if number * size > len(self.data) - self.at:
-            self.fail("an image that is cut")
-        return number
-
-    def text(self) -> str:
-        return self.take(self.count(1)).decode("utf-8", "surrogateescape")
-
-    def words(self) -> tuple[int, ...]:
-        count = self.count(4)
+    def words(self, of: str, most: int = MOST_WORDS) -> tuple[int, ...]:
+        count = self.many(of, 4, most)
         return struct.unpack(f"<{count}I", self.take(4 * count))
+
+    def pairs(self, of: str) -> tuple[tuple[int, int], ...]:
+        start = self.at
+        found = self.words(of)
+        if len(found) % 2:
+            self.fail("PTO-E1214", f"{of} come in pairs", start, got=f"{len(found)} numbers")
+        return tuple(zip(found[::2], found[1::2], strict=True))
+
+
+def from_bytes(data: bytes, name: str = "<image>", at: int = 0, end: int | None = None) -> Read:
+    """The image that begins at a byte; raises `DiagnosticError` with a byte offset. What follows it is not
+    looked at: see `sole`."""
+    r = ImageReader(data, Source(name, ""), "the image", at, end)
+    if data[at : at + len(MAGIC)] != MAGIC or r.end - at < len(MAGIC):
+        r.fail("PTO-E1221", "this is no image", expected=repr(MAGIC)[1:],
+               help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
+    r.at += len(MAGIC)
+    version = r.u32()
+    if version != VERSION:
+        r.fail("PTO-E1222", f"an image of version {version}", r.at - 4, expected=f"version {VERSION}",
+               got=str(version), help="assemble it again, or use the release that made it")  # fmt: skip
+    kernel, target = r.text("a name"), r.text("a target")
+    capacity = tuple((r.text("a memory"), int.from_bytes(r.take(8), "little"))
+                     for _ in range(r.many("memories", 12)))  # fmt: skip
+    functions = tuple(_function(r) for _ in range(r.many("functions", 12, 2)))
+    dealt, subblocks = r.words("arguments that are dealt out"), r.u32()
+    calls = tuple(r.text("a call") for _ in range(r.many("calls", 4)))
+    codes: list[Code] = []
+    starts: list[int] = []
+    for _ in range(r.many("codes", 20, 2)):
+        kind = r.text("a kind of core")
+        starts.append(r.at + 4)
+        words = r.words("words")
+        frame = r.take(r.many("bytes of a frame", 1, MOST_FRAME))
+        arguments, places = r.pairs("arguments"), r.pairs("places")
+        codes.append(Code(kind, words, frame, arguments, places))
+    image = Image(kernel, target, calls, tuple(codes), functions, dealt, subblocks, capacity)
+    return Read(image, r.at, tuple(starts))
+
+
+def _function(r: ImageReader) -> Function:
+    name, place = r.text("a name"), r.u32()
+    parameters = tuple((r.text("a name"), r.text("a type")) for _ in range(r.many("parameters", 8)))
+    return Function(name, parameters, _signed(place))
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 32) if number >> 31 else number
+
+
+def sole(data: bytes, name: str = "<image>") -> Read:
+    """The only image of some bytes: nothing may follow it."""
+    found = from_bytes(data, name)
+    ImageReader(data, Source(name, ""), "the image", found.end).finish()
+    return found

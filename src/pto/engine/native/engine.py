@@ -1,23 +1,20 @@
-"""Engine `native` as the registry knows it: its kernels."""
+"""What makes the kernels of engine `native`: of programs, of files of images, and of objects."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...ir.core import Module
+from ...objects.contents import is_object
+from ..compiled.kernel import CompiledKernel
+from ..registry import Request
+from .files import of_file
+from .kernel import NativeKernel
+from .object_kernel import ObjectKernel
 
-if TYPE_CHECKING:
-    from ..registry import Request
-    from .kernel import NativeKernel
 
-
-def made(request: Request) -> NativeKernel:
-    """The kernel that is asked for, of a program or of an object."""
+def made(request: Request) -> CompiledKernel:
     r = request
     if isinstance(r.program, Module):
-        from .kernel import NativeKernel
-
         return NativeKernel(r.program, r.entry, r.target, r.check)
-    from .object_kernel import ObjectKernel
-
-    return ObjectKernel(r.program, r.entry, r.target, r.capacity)
+    if is_object(r.program):
+        return of_file(r.program, r.entry, r.target, r.capacity, ObjectKernel)
+    return of_file(r.program, r.entry, r.target, r.capacity)

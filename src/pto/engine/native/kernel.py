@@ -6,23 +6,28 @@ from bisect import bisect_right
 
 from ...diag import Diagnostic
 from ...image.format import Image
-from ...image.lower import lowered_image
-from ...ir.core import Module, Operation
+from ...ir.core import Module
 from ...isa.profiles import Profile
 from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import Outcome
 from ..entry import Launchable
+from . import images
 from .machine import Program, library
 
 
 def image_of(kernel: Launchable) -> Image:
     """The image of a kernel that was verified."""
-    done = kernel.lowered("always")
-    functions = {str(f.attr("sym_name")): f for f in done.module.functions}
-    roles: dict[str, Operation] = {}
-    for kind, _, function in kernel.roles:
-        roles.setdefault(kind, functions[str(function.attr("sym_name"))])
-    return lowered_image(kernel.name, done.module, done.profile, roles.items())
+    return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"))
+
+
+def place_of(image: Image, done: Outcome) -> int:
+    """The place of the instruction at which a launch ended; -1 where that is not known."""
+    word, code = done.mark & 0xFFFFFFF, done.mark >> 28
+    if done.mark < 0 or code >= len(image.codes):
+        return -1
+    places = image.codes[code].places
+    at = bisect_right(places, (word, 1 << 62)) - 1
+    return places[at][1] if at >= 0 else -1
 
 
 class NativeKernel(CompiledKernel):
@@ -45,9 +50,4 @@ class NativeKernel(CompiledKernel):
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""
-        word, code = done.mark & 0xFFFFFFF, done.mark >> 28
-        if done.mark < 0 or code >= len(self.image.codes):
-            return done._replace(mark=-1)
-        places = self.image.codes[code].places
-        at = bisect_right(places, (word, 1 << 62)) - 1
-        return done._replace(mark=places[at][1] if at >= 0 else -1)
+        return done._replace(mark=place_of(self.image, done))

@@ -10,7 +10,7 @@ from ...image import format as image_format
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from .packs import Pack, compiled, library, of_package
+from .packs import Pack, compiled, kept, library, of_package
 
 
 class Code(ctypes.Structure):
@@ -65,9 +65,10 @@ def _of_package() -> Pack | None:
 _found: dict[str, int] = {}
 
 
-def functions(calls: Sequence[str]) -> list[int]:
-    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
-    missing: list[str] = []
+def missing(calls: Sequence[str]) -> list[str]:
+    """Those functions that neither the machine nor the package's pack has, in order; none was compiled yet by
+    this process."""
+    left: list[str] = []
     for name in calls:
         if name in _found:
             continue
@@ -76,10 +77,25 @@ def functions(calls: Sequence[str]) -> list[int]:
         if address:
             _found[name] = address
         else:
-            missing.append(name)
-    if missing:
-        made = compiled(sorted(missing))
-        _found.update((name, made.find(name)) for name in missing)
+            left.append(name)
+    return sorted(left)
+
+
+def known(calls: Sequence[str]) -> bool:
+    """Whether all functions are there, in packs of the cache too: nothing is compiled."""
+    left = missing(calls)
+    pack = kept(left) if left else None
+    if pack is not None:
+        _found.update((name, pack.find(name)) for name in left)
+    return not left or pack is not None
+
+
+def functions(calls: Sequence[str]) -> list[int]:
+    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
+    left = missing(calls)
+    if left:
+        made = compiled(left)
+        _found.update((name, made.find(name)) for name in left)
     return [_found[name] for name in calls]
 
 

@@ -1,21 +1,16 @@
-"""Kernels of shared objects: `pto run k.so`, `pto.kernel("k.so")`. Their program is in the object, their code
-is machine code that the virtual machine runs, and what that calls is found as for images."""
+"""Kernels of shared objects: `pto run k.so`, `pto.kernel("k.so")`. They are those of files of images,
+but their code is machine code that the virtual machine runs."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from ...bytecode import from_bytecode
-from ...diag import Diagnostic, DiagnosticError
-from ...isa.profiles import Profile
-from ...objects.contents import refusal, runnable
-from ...reading import read
+from ...objects.contents import check_runnable, refusal
 from ..compiled.library import Launch, Library
-from ..entry import Launchable
-from .kernel import NativeKernel
-from .machine import Code, Program, library
+from .files import ImageKernel
+from .machine import Code, library
 
 
 class _Object(ctypes.Structure):
@@ -34,38 +29,14 @@ class _Object(ctypes.Structure):
     )
 
 
-class ObjectKernel(NativeKernel):
-    """A kernel of a shared object: its machine code on the virtual machine, which has its calls."""
+class ObjectKernel(ImageKernel):
+    """A kernel of a shared object."""
 
-    def __init__(
-        self, path: str, entry: str | None, target: str | Profile | None, capacity: Mapping[str, int]
-    ) -> None:
-        try:
-            with open(path, "rb") as f:
-                data = f.read()
-        except OSError:
-            raise DiagnosticError(read(path)[1]) from None
-        found = runnable(data, path)
-        module = from_bytecode(found.program, path)
-        Launchable.__init__(self, module, entry, target, False)
-        image = found.images.get(self.name)
-        if image is None:
-            help = f"it has {', '.join('@' + name for name in found.images)}"
-            raise DiagnosticError([
-                Diagnostic("PTO-E2404", f"no kernel '@{self.name}' in '{path}'", help=help)
-            ])  # fmt: skip
-        if image.target != self.profile.name:
-            raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{path}' was made for {image.target}, not for {self.profile.name}",
-                           help="make it again: ptoas FILE -o k.so")
-            ])  # fmt: skip
-        self.profile = self.profile.override(capacity)
-        self.findings, self.image = [], image
-        self._made = Program(image, self.profile, self._codes(path))
-        self._launched()
-
-    def _codes(self, path: str) -> Sequence[Code]:
+    def _codes(self) -> Sequence[Code]:
         """What the kernel says its code is."""
+        path = self.file.name
+        with open(path, "rb") as f:
+            check_runnable(f.read(), path, self.name)
         machine = library()
         try:
             self._loaded = Library(os.path.abspath(path))

@@ -93,13 +93,26 @@ def built(calls: Sequence[str]) -> str:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    made = build.cached_plainly([build.Unit(name, text) for name, text in pack.files(calls)], _FLAGS)
+    made = build.cached_plainly(_units(calls), _FLAGS)
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
     return made.path
+
+
+def kept(calls: Sequence[str]) -> Pack | None:
+    """A pack of these calls, where it is in the cache."""
+    try:
+        found = build.kept_plainly(_units(calls), _FLAGS)
+    except DiagnosticError:  # no compiler: nothing was compiled
+        return None
+    return Pack(found.path) if found is not None else None
+
+
+def _units(calls: Sequence[str]) -> list[build.Unit]:
+    return [build.Unit(name, text) for name, text in pack.files(calls)]
 
 
 def main() -> None:
