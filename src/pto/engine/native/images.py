@@ -3,7 +3,7 @@ launch has to know goes along."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...bytecode import to_bytecode
 from ...diag import Diagnostic, DiagnosticError
@@ -15,7 +15,7 @@ from ...image.lower import lowered_image
 from ...ir.core import Module, Operation
 from ...ir.facts import entries, halves
 from ...isa.profiles import PROFILES, Profile
-from ..entry import dealt, find_roles, vector_cores
+from ..entry import Launchable, dealt, find_roles, vector_cores
 
 
 def kernels(module: Module) -> dict[str, list[Operation]]:
@@ -83,6 +83,16 @@ def file_of(module: Module, done: Lowered, name: str) -> File:
     if not made:
         help = "give it a func.func with a body"
         raise DiagnosticError([Diagnostic("PTO-E2001", "the program has no function to run", help=help)])
+    return _file(module, made, name)
+
+
+def file_of_kernel(image: Image, kernel: Launchable) -> File:
+    """One kernel of a program, whose image has been made."""
+    made = portable(image, kernel.module, kernel.functions, kernel.profile)
+    return _file(kernel.module, [made], "")
+
+
+def _file(module: Module, made: Sequence[Image], name: str) -> File:
     numbers = {number for image in made for code in image.codes for _, number in code.places}
     numbers.update(f.place for image in made for f in image.functions)
     return File(name, tuple(made), to_bytecode(module, debuginfo=True), lines_of(module, numbers))
