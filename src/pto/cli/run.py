@@ -9,7 +9,7 @@ import sys
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
@@ -31,6 +31,10 @@ from .common import (
     target,
     write_output,
 )
+
+if TYPE_CHECKING:
+    from ..ir.core import Module
+    from ..isa.profiles import Profile
 
 _EXAMPLES = """\
   pto run k.pto -- @a.npy @b.npy f32:16x64=out.npy
@@ -193,34 +197,38 @@ def _kernel(options: Namespace) -> tuple[Engine, Any]:
         return engine, engine.make(request)
     refuse_auto(options)
     source, problems = read_input(options.input)
-    module, problems = parse_source(source) if source is not None else (None, problems)
-    if module is None:
+    if source is None:
         raise DiagnosticError(problems)
-    return engine, engine.make(
-        registry.Request(
-            module,
-            options.entry,
-            target(options, module),
-            check=not options.no_check,
-            insert_sync=options.enable_insert_sync,
-            checked=options.checked,
-        )
+
+    def make() -> Any:
+        module, problems = parse_source(source)
+        if module is None:
+            raise DiagnosticError(problems)
+        return engine.make(_request(options, module, target(options, module)))
+
+    facts = (options.entry, options.arch, sorted(options.capacity), options.no_check)
+    return engine, engine.of_text(source, [*map(repr, facts)], make)
+
+
+def _request(options: Namespace, module: Module, target: str | Profile | None) -> registry.Request:
+    return registry.Request(
+        module,
+        options.entry,
+        target,
+        check=not options.no_check,
+        insert_sync=options.enable_insert_sync,
+        checked=options.checked,
     )
 
 
 def _embedded(options: Namespace) -> tuple[Engine, Any]:
     """The program in a file of images, on an engine that takes programs."""
-    from ..engine.native import files
+    from ..engine.native.files import program_and_target
 
     engine = _engine(options, "module")
     refuse_auto(options)
-    file = files.read(options.input)
-    module = files.program_of(file)
-    wanted = target(options, module) or files.profile_of(file.images[0])
-    request = registry.Request(module, options.entry, wanted, check=not options.no_check)
-    return engine, engine.make(
-        request.replace(insert_sync=options.enable_insert_sync, checked=options.checked)
-    )
+    module, usual = program_and_target(options.input)
+    return engine, engine.make(_request(options, module, target(options, module) or usual))
 
 
 def run(options: Namespace) -> list[Diagnostic]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import Diagnostic, DiagnosticError, Source
 from ..isa.record import Record
 from ..objects.contents import is_object
 from ..reading import SUFFIXES, is_image, is_library
@@ -57,12 +57,17 @@ class Engine(Record):
     options: tuple[str, ...] = ("subblocks",)
     compiles: bool = False
     required: bool = False  # whether the tools are of little use without
+    remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
     remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
     def make(self, request: Request) -> Launchable:
         return _named(self.made_by)(request)
+
+    def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
+        """The kernel of a text; one that remembers it with these options does not call `make`."""
+        return _named(self.remembers)(source, options, make) if self.remembers else make()
 
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
@@ -101,6 +106,7 @@ ENGINES: dict[str, Engine] = {
             "pto.engine.native.engine:made",
             takes=("module", "image", "object"),
             options=("subblocks", "threads"),
+            remembers="pto.engine.native.engine:remembered",
             instead={"checked": "the virtual machine always checks"},
         ),
         Engine(

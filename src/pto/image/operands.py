@@ -112,6 +112,7 @@ OWN = {
 VALUES["turned"] = VALUES["tile"]
 
 _DECLARED = re.compile(r"([^;&]+)& a(\d+); ")
+_PLACE = re.compile(r"& a\d+; ")
 _EVENTS = re.compile(r"PTOAS_EventIdArray<(\d{1,4})>")
 _POINTER = re.compile(r"(?:__\w+__ )?[\w:]+\*")
 #: Types of C++ by how they begin, and their kinds; `<` says that parameters follow.
@@ -163,7 +164,7 @@ def operands_of(call: str) -> tuple[Operand, ...] | None:
             return None
         found.append(Operand(f"a{len(found)}", kind))
         at = declared.end()
-    return tuple(found) if call[at:].endswith(";") and len(found) < 255 else None
+    return tuple(found) if len(found) < 255 and not _PLACE.search(call, at) else None
 
 
 def spread(operands: tuple[Operand, ...], words: tuple[int, ...]) -> list[Operand] | None:

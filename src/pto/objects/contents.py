@@ -5,8 +5,10 @@ from __future__ import annotations
 import platform
 
 from ..diag import Diagnostic, DiagnosticError
-from ..image import container
 from .elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
+
+#: The section of images, as `image.container` has it: who only asks for it does not load that.
+_IMAGES = ".pto"
 
 
 def is_object(path: str) -> bool:
@@ -18,7 +20,7 @@ def is_object(path: str) -> bool:
             found = Elf(MAGIC + f.read())
     except (OSError, ValueError, BadElf):
         return False
-    return found.machine != 0 and found.named(container.PTO) is not None
+    return found.machine != 0 and found.named(_IMAGES) is not None
 
 
 def check_runnable(data: bytes, name: str, symbol: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from functools import cache
+from functools import cache as once
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 import pto
+from pto import cache
 from pto.bytecode import to_bytecode
+from pto.cli import run
 from pto.cli.main import main
 from pto.cli.ptoas import main as ptoas
 from pto.engine.entry import Launchable
@@ -27,7 +29,7 @@ from ...image.test_hostile import mutant
 from .test_native import CASES, ready
 
 
-@cache
+@once
 def file_of(name: str) -> tuple[Launchable, File]:
     ready()
     program, entry, _, _ = CASES[name]
@@ -143,6 +145,16 @@ def test_the_tools(
     assert status == 1 and "--line-directives: no effect on an image" in said
 
 
+def test_the_program_of_a_file_on_another_engine(tmp_path: Path) -> None:
+    _, file = file_of("columns")
+    (x, y), (_, z) = given("columns"), given("columns")
+    path = opened(tmp_path / "k.elf", file)
+    result = pto.kernel(path, engine="reference").run(x, y, sanitize="all")
+    assert result.ok and result.checked
+    pto.kernel(path)(x, z)
+    assert y.tobytes() == z.tobytes()
+
+
 def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that nobody has is taken where the program in the file makes it, and only there."""
     kernel, file = file_of("columns")
@@ -172,6 +184,52 @@ def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(machine, "compiled", lambda calls: asked.extend(calls) or _Found(own))
     pto.kernel(opened(tmp_path / "k.elf", file))
     assert asked == [own] and kernel.name == image.name
+
+
+def test_what_is_run_again_is_not_parsed_again(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second run of a text takes its image from the cache; another text, name, target or option does not."""
+    ready()
+    monkeypatch.chdir(tmp_path)
+    parsed: list[str] = []
+    real = run.parse_source
+    monkeypatch.setattr(run, "parse_source", lambda source: parsed.append(source.name) or real(source))
+
+    def again(*options: str, status: int = 0, path: str = "k.pto") -> tuple[int, str]:
+        parsed.clear()
+        given = ["run", path, "--engine", "native", "--entry", "count", *options, "--", "i32:1", "7"]
+        assert main(given) == status
+        out = capfd.readouterr()
+        return len(parsed), out.out.partition(" (")[0] + out.err
+
+    Path("k.pto").write_text(TWO)
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path / "cache"))
+    first = again()
+    assert first == (1, "7 sums\n@count: ok") and again() == (0, first[1])
+    assert (
+        again("--no-check")[0] == 1
+        and again("--arch", "cpu")[0] == 1
+        and again("--capacity", "vec=65536")[0] == 1
+    )
+    assert again("--arch", "cpu")[0] == 0 and again("--capacity", "vec=65536")[0] == 0
+    Path("copy.pto").write_text(TWO)
+    assert again(path="copy.pto")[0] == 1
+    Path("k.pto").write_text(TWO.replace("%d sums", "%d times"))
+    assert again() == (1, "7 times\n@count: ok")
+    wrong = TWO.replace("scf.yield %more : i32", "scf.yield %none : i32")
+    Path("k.pto").write_text(wrong)
+    assert again(status=1)[0] == 1 and again(status=1)[0] == 1  # errors are told every time
+    Path("k.pto").write_text(TWO)
+    for found in cache.entries():
+        if found.kind == "image" and Path(found.path, "kernel.elf").read_bytes().count(b"k.pto"):
+            Path(found.path, "kernel.elf").write_bytes(b"damaged")
+    assert again() == (1, first[1]) and again() == (0, first[1])
+    said: list[str] = []
+    for _ in range(2):
+        assert main(["run", "k.pto", "--engine", "native", "--entry", "turn", "--", "f32:16x8", "1"]) == 1
+        said.append(capfd.readouterr().err)
+    assert said[0] == said[1] and "k.pto:15:3: error[PTO-E2011]" in said[0]
 
 
 class _Found:

@@ -11,9 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from ...asm.type_text import parse_type
-from ...bytecode import from_bytecode
 from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
-from ...driver import Options, lowered
 from ...image import container
 from ...image.container import File
 from ...image.format import Function, Image, to_bytes
@@ -24,8 +22,8 @@ from ..binding import Binding
 from ..compiled.arguments import LaunchMemory
 from ..compiled.kernel import CompiledKernel, most_arguments
 from ..compiled.library import Outcome
-from . import images, machine
-from .kernel import place_of
+from . import machine
+from .places import place_of
 
 
 def read(path: str) -> File:
@@ -48,12 +46,20 @@ def program_of(file: File) -> Module:
             Diagnostic("PTO-E1221", f"'{file.name}' holds images only, not the program they were made of",
                        help="give the program itself; ptoas PROGRAM -o FILE.elf puts it into the file")
         ])  # fmt: skip
+    from ...bytecode import from_bytecode  # not where a kernel just runs
+
     module = from_bytecode(file.program, file.name)
     spans = file.lines.spans()
     for number, op in enumerate(module.walk()):
         if number in spans:
             op.loc = spans[number]
     return module
+
+
+def program_and_target(path: str) -> tuple[Module, Profile]:
+    """The program in a file, and what it was made for."""
+    file = read(path)
+    return program_of(file), profile_of(file.images[0])
 
 
 def of_file(
@@ -96,6 +102,9 @@ def _chosen(file: File, entry: str | None) -> Image:
 
 def derive(file: File, image: Image) -> None:
     """Raises `DiagnosticError` unless the program in a file makes an image, places apart."""
+    from ...driver import Options, lowered  # a launch that has all calls needs nothing of a compiler
+    from . import images
+
     calls = machine.missing(image.calls) or image.calls
     problem = Diagnostic(
         "PTO-E1225", f"'{file.name}' calls what this machine does not have: {calls[0][:160]}",

@@ -3,7 +3,7 @@ launch has to know goes along."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...bytecode import to_bytecode
 from ...diag import Diagnostic, DiagnosticError
@@ -12,23 +12,34 @@ from ...image.container import File
 from ...image.format import Function, Image
 from ...image.lines import lines_of
 from ...image.lower import lowered_image
-from ...ir.core import Module, Operation
+from ...ir.core import Module, Operation, Value
 from ...ir.facts import entries, halves
+from ...ir.types import MemRefType, PtrType, ScalarType, ViewType
 from ...isa.profiles import PROFILES, Profile
-from ..entry import dealt, find_roles, vector_cores
+from ..entry import Launchable, dealt, find_roles, vector_cores
 
 
 def kernels(module: Module) -> dict[str, list[Operation]]:
     """What of a program can be launched, by name: its entries, and cube and vector halves; where nothing is
-    marked, every function with a body."""
+    marked, every function that takes arrays and numbers."""
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
     pairs = halves(functions)
     inside = {id(f) for pair in pairs.values() for f in pair}
     found: dict[str, list[Operation]] = {name: [*pair] for name, pair in pairs.items()}
-    for f in entries(functions) or (() if pairs else functions.values()):
+    others = () if pairs else [f for f in functions.values() if not any(map(_on_chip, _arguments(f)))]
+    for f in entries(functions) or others:
         if id(f) not in inside:
             found.setdefault(str(f.attr("sym_name")), [f])
     return found
+
+
+def _arguments(function: Operation) -> list[Value]:
+    return function.regions[0].blocks[0].args
+
+
+def _on_chip(value: Value) -> bool:
+    """Whether a launch cannot give a value: what is neither array nor number."""
+    return not isinstance(value.type, ScalarType | PtrType | ViewType | MemRefType)
 
 
 def image_of(name: str, module: Module, functions: list[Operation], done: Lowered) -> Image:
@@ -79,10 +90,25 @@ def images(module: Module, done: Lowered, names: Iterable[str] = ()) -> list[Ima
 
 def file_of(module: Module, done: Lowered, name: str) -> File:
     """All kernels of a program, with the program."""
+    for f in (f for functions in kernels(module).values() for f in functions):
+        if tile := next(filter(_on_chip, _arguments(f)), None):
+            what = f"argument %{tile.name} of '@{f.attr('sym_name')}' is on the chip: nobody can launch it"
+            help = "mark the function that calls it as the entry, or let it load the tile itself"
+            raise DiagnosticError([Diagnostic("PTO-E2014", what, f.loc and f.loc.head, help=help)])
     made = images(module, done)
     if not made:
         help = "give it a func.func with a body"
         raise DiagnosticError([Diagnostic("PTO-E2001", "the program has no function to run", help=help)])
+    return _file(module, made, name)
+
+
+def file_of_kernel(image: Image, kernel: Launchable) -> File:
+    """One kernel of a program, whose image has been made."""
+    made = portable(image, kernel.module, kernel.functions, kernel.profile)
+    return _file(kernel.module, [made], "")
+
+
+def _file(module: Module, made: Sequence[Image], name: str) -> File:
     numbers = {number for image in made for code in image.codes for _, number in code.places}
     numbers.update(f.place for image in made for f in image.functions)
     return File(name, tuple(made), to_bytecode(module, debuginfo=True), lines_of(module, numbers))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from ...diag import Diagnostic
 from ...image.format import Image
 from ...ir.core import Module
@@ -13,21 +11,12 @@ from ..compiled.library import Outcome
 from ..entry import Launchable
 from . import images
 from .machine import Program, library
+from .places import place_of
 
 
 def image_of(kernel: Launchable) -> Image:
     """The image of a kernel that was verified."""
     return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"))
-
-
-def place_of(image: Image, done: Outcome) -> int:
-    """The place of the instruction at which a launch ended; -1 where that is not known."""
-    word, code = done.mark & 0xFFFFFFF, done.mark >> 28
-    if done.mark < 0 or code >= len(image.codes):
-        return -1
-    places = image.codes[code].places
-    at = bisect_right(places, (word, 1 << 62)) - 1
-    return places[at][1] if at >= 0 else -1
 
 
 class NativeKernel(CompiledKernel):
