@@ -2,7 +2,7 @@
 //
 //   ptoas 01_vec_add.pto --target=cpu -o vec_add.o           the kernel
 //   pto build vec_add.o -o calls.so                          what it calls
-//   cc 16_call_from_c.c vec_add.o $(pto build --flags) -o call_from_c && ./call_from_c
+//   cc 16_call_from_c.c vec_add.o $(pto build --flags) -o call_from_c && ./call_from_c ./calls.so
 //
 // Built with -DLOAD, without vec_add.o and with -ldl, it loads vec_add.so instead.
 #include <stdio.h>
@@ -18,14 +18,13 @@ enum { ROWS = 64, COLS = 128, COUNT = ROWS * COLS };
 
 static float a[COUNT], b[COUNT], c[COUNT];
 
-int main(void) {
+int main(int argc, char** argv) {
   for (int i = 0; i < COUNT; ++i) {
     a[i] = (float)i;
     b[i] = 0.5f;
   }
   char why[1024] = "";
-  const char* packs[] = {"./calls.so"};
-  pto_machine* machine = pto_machine_open(packs, 1, why, sizeof why);
+  pto_machine* machine = pto_machine_open((const char* const*)argv + 1, argc - 1, why, sizeof why);
   if (machine == NULL) {
     fprintf(stderr, "%s\n", why);
     return 1;

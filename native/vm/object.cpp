@@ -94,32 +94,54 @@ int run_object(pto_launch* launch, const pto_object* object, const pto_machine* 
   return status;
 }
 
+/// There is room for one more than the caller names.
+bool add_pack(pto_machine& machine, const char* path) {
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) return false;
+  if (dlsym(library, "pto_pack_find") == nullptr) {
+    dlclose(library);
+    dlerror();  // what it says is not of interest: this is no pack
+    return false;
+  }
+  machine.libraries[machine.count++] = library;
+  return true;
+}
+
+/// Beside libpto_vm_LEVEL.so there may be libpto_pack_LEVEL.so.
+bool pack_of_package(char* path, size_t size) {
+  constexpr char kOwn[] = "libpto_vm_", kPack[] = "libpto_pack_";
+  Dl_info found;
+  if (dladdr(reinterpret_cast<void*>(&pto_launch_image), &found) == 0) return false;
+  const char* last = std::strrchr(found.dli_fname, '/');
+  const char* name = last != nullptr ? last + 1 : found.dli_fname;
+  if (std::strncmp(name, kOwn, sizeof kOwn - 1) != 0) return false;
+  const int length = std::snprintf(path, size, "%.*s%s%s", static_cast<int>(name - found.dli_fname),
+                                   found.dli_fname, kPack, name + sizeof kOwn - 1);
+  return length > 0 && static_cast<size_t>(length) < size;
+}
+
 }  // namespace
 
 #define PTO_EXPORT extern "C" __attribute__((visibility("default")))
 
 PTO_EXPORT pto_machine* pto_machine_open(const char* const* packs, int count, char* error,
                                          size_t error_size) {
-  const size_t size = sizeof(pto_machine) + static_cast<size_t>(count < 0 ? 0 : count) * sizeof(void*);
-  auto* machine = static_cast<pto_machine*>(std::calloc(1, size));
+  const size_t most = count < 0 ? 0 : static_cast<size_t>(count);
+  auto* machine = static_cast<pto_machine*>(std::calloc(1, sizeof(pto_machine) + most * sizeof(void*)));
   if (machine == nullptr) return nullptr;
   machine->run = run_object;
   pthread_mutex_init(&machine->lock, nullptr);
-  for (; machine->count < count; ++machine->count) {
-    void* library = dlopen(packs[machine->count], RTLD_NOW);
-    const bool is_pack = library != nullptr && dlsym(library, "pto_pack_find") != nullptr;
-    if (is_pack) {
-      machine->libraries[machine->count] = library;
-      continue;
-    }
+  for (int n = 0; n < count; ++n) {
+    if (add_pack(*machine, packs[n])) continue;
+    const char* why = dlerror();
     if (error_size > 0)
-      std::snprintf(
-          error, error_size, "%s: %s", packs[machine->count],
-          library == nullptr ? dlerror() : "no library of calls; 'pto build k.o -o calls.so' makes one");
-    if (library != nullptr) dlclose(library);
+      std::snprintf(error, error_size, "%s: %s", packs[n],
+                    why != nullptr ? why : "no library of calls; 'pto build k.o -o calls.so' makes one");
     pto_machine_close(machine);
     return nullptr;
   }
+  char path[4096];
+  if (pack_of_package(path, sizeof path)) add_pack(*machine, path);
   return machine;
 }
 

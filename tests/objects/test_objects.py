@@ -254,8 +254,20 @@ def test_a_program_in_c(
     command = ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", str(EXAMPLES / "16_call_from_c.c")]
     for n, more in enumerate((["vec_add.o"], ["-DLOAD", "-ldl"])):
         subprocess.run([*command, *more, *flags, "-o", f"main{n}"], check=True)
-        said = subprocess.run([f"./main{n}"], capture_output=True, text=True, check=True).stdout
+        said = subprocess.run([f"./main{n}", "./calls.so"], capture_output=True, text=True, check=True).stdout
         assert said.startswith("c[2] = 2.5, 0 of 8192 are wrong\nstatus 1: [PTO-E2101] TLOAD: touches bytes")
-    shutil.copy("vec_add.so", "calls.so")
-    done = subprocess.run(["./main0"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1 and "calls.so: no library of calls" in done.stderr
+    refused = {"./vec_add.so": "vec_add.so: no library of calls", "./no.so": "cannot open shared object file"}
+    for pack, why in refused.items():
+        done = subprocess.run(["./main0", pack], capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and why in done.stderr
+    vm = next(Path(flag) for flag in flags if flag.endswith(".so"))
+    shutil.copy(vm, vm.name)  # a package of its own: without its pack, then with it
+    here = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    subprocess.run([*command, "vec_add.o", flags[0], vm.name, "-o", "main2"], check=True)
+    done = subprocess.run(["./main2"], capture_output=True, text=True, check=False, env=here)
+    assert (
+        done.returncode == 1 and "[PTO-E2401] no pack of the machine has what the kernel calls" in done.stderr
+    )
+    shutil.copy("calls.so", vm.name.replace("libpto_vm_", "libpto_pack_"))
+    done = subprocess.run(["./main2"], capture_output=True, text=True, check=True, env=here)
+    assert "0 of 8192 are wrong" in done.stdout
