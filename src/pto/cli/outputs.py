@@ -20,7 +20,7 @@ FORMS: dict[str, Form] = {
     "asm": Form(".pto.s", "PTO-AS"),
     "generic": Form(".mlir", "MLIR"),
     "llvm": Form(".ll", "LLVM IR", True),
-    "native": Form(".s", "assembly of the CPU", True),
+    "native": Form(".s", "assembly", True),
     "obj": Form(".o", "an object", True),
     "so": Form(".so", "a shared object", True),
 }

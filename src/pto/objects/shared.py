@@ -66,7 +66,6 @@ class _Layout:
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.segment = 0
         self.parts: list[tuple[int, bytes]] = []
 
     def put(self, data: bytes, alignment: int = 8) -> int:

@@ -21,8 +21,6 @@ from ...objects import contents, machine_code
 from ...objects.shared import shared
 from ..entry import find_entry, find_roles
 
-#: What machine code can be written as.
-FORMS = ("llvm", "native", "obj", "so")
 #: What C takes for the name of a function.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
