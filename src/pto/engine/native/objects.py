@@ -31,15 +31,22 @@ def emitted(
     """A program that was verified, in a form; `name` is that of a shared object. It is for this machine,
     unless a triple says otherwise."""
     program = to_bytecode(module, debuginfo=True)
-    images = images_of(from_bytecode(program, module.source.name), target, options)
+    again = from_bytecode(program, module.source.name)
+    images = images_of(again, target, options)
     sections = contents.sections(images, program)
-    source = machine_code.text(images, target, sections, module.source.name, triple)
+    source = machine_code.text(images, target, sections, module.source.name, triple, _lines(again).get)
     if form == "llvm":
         return source.encode()
     if form == "native":
         return machine_code.assembly(source, triple).encode()
     data = machine_code.object_file(source, triple)
     return shared(data, name) if form == "so" else data
+
+
+def _lines(module: Module) -> dict[int, tuple[str, int, int]]:
+    """File, line and column of every operation that is written somewhere, by its mark."""
+    found = ((module.mark(op), op.loc) for op in module.walk())
+    return {mark: (loc.source.name, *loc.place) for mark, loc in found if loc is not None}
 
 
 def images_of(module: Module, target: Profile, options: Options) -> list[Image]:
