@@ -210,6 +210,9 @@ def test_tools_of_the_system_read_them(triple: str, tmp_path: Path) -> None:
             assert done.returncode == 0 and done.stderr == "", (tool, done.stderr)
             assert "flash_attention.cube" in done.stdout and "flash_attention.vector" in done.stdout
             assert "arning" not in done.stdout and "<corrupt" not in done.stdout
+        if "objdump" in tool[0]:  # lines of the program
+            said = [subprocess.run([tool[0], "-dl", p], capture_output=True, text=True).stdout for p in files]
+            assert all("flash_attention.pto:" in text for text in said)
     whole = elf.Elf(files[1].read_bytes())
     assert [s.name for s in whole.symbols(elf.DYNSYM)] == ["", "flash_attention"]
     assert {".pto", ".ptobc", ".text"} <= {s.name for s in whole.sections}

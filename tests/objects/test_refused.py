@@ -31,6 +31,7 @@ PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
         (["--emit=so", "-o", "k.cpp"], "--emit=so is a shared object, -o k.cpp is not"),
         (["--target=a5", "-o", "k.so"], "-o k.so is a shared object of the CPU, --target is a5"),
         (["--arch=a3", "--emit=llvm"], "--emit=llvm is LLVM IR of the CPU, --target is a2a3"),
+        (["--emit=ssa", "-o", "k.s"], "-o k.s is assembly, --emit=ssa is a program"),
     ],
 )
 def test_e0005_contradictions(options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ FORMS: dict[str, Form] = {
     "generic": Form(".mlir", "MLIR"),
     "elf": Form(".elf", "an image", image=True),
     "llvm": Form(".ll", "LLVM IR", machine=True),
-    "native": Form(".s", "assembly of the CPU", machine=True),
+    "native": Form(".s", "assembly", machine=True),
     "obj": Form(".o", "an object", machine=True),
     "so": Form(".so", "a shared object", machine=True),
 }

@@ -30,6 +30,7 @@ from ..image.format import (
 from ..isa.machine import MEMORIES
 from ..isa.profiles import ISAS, Profile
 from . import scalars
+from .debug import Debug, Lines
 
 #: Version of what an entry hands to a machine: `pto_object` of pto/object.h.
 VERSION = 1
@@ -46,16 +47,19 @@ def text(
     source: str = "",
     triple: str = "",
     layout: str = "",
+    lines: Lines = lambda _: None,
 ) -> str:
-    """The IR of an object: the code of images, and sections beside it; `source` is what debuggers show."""
+    """The IR of an object: the code of images, and sections beside it; `source` is the name of the program,
+    `lines` say which of its lines a place is."""
     out = [f"source_filename = {_quoted(source)}\n"]
     out += [f'target triple = "{triple}"\n'] if triple else []
     out += [f'target datalayout = "{layout}"\n'] if layout else []
     tables = _Tables()
+    debug = Debug(_quoted, source, 1)
     bodies: list[str] = []
     for image in images:
         for n, code in enumerate(image.codes):
-            bodies += ["\n", *_Function(image, n, code).lines()]
+            bodies += ["\n", *_Function(image, n, code, debug, lines).lines()]
         bodies += ["\n", *_entry(image, profile, tables)]
     kept = [f"pto{section}" for section in sections]
     for name, (section, data) in zip(kept, sections.items(), strict=True):
@@ -67,6 +71,7 @@ def text(
         out.append(', section "llvm.metadata"\n')
     out += bodies
     out.append('\nattributes #0 = { nounwind "no-builtins" "frame-pointer"="non-leaf" }\n!0 = !{}\n')
+    out.append(debug.text())
     return "".join(out)
 
 
@@ -156,17 +161,27 @@ def _entry(image: Image, profile: Profile, tables: _Tables) -> Iterator[str]:
 class _Function:
     """The function of one kind of core being written."""
 
-    def __init__(self, image: Image, number: int, code: Code) -> None:
+    def __init__(self, image: Image, number: int, code: Code, debug: Debug, lines: Lines) -> None:
         self.image = image
         self.code = code
+        self.debug = debug
+        self.known = {word: at for word, place in code.places if (at := lines(place)) is not None}
+        self.function = ""
+        self.here = ""
         self.base = number << 28
         self.out: list[str] = []
         self.count = 0
 
     def lines(self) -> list[str]:
-        name = symbol(code_symbol(self.image, self.code))
-        self.out = [f"define internal void {name}"]
-        self.out.append("(ptr %frame, ptr %words, ptr %functions, ptr %mark) #0 {\n")
+        own = code_symbol(self.image, self.code)
+        self.out = [
+            f"define internal void {symbol(own)}(ptr %frame, ptr %words, ptr %functions, ptr %mark) #0"
+        ]
+        if self.known:
+            file, line, _ = min(self.known.values(), key=lambda at: at[1])
+            self.function = self.debug.function(own, file, line)
+            self.out.append(f" !dbg {self.function}")
+        self.out.append(" {\n")
         leaders = {0, *_leaders(self.code)}
         self.out.append("  br label %w0\n")
         open = False  # whether what is written goes on with the next instruction
@@ -175,6 +190,10 @@ class _Function:
                 if open:
                     self.out.append(f"  br label %w{at}\n")
                 self.out.append(f"w{at}:\n")
+            if at in leaders:
+                self.here = ""
+            if at in self.known:
+                self.here = f", !dbg {self.debug.place(self.function, *self.known[at])}"
             self.instruction(at, opcode, operands)
             open = opcode not in _ENDS
         self.out.append("}\n")
@@ -236,11 +255,11 @@ class _Function:
             )  # fmt: skip
             return
         self.out.append(f"  ; {_escaped(name.encode('utf-8', 'surrogateescape'))}\n")
-        self.out.append(f"  store i32 {self.base + at}, ptr %mark, align 4\n")
+        self.out.append(f"  store i32 {self.base + at}, ptr %mark, align 4{self.here}\n")
         entry = self.line(f"getelementptr i8, ptr %functions, i64 {8 * number}")
         function = self.line(f"load ptr, ptr {entry}, align 8, !invariant.load !0")
         words = self.line(f"getelementptr i8, ptr %words, i64 {4 * (at + 1)}")
-        self.out.append(f"  call void {function}(ptr %frame, ptr {words})\n")
+        self.out.append(f"  call void {function}(ptr %frame, ptr {words}){self.here}\n")
 
     def place(self, offset: int) -> str:
         return self.line(f"getelementptr i8, ptr %frame, i64 {offset}")

@@ -13,6 +13,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..image.format import Image
 from ..isa.profiles import Profile
 from . import ir
+from .debug import Lines
 
 
 @cache
@@ -43,11 +44,16 @@ def triple() -> str:
 
 
 def text(
-    images: Sequence[Image], profile: Profile, sections: Mapping[str, bytes], source: str = "", of: str = ""
+    images: Sequence[Image],
+    profile: Profile,
+    sections: Mapping[str, bytes],
+    source: str = "",
+    of: str = "",
+    lines: Lines = lambda _: None,
 ) -> str:
     """The IR of kernels for a triple, this machine's where none is named."""
     of = of or triple()
-    return ir.text(images, profile, sections, source, of, str(_machine(of).target_data))
+    return ir.text(images, profile, sections, source, of, str(_machine(of).target_data), lines)
 
 
 def _module(source: str, of: str) -> Any:

@@ -47,6 +47,10 @@ def _pages(place: int, value: int, word: int) -> int:
     return word | (distance & 3) << 29 | (distance >> 2 & 0x7FFFF) << 5
 
 
+def _itself(place: int, value: int, _: int) -> int:
+    return value
+
+
 def _distance(place: int, value: int, _: int) -> int:
     return value - place
 
@@ -61,12 +65,16 @@ _FIXES: dict[int, dict[int, tuple[int, Fix]]] = {
 }  # fmt: skip
 
 
+#: Those that debug information has besides, with their bytes: addresses themselves.
+_ADDRESSES = {62: {1: 8, 10: 4}, 183: {257: 8, 258: 4}}
+_STRINGS = 0x30  # flags of a section of strings that may be joined
+
+
 class _Layout:
     """Where things are in the file; addresses are offsets, each segment some pages further on."""
 
     def __init__(self, at: int) -> None:
         self.at = at
-        self.segment = 0
         self.parts: list[tuple[int, bytes]] = []
 
     def put(self, data: bytes, alignment: int = 8) -> int:
@@ -103,6 +111,7 @@ class _Writer:
         self.public = public
         self.kept = kept
         self.name = name
+        self.debug = _debug_sections(elf)
         self.address: dict[int, int] = {}  # of sections of the object
         self.offset: dict[int, int] = {}
         self.index: dict[int, int] = {}  # of sections of the object among those of the file
@@ -129,9 +138,10 @@ class _Writer:
         dynamic_at = layout.put(dynamic, 16)
         self.header(".dynamic", DYNAMIC, ALLOC | WRITE, dynamic_at + 2 * _PAGE, dynamic_at, len(dynamic), 3,
                     0, 8, 16)  # fmt: skip
+        self.debug_sections(layout)
         entries = [self.symbol(s, at[s.name]) for s in self.public]
         layout.parts.append((table_at, bytes(24) + b"".join(entries)))
-        layout.parts += [(self.offset[n], self.fixed(n)) for n in self.kept]
+        layout.parts += [(self.offset[n], self.fixed(n)) for n in (*self.kept, *self.debug)]
         self.symbol_table(layout)
         head_at = self.finish(layout)
         segments = (
@@ -176,6 +186,17 @@ class _Writer:
                 self.offset[n], len(section.data), 0, 0, section.alignment, 0,
             )  # fmt: skip
 
+    def debug_sections(self, layout: _Layout) -> None:
+        """Lines of the program, which are not loaded: they begin at address 0."""
+        for n in self.debug:
+            section = self.elf.sections[n]
+            self.offset[n], self.address[n] = layout.put(section.data, section.alignment), 0
+            flags = section.flags & _STRINGS
+            self.index[n] = self.header(
+                section.name, section.kind, flags, 0, self.offset[n], len(section.data), 0, 0,
+                section.alignment, 1 if flags else 0,
+            )  # fmt: skip
+
     def dynamic(self, hash_at: int, texts_at: int, table_at: int, size: int, name: int) -> bytes:
         entries = ((14, name), (4, hash_at), (5, texts_at), (6, table_at), (10, size), (11, 24), (0, 0))
         return b"".join(struct.pack("<QQ", *entry) for entry in entries)
@@ -208,6 +229,8 @@ class _Writer:
         for offset, info, addend in struct.iter_unpack("<QQq", relocations.data):
             kind, at = info & 0xFFFFFFFF, info >> 32
             found = _FIXES[self.elf.machine].get(kind)
+            if number in self.debug and kind in _ADDRESSES[self.elf.machine]:
+                found = _ADDRESSES[self.elf.machine][kind], _itself
             if found is None or at >= len(self.symbols) or offset + found[0] > len(out):
                 raise BadElf(f"it has a relocation of kind {kind}, which needs a linker")
             size, fix = found
@@ -218,7 +241,7 @@ class _Writer:
     def symbol_table(self, layout: _Layout) -> None:
         """All symbols, for those who look: functions of cores are of no one else's concern."""
         local = [s for s in self.symbols if s.binding == _LOCAL and s.info & 15 not in (_SECTION, _FILE)]
-        local = [s for s in local if s.name and s.section in self.address]
+        local = [s for s in local if s.name and s.section in self.kept]
         texts, at = _texts([s.name for s in (*local, *self.public)])
         entries = b"".join(self.symbol(s, at[s.name]) for s in (*local, *self.public))
         table_at, texts_at = layout.put(bytes(24) + entries), layout.put(texts, 1)
@@ -232,6 +255,17 @@ class _Writer:
         self.header(".shstrtab", STRTAB, 0, 0, layout.at, size, 0, 0, 1, 0)
         layout.put(bytes(self.names), 1)
         return layout.put(b"".join(self.headers))
+
+
+def _debug_sections(elf: Elf) -> list[int]:
+    """Debug information, as far as no linker is needed for it; then there is none."""
+    found = [n for n, s in enumerate(elf.sections) if s.name.startswith(".debug_") and s.data]
+    for section in elf.sections:
+        if section.kind == RELA and section.info in found:
+            kinds = {info & 0xFFFFFFFF for _, info, _ in struct.iter_unpack("<QQq", section.data)}
+            if not kinds <= {*_ADDRESSES[elf.machine], *_FIXES[elf.machine]}:
+                return []
+    return found
 
 
 def _texts(names: list[str]) -> tuple[bytes, dict[str, int]]:

@@ -4,15 +4,23 @@ sections of a file of images."""
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from ...diag import Diagnostic, DiagnosticError
 from ...image.container import File, parts
+from ...image.lines import Lines
 from ...isa.profiles import PROFILES
 from ...objects import machine_code
 from ...objects.shared import shared
 
 #: What C takes for the name of a function.
 _NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def _line(lines: Lines, place: int) -> tuple[str, int, int] | None:
+    """File, line and column of an operation."""
+    at = lines.places.get(place)
+    return None if at is None else (lines.files[at.file][0], at.line, at.column)
 
 
 def emitted(file: File, form: str, name: str, triple: str = "") -> bytes:
@@ -28,7 +36,9 @@ def emitted(file: File, form: str, name: str, triple: str = "") -> bytes:
             ])  # fmt: skip
     first = file.images[0]
     target = PROFILES[first.target].override(dict(first.capacity))
-    source = machine_code.text(file.images, target, parts(file), file.name, triple)
+    source = machine_code.text(
+        file.images, target, parts(file), file.name, triple, partial(_line, file.lines)
+    )
     if form == "llvm":
         return source.encode()
     if form == "native":
