@@ -12,7 +12,7 @@ IDEAS = {
     "isa": "the instruction table", "ir": "programs as objects", "asm": "text forms", "bytecode": "PTO-BC",
     "reading": "files and texts", "verify": "legality", "perf": "pictures of runs",
     "passes": "placing, syncing", "driver": "one way through", "codegen": "C++",
-    "image": "calls of the machine", "engine": "runs, sanitizers",
+    "image": "calls of the machine", "objects": "machine code", "engine": "runs, sanitizers",
     "runtime": "graphs of tasks", "witness": "legal examples", "cli": "pto and ptoas",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66

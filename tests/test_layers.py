@@ -27,10 +27,11 @@ SEES = {
     "passes": "diag knobs isa ir perf",
     "driver": "diag knobs isa ir verify perf passes",
     "codegen": "diag knobs isa ir verify perf passes driver",
-    "image": "diag knobs isa ir asm verify witness perf passes driver codegen",
-    "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image",
-    "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine",
-    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image engine runtime",
+    "image": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen",
+    "objects": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen image",
+    "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
+    "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
+    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "knobs", "cache")

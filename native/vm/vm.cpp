@@ -350,6 +350,7 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 }  // namespace
 
 void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core) {
+  if (code.run != nullptr) return code.run(frame, code.words, program.functions, &core.mark);
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
   interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
 }

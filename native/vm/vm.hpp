@@ -16,6 +16,8 @@ struct pto_code {
   uint32_t frame_size, argc;
   uint32_t kind;  // of core: 0 any, 1 cube, 2 vector
   uint32_t reserved;
+  /// The code as machine code, which does what the words say (src/pto/objects/ir.py); null: the machine reads them.
+  void (*run)(char* frame, const uint32_t* words, void* const* functions, int32_t* mark);
 };
 
 struct pto_target {
@@ -41,9 +43,25 @@ struct pto_task {
   uint32_t code;             // which of the program's
   uint32_t tensors;          // whether slots are tensors, not addresses
 };
+
+/// A kernel as machine code, as its entry hands it to a machine (`_entry` of src/pto/objects/ir.py).
+struct pto_object {
+  uint32_t version;  // kObjectVersion
+  uint32_t code_count, call_count, reserved;
+  uint64_t key;  // of its image
+  const pto_target* target;
+  const uint64_t* keys;  // of what it calls
+  const char* names;     // of the same, each with a zero behind
+  pto_code codes[2];     // as many as there are
+};
+
+void* pto_vm_own(const char* name);
+int pto_launch_image(struct pto_launch* launch);
 }
 
 namespace pto::vm {
+
+inline constexpr uint32_t kObjectVersion = 1;
 
 /// The values of a core: as the code has them at its beginning.
 struct Frame {

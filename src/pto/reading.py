@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
 _CPP_SUFFIXES = (*SUFFIXES, ".hpp", ".h")
 _ELF = b"\x7fELF"
+_IMAGE = b"\1\0\0\0"  # what follows in files of images: relocatable, of no machine
 _CPP_TEXT = r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b"
 
 
@@ -29,6 +30,18 @@ def is_library(path: str) -> bool:
             return f.read(4) == _ELF
     except (OSError, ValueError):
         return False
+
+
+def is_image(path: str) -> bool:
+    """Whether a file holds images, by its name or by how it begins: relocatable ELF of no machine."""
+    if path.endswith(".elf"):
+        return True
+    try:
+        with open(path, "rb") as f:
+            head = f.read(20)
+    except (OSError, ValueError):
+        return False
+    return head[:4] == _ELF and head[16:] == _IMAGE
 
 
 def foreign(source: Source) -> Diagnostic | None:
@@ -54,7 +67,11 @@ def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:
         kind = {1: "an object file", 2: "an executable", 3: "a shared library"}.get(
             data[16] if len(data) > 16 else 0, "a binary"
         )
-        help = f"'pto run {name} -- ARG...' runs a library that 'pto build' made; else give its source"
+        help = (
+            f"'pto run {name} -- ARG...' runs what 'pto build' or 'ptoas -o k.so' made; else give its source"
+        )
+        if data[16:20] == _IMAGE:
+            kind, help = "an image", f"'pto run {name} -- ARG...' runs it, 'pto objdump {name}' prints it"
         return None, [Diagnostic("PTO-E0004", f"'{name}' is {kind} (ELF), not a PTO program", help=help)]
     try:
         text = data.decode("utf-8")

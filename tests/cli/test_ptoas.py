@@ -186,12 +186,7 @@ def test_functions_with_names_of_cpp(name: str) -> None:
 
 
 def test_an_output_that_would_not_be_what_its_name_says(capsys: pytest.CaptureFixture[str]) -> None:
-    for name, tool in (
-        ("k.so", "pto build FILE -o k.so"),
-        ("k.o", "pto build"),
-        ("k.ptobc", "ptobc encode FILE"),
-    ):
-        with pytest.raises(SystemExit) as ended:
-            ptoas.main(["k.pto", "-o", name])
-        assert ended.value.code == 2
-        assert tool in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        ptoas.main(["k.pto", "-o", "k.ptobc"])
+    assert ended.value.code == 2
+    assert "ptobc encode FILE" in capsys.readouterr().err

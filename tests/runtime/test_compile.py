@@ -14,7 +14,6 @@ import pytest
 from pto import knobs, runtime
 from pto.diag import Diagnostic, DiagnosticError
 from pto.engine.cpp import compiler
-from pto import runtime
 from pto.runtime.compile import Ahead, CompiledJob, Job, _listed, compile_all
 from pto.runtime.elf import exports
 

@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
+from ..objects.contents import is_object
 from ..reading import SUFFIXES
 from .common import (
     FAILED,
@@ -19,6 +20,7 @@ from .common import (
     add_capacity,
     add_diagnostics,
     add_target,
+    executable,
     read_input,
     refuse_auto,
     refuse_output,
@@ -30,15 +32,20 @@ _EXAMPLES = """\
   ptoas k.pto -o k.cpp && pto build k.cpp -o k.so
   pto build k.pto -o k.so --arch a5
   pto build k.cpp -o k.so --entry vec_add --checked
+  ptoas k.pto -o k.o && pto build k.o -o calls.so && cc main.c k.o $(pto build --flags)
 
 The library has a function `int pto_launch_NAME(pto_launch*)` per kernel; see pto/launch.hpp.
+That of an object has what the object calls, for a machine in C; see pto/object.h.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
     p = Parser("pto build", "Compile a kernel with the system's C++ compiler and our headers.", _EXAMPLES)
     p.add_argument(
-        "input", metavar="FILE", help="a program (.pto, .ptobc) or C++ with PTO instructions (.cpp)"
+        "input",
+        nargs="?",
+        metavar="FILE",
+        help="a program (.pto, .ptobc), C++ with PTO instructions (.cpp), or an object of ptoas (.o, .so)",
     )
     p.add_argument("-o", dest="output", metavar="FILE", help="the library (default: FILE with .so)")
     p.add_argument("--entry", metavar="NAME", help="the kernel (default: the only one; all of a C++ file)")
@@ -48,12 +55,19 @@ def main(arguments: Sequence[str]) -> int:
     add_auto(p)
     add_target(p)
     add_capacity(p)
+    p.add_argument(
+        "--flags",
+        action="store_true",
+        help="print what a C program that calls objects is compiled and linked with",
+    )
     p.add_argument("-q", "--quiet", action="store_true", help="no summary")
     add_diagnostics(p)
     options = p.parse_args(arguments)
     refuse_output(p, options.output, "a library", ".o .ptobc .cpp .pto")
+    if (options.input is None) != options.flags:
+        p.error("FILE is missing" if options.input is None else "--flags takes no FILE")
     try:
-        problems = build(options)
+        problems = build(options) if not options.flags else _flags()
     except DiagnosticError as e:
         problems = e.diagnostics
     show(problems, options.diagnostics)
@@ -61,13 +75,12 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def build(options: Namespace) -> list[Diagnostic]:
+    if is_object(options.input):
+        return _written(_of_calls(options.input), [], options, time.perf_counter())
     source, problems = read_input(options.input, cpp=options.input.endswith(SUFFIXES))
     if source is None:
         return problems
     started = time.perf_counter()
-    output = (
-        options.output or os.path.splitext(options.input if options.input != "-" else "kernel")[0] + ".so"
-    )
     with tempfile.TemporaryDirectory(prefix="pto-build-") as work:
         if source.name.endswith(SUFFIXES):
             path, names, problems = _from_cpp(source, options, work)
@@ -75,17 +88,50 @@ def build(options: Namespace) -> list[Diagnostic]:
             path, names, problems = _from_program(source, options)
         if path is None:
             return problems
-        with open(path, "rb") as f:
-            data = f.read()
+        return _written((path, names), problems, options, started)
+
+
+def _written(
+    made: tuple[str, list[str]], problems: list[Diagnostic], options: Namespace, started: float
+) -> list[Diagnostic]:
+    """A library and what it has, where it is wanted."""
+    path, names = made
+    stem, suffix = os.path.splitext(options.input if options.input != "-" else "kernel")
+    output = options.output or stem + (".so" if suffix != ".so" else ".calls.so")
+    with open(path, "rb") as f:
+        data = f.read()
     problems = [*problems, *write_output(output, data)]
     if has_errors(problems):
         return problems
     if output != "-":
-        os.chmod(output, os.stat(output).st_mode | 0o111 & (os.stat(output).st_mode >> 2))
+        executable(output)
     if not options.quiet and options.diagnostics == "text" and output != "-":
         took = f"{time.perf_counter() - started:.2f} s"
         print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)
     return problems
+
+
+def _flags() -> list[Diagnostic]:
+    """Options of a C compiler: our headers, and the library of the machine."""
+    from shlex import quote
+
+    from ..engine.cpp.compiler import include_dir
+    from ..engine.native.packs import library
+
+    path = library().path
+    print(quote(f"-I{include_dir()}"), quote(path), quote(f"-Wl,-rpath,{os.path.dirname(path)}"))
+    return []
+
+
+def _of_calls(path: str) -> tuple[str, list[str]]:
+    """The library of what an object calls that the machine has not itself."""
+    from ..engine.native import files, packs
+
+    file = files.read(path)
+    for image in file.images:
+        files.derive(file, image)  # what it calls is C++ and will be compiled
+    calls = {call for image in file.images for call in image.calls if not call.startswith("vm.")}
+    return packs.built(sorted(calls)), [f"{len(calls)} calls of {', '.join(i.name for i in file.images)}"]
 
 
 def _from_cpp(

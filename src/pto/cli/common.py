@@ -171,8 +171,9 @@ def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagno
 #: Who writes files of a kind.
 _MAKERS = {
     ".so": "pto build FILE -o {} makes a library",
-    ".o": "no tool here writes objects; pto build FILE -o FILE.so makes a library",
+    ".o": "ptoas FILE -o {} makes an object",
     ".ptobc": "ptobc encode FILE -o {} writes bytecode",
+    ".elf": "ptoas FILE -o {} writes an image",
     ".cpp": "ptoas FILE -o {} writes C++",
     ".pto": "ptoas FILE --emit=pto -o {} writes the program",
 }
@@ -218,6 +219,12 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
         why = (e.strerror or str(e)).lower()
         return [Diagnostic("PTO-E0002", f"cannot write '{path}': {why}", help="nothing was written")]
     return []
+
+
+def executable(path: str) -> None:
+    """Who may read a library may also execute it."""
+    mode = os.stat(path).st_mode
+    os.chmod(path, mode | 0o111 & (mode >> 2))
 
 
 def _umask() -> int:

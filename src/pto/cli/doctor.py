@@ -227,6 +227,7 @@ def checks() -> list[NamedCheck]:
         *(entry for compiles, entry in engines if not compiles),
         ("compiler", False, _compiler),
         *(entry for compiles, entry in engines if compiles),
+        ("llvmlite", False, _tool("llvmlite", "writes machine code: ptoas -o k.so")),
         ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
         ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
         ("colour", True, _color),

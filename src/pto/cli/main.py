@@ -11,6 +11,7 @@ from .. import __version__
 VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
+    "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",

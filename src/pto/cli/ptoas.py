@@ -1,4 +1,4 @@
-"""`ptoas`: the assembler. Parse, verify, run the passes, and print C++ or any text form."""
+"""`ptoas`: the assembler. Parse, verify, run the passes, and write C++, an image, or any text form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from .. import __version__
 if TYPE_CHECKING:
     import argparse
 
-    from ..diag import Diagnostic
+    from ..diag import Diagnostic, Source
+    from ..driver import Lowered
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
@@ -23,8 +24,12 @@ _EXAMPLES = """\
   ptoas k.pto --emit=pto             check k.pto and print it in canonical form
   ptoas k.pto --emit=pto --lowered   the program that the C++ is made of
   ptoas k.pto --emit=ssa -o k.ssa    the SSA form; nothing is written if there are errors
+  ptoas --target a3 k.pto -o k.elf   an image: pto run executes it, pto objdump prints it
+  pto objdump k.elf > k.txt; ptoas k.txt -o k2.elf
   ptoas --arch a5 a.pto b.pto -j 2 -o out/
   cat k.pto | ptoas --emit=generic   MLIR generic form for other MLIR tools
+  ptoas k.pto --target=cpu -o k.so   machine code that pto run executes and C calls; k.o for a linker
+  ptoas k.pto --emit=llvm            the same as LLVM IR; --emit=native as assembly of this machine
   ptoas k.pto --explain-memory=m.html -o k.cpp
   ptoas k.pto --diagnostics=json     errors for editors and CI
 """
@@ -57,12 +62,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     from ..verify import LEVELS
     from .common import Parser, add_capacity, add_diagnostics, add_target
+    from .outputs import FORMS
 
     p = Parser(
-        "ptoas", "PTO assembler: from a program to C++ with PTO intrinsics, or to any text form.", _EXAMPLES
+        "ptoas",
+        "PTO assembler: from a program to C++ with PTO intrinsics, to an image, to machine code, or to any "
+        "text form.",
+        _EXAMPLES,
     )
     p.add_argument(
-        "inputs", nargs="*", metavar="FILE", help="program text; '-' or nothing for standard input"
+        "inputs",
+        nargs="*",
+        metavar="FILE",
+        help="program text, or what pto objdump printed; '-' or nothing for standard input",
     )
     p.add_argument(
         "-o",
@@ -73,10 +85,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument(
         "--emit",
-        choices=("cpp", "pto", "dps", "ssa", "asm", "generic"),
-        default="cpp",
-        help="cpp (default), or a text form of the program as it is written: pto (destination style; dps is "
-        "the same), ssa, asm, generic",
+        choices=tuple(FORMS),
+        help="cpp (default), elf (an image; what -o FILE.elf asks for), or a text form of the program as "
+        "it is written: pto (destination style; dps is the same), ssa, asm, generic; or machine code of the "
+        "CPU: obj, so, native (assembly), llvm (IR), which the suffixes .o, .so, .s and .ll ask for",
     )
     p.add_argument(
         "--lowered", action="store_true", help="print the text form of the program after the passes instead"
@@ -140,15 +152,23 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    from ..diag import has_errors
-    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
+    from ..diag import DiagnosticError, has_errors
+    from .common import FAILED, OK, USAGE, executable, refuse_output, say, show, write_output
+    from .outputs import FORMS, decided
 
     parser = _parser()
     options = parser.parse_args(arguments)
     inputs = options.inputs or ["-"]
-    refuse_output(parser, options.output, "C++" if options.emit == "cpp" else "text", ".so .o .ptobc")
+    try:
+        options.emit = decided(options.emit, options.output, options.arch)
+    except DiagnosticError as e:
+        show(e.diagnostics, options.diagnostics)
+        return FAILED
+    refuse_output(parser, options.output, FORMS[options.emit].doc, ".ptobc")
     if inputs.count("-") > 1:
         parser.error("standard input can be read once")
+    if len(inputs) > 1 and options.emit == "elf" and options.output == "-":
+        parser.error("several images need a folder: -o FOLDER/")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
         print(f"ptoas: with several inputs, -o must be a folder: {options.output}", file=sys.stderr)
@@ -157,7 +177,9 @@ def _main(arguments: Sequence[str]) -> int:
         stems = [_stem(path) for path in inputs]
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if twice is not None:
-            print(f"ptoas: two inputs would be written to {twice}{_SUFFIX[options.emit]}", file=sys.stderr)
+            print(
+                f"ptoas: two inputs would be written to {twice}{FORMS[options.emit].suffix}", file=sys.stderr
+            )
             return USAGE
     if options.explain_memory not in (None, "-") and len(inputs) > 1:
         parser.error("--explain-memory=FILE takes one input")
@@ -170,29 +192,20 @@ def _main(arguments: Sequence[str]) -> int:
         status = FAILED
     else:
         for path, result in zip(inputs, results, strict=True):
-            text = result.text
-            out = options.output
+            data, out = result.data, options.output
             if folder:
                 os.makedirs(options.output, exist_ok=True)
-                out = os.path.join(options.output, _stem(path) + _SUFFIX[options.emit])
+                out = os.path.join(options.output, _stem(path) + FORMS[options.emit].suffix)
             elif len(inputs) > 1:
-                text = f"// {path}\n{text}"
-            problems = write_output(out, text.encode())
+                data = f"// {path}\n".encode() + data
+            problems = write_output(out, data)
+            if options.emit == "so" and out != "-" and not problems:
+                executable(out)
             found.extend(problems)
             if problems:
                 status = FAILED
     show(found, options.diagnostics)
     return status
-
-
-_SUFFIX = {
-    "cpp": ".cpp",
-    "pto": ".pto",
-    "dps": ".pto",
-    "ssa": ".ssa.pto",
-    "asm": ".pto.s",
-    "generic": ".mlir",
-}
 
 
 def _stem(path: str) -> str:
@@ -220,7 +233,7 @@ class _Result:
     """What became of one input: its output, diagnostics, and what goes to stderr besides them."""
 
     def __init__(self, problems: list[Diagnostic]) -> None:
-        self.text = ""
+        self.data = b""
         self.problems = problems
         self.aside = ""
         self.lowered = False  # whether it came past the verifier
@@ -285,7 +298,7 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
 
 
 def _assemble(path: str, options: argparse.Namespace) -> _Result:
-    """One input: its text in the wanted form, or what is wrong with it."""
+    """One input: its output in the wanted form, or what is wrong with it."""
     from ..asm import parse_source
     from ..ir.attrs import StrAttr
     from .common import no_function, read_input, target
@@ -296,6 +309,8 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     if options.time_passes:  # what is imported on first use is no step's time
         from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
+    if source.text.startswith("pto.image "):
+        return _listing(source, options)
     clock = _Clock()
     module, problems = parse_source(source)
     result = _Result(problems)
@@ -312,12 +327,55 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     return result
 
 
+def _listing(source: Source, options: argparse.Namespace) -> _Result:
+    """A listing of images as the file that it is of."""
+    from ..diag import Diagnostic, DiagnosticError
+    from ..image import container, listing
+
+    result = _Result([])
+    if options.emit != "elf":
+        help = "ptoas LISTING -o FILE.elf assembles it"
+        what = f"'{source.name}' is a listing of images: no {options.emit} can be made of it"
+        return _Result([Diagnostic("PTO-E0004", what, help=help)])
+    try:
+        result.data = container.to_bytes(listing.assembled(source))
+    except DiagnosticError as e:
+        result.problems += e.diagnostics
+    return result
+
+
+#: Options that say how C++ is written.
+_OF_CPP = {
+    "enable_insert_sync": False,
+    "index_type": "int32_t",
+    "line_directives": False,
+    "emit_addptr_trace": False,
+}
+
+
 def _ignored(options: argparse.Namespace) -> list[Diagnostic]:
     """Warnings of options that change nothing."""
+    from .outputs import FORMS
+
+    if FORMS[options.emit].image or FORMS[options.emit].machine:
+        names = [
+            name for name, usual in {**_OF_CPP, "lowered": False}.items() if getattr(options, name) != usual
+        ]
+        help = "leave them out: a core executes an image in order, without flags"
+        shown = ", ".join("--" + name.replace("_", "-") for name in names)
+        what = FORMS[options.emit].doc
+        return [_warning("PTO-E0003", f"{shown}: no effect on {what}", help)] if names else []
     if not options.lowered or options.emit != "cpp":
         return []
     help = "--emit=pto --lowered prints the program that the C++ is made of"
     return [_warning("PTO-E0003", "--lowered has no effect on C++", help)]
+
+
+def _is_made(emit: str) -> bool:
+    """Whether a form is made of the program in manual form."""
+    from .outputs import FORMS
+
+    return emit == "cpp" or FORMS[emit].machine or FORMS[emit].image
 
 
 def _leaves_pipes(module: Module) -> bool:
@@ -343,7 +401,7 @@ def _warning(code: str, message: str, help: str) -> Diagnostic:
 
 def _wants_passes(options: argparse.Namespace) -> bool:
     asked = options.print_after or options.print_after_all or options.time_passes or options.explain_memory
-    return bool(options.emit == "cpp" or options.lowered or asked)
+    return bool(_is_made(options.emit) or options.lowered or asked)
 
 
 #: What it takes for passes to run that do not always.
@@ -362,6 +420,7 @@ def _lower(
     from ..diag import DiagnosticError, has_errors
     from ..driver import Options, lowered
     from ..passes import PASSES, Pass
+    from .outputs import FORMS
 
     shown = {"all"} if options.print_after_all else set(options.print_after)
 
@@ -369,17 +428,19 @@ def _lower(
         if shown & {"all", done.name}:
             result.aside += f"// after {done.name}\n{to_text(program, 'pto')}"
 
-    as_written = options.emit != "cpp" and not options.lowered
+    in_order = FORMS[options.emit].image or FORMS[options.emit].machine
+    as_written = options.emit != "cpp" and (not options.lowered or in_order)
     made = Options(
         level=options.pto_level or "",
-        insert_sync=options.enable_insert_sync,
+        insert_sync=options.enable_insert_sync and not in_order,
         infer_layout=not options.disable_infer_layout,
         check="none" if options.no_verify else "all",
         passes="always" if _wants_passes(options) else "never",
     )
     done = lowered(
-        module, profile, made, after=after if shown else None, timed=options.time_passes, keep=as_written
-    )
+        module, profile, made, after=after if shown else None, timed=options.time_passes,
+        keep=as_written or in_order,
+    )  # fmt: skip
     result.problems += done.diagnostics
     if not done.ok and not done.ran:
         return
@@ -396,19 +457,37 @@ def _lower(
         result.problems.append(_warning("PTO-E0003", what, _WHEN[when]))
     if options.emit == "cpp" and not done.manual and not made.insert_sync and _leaves_pipes(done.module):
         result.problems.append(_unordered())
-    if options.emit != "cpp":
-        result.text = to_text(module if as_written else done.module, options.emit)
+    if not _is_made(options.emit):
+        result.data = to_text(module if as_written else done.module, options.emit).encode()
         return
-    from ..codegen.flow import emitted
-
     try:
-        result.text = emitted(
-            done, index_type=options.index_type, line_directives=options.line_directives,
-            addptr_trace=options.emit_addptr_trace,
-        )  # fmt: skip
+        if in_order:
+            result.data = _image(module, done, options)
+        else:
+            from ..codegen.flow import emitted
+
+            result.data = emitted(
+                done, index_type=options.index_type, line_directives=options.line_directives,
+                addptr_trace=options.emit_addptr_trace,
+            ).encode()  # fmt: skip
     except DiagnosticError as e:
         result.problems += e.diagnostics
     clock.lap("emit")
+
+
+def _image(module: Module, done: Lowered, options: argparse.Namespace) -> bytes:
+    """The image of a program in its file, or as machine code."""
+    from ..engine.native.images import file_of
+    from ..image.container import to_bytes
+    from .outputs import FORMS
+
+    if FORMS[options.emit].image:
+        return to_bytes(file_of(module, done, ""))
+    from ..engine.native import objects
+
+    out = options.output
+    name = os.path.basename(out) if out.endswith(".so") else _stem(module.source.name) + ".so"
+    return objects.emitted(file_of(module, done, module.source.name), options.emit, name)
 
 
 def _explain(plan: Any, where: str, result: _Result) -> list[Diagnostic]:

@@ -9,7 +9,7 @@ import sys
 import time
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
@@ -32,6 +32,10 @@ from .common import (
     write_output,
 )
 
+if TYPE_CHECKING:
+    from ..ir.core import Module
+    from ..isa.profiles import Profile
+
 _EXAMPLES = """\
   pto run k.pto -- @a.npy @b.npy f32:16x64=out.npy
   pto run k.pto --entry vec_add --blocks 24 -- @a.npy @+inout.npy 4096 1.5
@@ -41,6 +45,7 @@ _EXAMPLES = """\
   pto run k.pto --engine cpp --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
   pto run k.so -- @a.npy f32:16x64
+  pto run k.elf -- @a.npy f32:16x64
 
 arguments:
   @FILE.npy            an array, copied in
@@ -64,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "input",
         metavar="FILE",
-        help="program text or bytecode ('-' for standard input), C++ (.cpp), or a library of pto build",
+        help="program text or bytecode ('-' for standard input), C++ (.cpp), a library of pto build, or what "
+        "ptoas wrote (.elf, .so)",
     )
     p.add_argument("args", nargs="*", metavar="ARG", help="one value per argument of the kernel, after '--'")
     p.add_argument("--entry", metavar="NAME", help="function to run (default: the only entry)")
@@ -165,7 +171,7 @@ def _engine(options: Namespace, kind: str) -> Engine:
     lacking = registry.lacking(engine.name, asked)
     if lacking:
         way_out = "compile with --checked, or write it as a program"
-        if kind == "module":
+        if kind in ("module", "image", "object"):
             way_out = registry.instead_of(lacking)
         raise DiagnosticError([registry.refusal(engine.name, map(registry.flag, lacking), way_out)])
     if options.checked and "checked" not in engine.options:
@@ -179,6 +185,11 @@ def _engine(options: Namespace, kind: str) -> Engine:
 def _kernel(options: Namespace) -> tuple[Engine, Any]:
     """What is to be run, and on what; raises `DiagnosticError`."""
     kind = registry.kind_of(options.input) or "module"
+    if kind in ("image", "object") and options.engine not in (
+        None,
+        *(e.name for e in registry.those_for(kind)),
+    ):
+        return _embedded(options)
     engine = _engine(options, kind)
     if kind != "module":
         request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
@@ -186,19 +197,38 @@ def _kernel(options: Namespace) -> tuple[Engine, Any]:
         return engine, engine.make(request)
     refuse_auto(options)
     source, problems = read_input(options.input)
-    module, problems = parse_source(source) if source is not None else (None, problems)
-    if module is None:
+    if source is None:
         raise DiagnosticError(problems)
-    return engine, engine.make(
-        registry.Request(
-            module,
-            options.entry,
-            target(options, module),
-            check=not options.no_check,
-            insert_sync=options.enable_insert_sync,
-            checked=options.checked,
-        )
+
+    def make() -> Any:
+        module, problems = parse_source(source)
+        if module is None:
+            raise DiagnosticError(problems)
+        return engine.make(_request(options, module, target(options, module)))
+
+    facts = (options.entry, options.arch, sorted(options.capacity), options.no_check)
+    return engine, engine.of_text(source, [*map(repr, facts)], make)
+
+
+def _request(options: Namespace, module: Module, target: str | Profile | None) -> registry.Request:
+    return registry.Request(
+        module,
+        options.entry,
+        target,
+        check=not options.no_check,
+        insert_sync=options.enable_insert_sync,
+        checked=options.checked,
     )
+
+
+def _embedded(options: Namespace) -> tuple[Engine, Any]:
+    """The program in a file of images, on an engine that takes programs."""
+    from ..engine.native.files import program_and_target
+
+    engine = _engine(options, "module")
+    refuse_auto(options)
+    module, usual = program_and_target(options.input)
+    return engine, engine.make(_request(options, module, target(options, module) or usual))
 
 
 def run(options: Namespace) -> list[Diagnostic]:

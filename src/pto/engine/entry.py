@@ -53,9 +53,9 @@ class Launchable:
         self.name, self.functions = find_entry(module, entry)
         self.roles = find_roles(module, self.functions)
         #: Vector cores of a mixed kernel, unless a launch says otherwise.
-        self.subblocks = 1 if _one_lane(module) else SUBBLOCKS
+        self.subblocks = vector_cores(module)
         #: Arguments, by position, of which every block is given a part of its own.
-        self.dealt = _dealt(self.functions)
+        self.dealt = dealt(self.functions)
 
     def lowered(self, passes: str, insert_sync: bool = False) -> Lowered:
         """What the driver makes of the program, which has been verified; raises where that is impossible."""
@@ -169,6 +169,11 @@ def _kinds(module: Module, function: Operation) -> set[str]:
     return found
 
 
+def vector_cores(module: Module) -> int:
+    """Vector cores of a block, unless a launch says otherwise."""
+    return 1 if _one_lane(module) else SUBBLOCKS
+
+
 def _one_lane(module: Module) -> bool:
     """Whether a mixed kernel is written for one vector core: its FIFOs split nothing, and it never asks which
     of two it runs on."""
@@ -184,7 +189,7 @@ def _one_lane(module: Module) -> bool:
     return bool(splits) and not any(splits) and not asks and not takes
 
 
-def _dealt(functions: list[Operation]) -> frozenset[int]:
+def dealt(functions: list[Operation]) -> frozenset[int]:
     """The slots of FIFOs in global memory of a pair that takes its block as an argument. The compiler that
     writes such pairs leaves it to the launch to give each block slots of its own; who asks for the block with
     an instruction deals them out himself."""

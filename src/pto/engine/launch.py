@@ -5,6 +5,7 @@
     k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
     k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
     k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
+    k = pto.kernel("k.so")                            # of pto build, or machine code of ptoas
 
 Arrays are used in place.
 """
@@ -28,8 +29,8 @@ def kernel(
     target: str | Profile | None = None, check: bool = True, insert_sync: bool = False, checked: bool = False,
     auto: bool = False,
 ) -> Launchable:  # fmt: skip
-    """A kernel of a module, or of the C++ file or library at a path; `entry` may be left out where there is
-    only one. `engine` is one of `engine.registry`, where it is left out the first that takes what is given.
+    """A kernel of a module, or of the C++ file, library or image at a path; `entry` may be left out where
+    there is only one. `engine` is one of `engine.registry`, else the first that takes what is given.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
@@ -41,13 +42,19 @@ def kernel(
     kind = "module" if isinstance(module, Module) else registry.kind_of(module)
     if not kind:
         raise TypeError(
-            f"kernel takes a module, or the path of C++ or a library, got {type(module).__name__}: "
+            f"kernel takes a module, or the path of C++, a library or an image, got {type(module).__name__}: "
             "call pto.parse first"
         )
     able = registry.those_for(kind)
+    if kind == "image" and engine not in (None, *(e.name for e in able)):
+        from .native.files import program_and_target
+
+        module, usual = program_and_target(os.fspath(module))  # type: ignore[arg-type]
+        target, kind = target or usual, "module"
+        able = registry.those_for(kind)
     chosen = ENGINES[engine] if engine is not None else able[0]
     if chosen not in able:
-        what = "programs" if kind == "module" else "C++ and libraries"
+        what = {"module": "programs", "object": "objects"}.get(kind, "C++ and libraries")
         names = ", ".join(repr(e.name) for e in able)
         raise ValueError(f"{what} run on engine {names} only")
     if checked and "checked" not in chosen.options:

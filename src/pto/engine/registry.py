@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import Diagnostic, DiagnosticError, Source
 from ..isa.record import Record
-from ..reading import SUFFIXES, is_library
+from ..objects.contents import is_object
+from ..reading import SUFFIXES, is_image, is_library
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -22,11 +23,18 @@ if TYPE_CHECKING:
     from .entry import Launchable
 
 #: What a kernel can be made of, with a word for several of the kind.
-INPUTS = {"module": "programs", "C++": "C++", "library": "libraries"}
+INPUTS = {
+    "module": "programs",
+    "C++": "C++",
+    "library": "libraries",
+    "image": "images",
+    "object": "objects",
+}
 
 
 class Request(Record):
-    """What a kernel is made of and how. `program` is a module, or the path of C++ or of a library."""
+    """What a kernel is made of and how. `program` is a module, or the path of C++, a library, images or an
+    object."""
 
     program: Module | str
     entry: str | None = None
@@ -49,12 +57,17 @@ class Engine(Record):
     options: tuple[str, ...] = ("subblocks",)
     compiles: bool = False
     required: bool = False  # whether the tools are of little use without
+    remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
     remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
     def make(self, request: Request) -> Launchable:
         return _named(self.made_by)(request)
+
+    def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
+        """The kernel of a text; one that remembers it with these options does not call `make`."""
+        return _named(self.remembers)(source, options, make) if self.remembers else make()
 
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
@@ -90,8 +103,10 @@ ENGINES: dict[str, Engine] = {
         Engine(
             "native",
             "on the virtual machine of the package",
-            "pto.engine.native.kernel:made",
+            "pto.engine.native.engine:made",
+            takes=("module", "image", "object"),
             options=("subblocks", "threads"),
+            remembers="pto.engine.native.engine:remembered",
             instead={"checked": "the virtual machine always checks"},
         ),
         Engine(
@@ -128,13 +143,19 @@ def those_for(kind: str) -> list[Engine]:
 
 
 def kind_of(path: Any) -> str:
-    """What a path leads to, by name or content: C++, library; empty for anything else."""
+    """What a path leads to, by name or content: C++, library, image, object; empty for anything else."""
     name = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if not isinstance(name, str):
         return ""
     if name.endswith(SUFFIXES):
         return "C++"
-    return "library" if name != "-" and is_library(name) else ""
+    if name == "-":
+        return ""
+    if is_image(name):
+        return "image"
+    if not is_library(name):
+        return ""
+    return "object" if is_object(name) else "library"
 
 
 def refuse(engine: str, given: Mapping[str, Any]) -> None:

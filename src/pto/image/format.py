@@ -3,6 +3,8 @@
 An instruction is one word, its opcode in the low 24 bits and its length in words in the high 8, and the words
 of its operands: offsets of values in the frame of the core, targets of jumps (indices of words), numbers.
 Opcodes from `CALL` on call a function, by its place in `calls`. docs/image.md describes the rest.
+
+`from_bytes` takes nothing on trust but what `check` is for: the sense of the words.
 """
 
 from __future__ import annotations
@@ -10,6 +12,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from ..bytecode.leb import Reader
+from ..diag import Source
 from ..isa.record import Record
 
 MAGIC = b"PTOIMAGE"
@@ -27,6 +31,11 @@ NAMES = {
     COPY: "copy",
     EQUAL: "equal",
 }
+KINDS = ("mix", "cube", "vector")
+
+#: What no image has more of.
+MOST_FRAME = 1 << 24
+MOST_WORDS = 1 << 26
 
 
 class Code(Record):
@@ -41,17 +50,41 @@ class Code(Record):
     ]  # index of the first word of an instruction, and its place in the source
 
 
+class Function(Record):
+    """What a launch has to know of a function: its name, and the names and types of its arguments."""
+
+    name: str
+    parameters: tuple[tuple[str, str], ...]
+    place: int = -1  # in the source
+
+
 class Image(Record):
-    """A kernel: what its cores execute, and the functions of the library that they call, by name."""
+    """A kernel: what its cores execute, and the functions of the library that they call, by name.
+
+    Where it is in a file it also has what else a launch has to know. There a place is the number of an
+    operation of the program, counted as `Module.walk` goes; before, it is that of `Module.mark`.
+    """
 
     name: str
     target: str
     calls: tuple[str, ...]
     codes: tuple[Code, ...]
+    functions: tuple[Function, ...] = ()  # one, or that of the cube core and that of the vector cores
+    dealt: tuple[int, ...] = ()  # arguments of which every block has a part of its own
+    subblocks: int = 1  # vector cores of a mixed kernel
+    capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that are not those of the target
 
 
 def to_bytes(image: Image) -> bytes:
     parts = [MAGIC, struct.pack("<I", VERSION), _text(image.name), _text(image.target)]
+    parts.append(struct.pack("<I", len(image.capacity)))
+    parts += [_text(name) + struct.pack("<Q", size) for name, size in image.capacity]
+    parts.append(struct.pack("<I", len(image.functions)))
+    for function in image.functions:
+        parts += [_text(function.name), struct.pack("<I", function.place & 0xFFFFFFFF)]
+        parts.append(struct.pack("<I", len(function.parameters)))
+        parts += [_text(text) for parameter in function.parameters for text in parameter]
+    parts += [_words(image.dealt), struct.pack("<I", image.subblocks)]
     parts.append(struct.pack("<I", len(image.calls)))
     parts += map(_text, image.calls)
     parts.append(struct.pack("<I", len(image.codes)))
@@ -69,3 +102,95 @@ def _text(text: str) -> bytes:
 
 def _words(words: Sequence[int]) -> bytes:
     return struct.pack(f"<I{len(words)}I", len(words), *words)
+
+
+class Read(Record):
+    """An image that was read: where it ends, and where the words of each code begin."""
+
+    image: Image
+    end: int
+    words: tuple[int, ...]
+
+
+class ImageReader(Reader):
+    """Reads counts and texts of 32 bits."""
+
+    __slots__ = ()
+
+    def many(self, of: str, size: int, most: int = 1 << 32) -> int:
+        """A count of items that take at least `size` bytes each."""
+        start = self.at
+        value = self.u32()
+        most = min(most, (self.end - self.at) // size)
+        if value > most:
+            self.fail(
+                "PTO-E1209", f"{value} {of} cannot be in {self.what}", start, expected=f"at most {most}",
+                got=str(value), help="the file is cut or damaged: make it again with ptoas",
+            )  # fmt: skip
+        return value
+
+    def text(self, of: str) -> str:
+        raw = self.take(self.many(f"bytes of {of}", 1))
+        try:
+            return raw.decode("utf-8")
+        except UnicodeDecodeError as e:
+            self.fail("PTO-E1207", f"{of} is not UTF-8", self.at - len(raw) + e.start)
+
+    def words(self, of: str, most: int = MOST_WORDS) -> tuple[int, ...]:
+        count = self.many(of, 4, most)
+        return struct.unpack(f"<{count}I", self.take(4 * count))
+
+    def pairs(self, of: str) -> tuple[tuple[int, int], ...]:
+        start = self.at
+        found = self.words(of)
+        if len(found) % 2:
+            self.fail("PTO-E1214", f"{of} come in pairs", start, got=f"{len(found)} numbers")
+        return tuple(zip(found[::2], found[1::2], strict=True))
+
+
+def from_bytes(data: bytes, name: str = "<image>", at: int = 0, end: int | None = None) -> Read:
+    """The image that begins at a byte; raises `DiagnosticError` with a byte offset. What follows it is not
+    looked at: see `sole`."""
+    r = ImageReader(data, Source(name, ""), "the image", at, end)
+    if data[at : at + len(MAGIC)] != MAGIC or r.end - at < len(MAGIC):
+        r.fail("PTO-E1221", "this is no image", expected=repr(MAGIC)[1:],
+               help="ptoas FILE -o FILE.elf makes one")  # fmt: skip
+    r.at += len(MAGIC)
+    version = r.u32()
+    if version != VERSION:
+        r.fail("PTO-E1222", f"an image of version {version}", r.at - 4, expected=f"version {VERSION}",
+               got=str(version), help="assemble it again, or use the release that made it")  # fmt: skip
+    kernel, target = r.text("a name"), r.text("a target")
+    capacity = tuple((r.text("a memory"), int.from_bytes(r.take(8), "little"))
+                     for _ in range(r.many("memories", 12)))  # fmt: skip
+    functions = tuple(_function(r) for _ in range(r.many("functions", 12, 2)))
+    dealt, subblocks = r.words("arguments that are dealt out"), r.u32()
+    calls = tuple(r.text("a call") for _ in range(r.many("calls", 4)))
+    codes: list[Code] = []
+    starts: list[int] = []
+    for _ in range(r.many("codes", 20, 2)):
+        kind = r.text("a kind of core")
+        starts.append(r.at + 4)
+        words = r.words("words")
+        frame = r.take(r.many("bytes of a frame", 1, MOST_FRAME))
+        arguments, places = r.pairs("arguments"), r.pairs("places")
+        codes.append(Code(kind, words, frame, arguments, places))
+    image = Image(kernel, target, calls, tuple(codes), functions, dealt, subblocks, capacity)
+    return Read(image, r.at, tuple(starts))
+
+
+def _function(r: ImageReader) -> Function:
+    name, place = r.text("a name"), r.u32()
+    parameters = tuple((r.text("a name"), r.text("a type")) for _ in range(r.many("parameters", 8)))
+    return Function(name, parameters, _signed(place))
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 32) if number >> 31 else number
+
+
+def sole(data: bytes, name: str = "<image>") -> Read:
+    """The only image of some bytes: nothing may follow it."""
+    found = from_bytes(data, name)
+    ImageReader(data, Source(name, ""), "the image", found.end).finish()
+    return found

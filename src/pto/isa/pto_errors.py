@@ -33,6 +33,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "pto run and pto build take C++, pto run takes libraries; the other tools take programs.",
     ),
     (
+        "PTO-E0005",
+        "options that contradict each other",
+        "--emit, the suffix of -o and --target say what is written; two of them say different things.",
+        "Leave one out: each decides alone.",
+    ),
+    (
         "PTO-E0101",
         "unexpected character",
         "The text holds a character that no token begins with.",
@@ -479,7 +485,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E1205",
         "unexpected end of a section",
         "A section ends in the middle of an entry.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1206",
@@ -491,25 +497,25 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E1207",
         "string is not UTF-8",
         "An entry of the string table is not UTF-8 text.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1208",
         "id out of range",
         "A string, type, attribute, constant, value or file is named that does not exist here.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1209",
         "count too large",
         "More entries are announced than the rest of the section can hold.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1210",
         "bytes left over",
         "A section goes on after its last entry.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1211",
@@ -533,7 +539,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E1214",
         "malformed operation",
         "Operands, results, regions or attributes are not those the operation has.",
-        "Encode the program again.",
+        "Encode or assemble the program again.",
     ),
     (
         "PTO-E1215",
@@ -546,6 +552,43 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "not expressible in PTO-BC v0",
         "With --strict-v0, an operation that the field's reader cannot take.",
         "Encode without --strict-v0, or rewrite the operation.",
+    ),
+    (
+        "PTO-E1221",
+        "no file of images",
+        "The file is no ELF, has no section .pto, or what is there is no image; or it lacks the program.",
+        "Make it with ptoas PROGRAM -o FILE.elf.",
+    ),
+    (
+        "PTO-E1222",
+        "unsupported version of an image",
+        "The image, or its table of lines, is of a version that this release does not know.",
+        "Assemble the program again, or use the release that made the file.",
+    ),
+    (
+        "PTO-E1223",
+        "damaged ELF file",
+        "The header or a section does not lie in the file, or has no name.",
+        "The file is cut or damaged: make it again.",
+    ),
+    (
+        "PTO-E1224",
+        "image that cannot be run",
+        "An instruction, a jump or a value of an image is not where it has to be; nothing of it is run.",
+        "The file is damaged, or no tool of ours made it: assemble the program again.",
+    ),
+    (
+        "PTO-E1225",
+        "image with a call that nobody has",
+        "Neither the machine nor a pack has a function that an image calls, and the program in the file does "
+        "not make this image. The text of a file is never compiled.",
+        "Assemble the program again with this release.",
+    ),
+    (
+        "PTO-E1226",
+        "mistake in the listing of an image",
+        "A line of the text that pto objdump prints, and ptoas assembles, is not as it should be.",
+        "Write what the message expects; docs/image.md describes the form.",
     ),
     (
         "PTO-E1301",
@@ -758,6 +801,18 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "library that cannot be run",
         "A library cannot be loaded, does not say which kernels it has, or was built for something else.",
         "Make it with pto build, for this machine and target.",
+    ),
+    (
+        "PTO-E2406",
+        "no llvmlite",
+        "Objects, LLVM IR and assembly of the CPU are made by LLVM through llvmlite, which is missing.",
+        "Install it: pip install 'pto[llvm]'.",
+    ),
+    (
+        "PTO-E2407",
+        "kernel that cannot be a symbol",
+        "The name of a kernel is that of a function in its object, which C calls.",
+        "Give the function a name of letters, digits and underscores.",
     ),
     (
         "PTO-E2801",

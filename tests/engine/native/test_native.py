@@ -19,6 +19,7 @@ from pto.image.every_call import calls
 from pto.image.format import CALL, NAMES, Code, Image, to_bytes
 from pto.isa import row
 
+from ...image.programs import TWO
 from ..kernels import EXAMPLES, KERNELS
 
 Array = np.ndarray[Any, Any]
@@ -137,6 +138,8 @@ def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
         found[f"micro {name}"] = EXAMPLES / "micro" / f"{name}.pto", None, args, 1
     found["control flow"] = FLOW, None, (zeros(3, dtype=np.int32), 20), 1
     found["columns"] = COLUMNS, None, (numbers(16, 8), zeros(16, 8)), 1
+    found["count"] = TWO, "count", (zeros(1, dtype=np.int32), 7), 1
+    found["turn"] = TWO, "turn", (numbers(16, 8),), 1
     return found
 
 

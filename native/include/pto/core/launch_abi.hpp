@@ -1,40 +1,6 @@
-// The C interface of a launch; `pto.engine.cpp.library` has the same structures.
+// The C interface of a launch, for C++.
 #pragma once
 
 #include <cstdint>
 
-extern "C" {
-
-/// An array as an argument that is a GlobalTensor: the word is the address of one of these.
-struct pto_view {
-  void* data;
-  int64_t shape[5], stride[5];  // in elements, outermost first
-};
-
-/// An array in global memory.
-struct pto_array {
-  void* data;
-  uint64_t bytes;
-  const char* name;
-};
-
-/// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
-struct pto_launch {
-  uint32_t size;  // sizeof(pto_launch) of the caller
-  int32_t argc;   // words in args
-  const uint64_t* args;
-  const uint8_t* special;  // null, or by argument: 0 as given, 1 block, 2 blocks, 3 sub-block, 4 its part
-  int32_t blocks;          // at least 1
-  int32_t subblocks;       // vector cores per block of a mixed kernel: 1 or 2
-  int32_t threads;         // host threads
-  int32_t status;          // out: 0 done, 1 failed, 2 stuck
-  void (*print)(const char* text);  // null: standard output
-  char* error;                      // out: what went wrong; for status 2 a line per core: who, tab, what for
-  uint64_t error_size;
-  const pto_array* arrays;  // null, or all of global memory: accesses outside of it fail
-  int32_t array_count;
-  int32_t mark;         // out, of the core that failed: what it marked last as its place in the source, or -1
-  uint64_t touched[2];  // out: first address outside of all arrays and the one behind the last, or zeros
-  const void* program;  // of the virtual machine: what it executes; else not used
-};
-}
+#include "pto/core/launch.h"

@@ -59,6 +59,11 @@ def cached_pack(units: Sequence[Unit], flags: Sequence[str]) -> Built:
     return cache.built(_key(found, units, flags), "pack", build)
 
 
+def kept_pack(units: Sequence[Unit], flags: Sequence[str]) -> Built | None:
+    """The same, where it is in the cache; nothing is built."""
+    return cache.stored(_key(compilers.find(), units, flags))
+
+
 def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:
     """The library of units that include files of users; `text` is that of the first such file."""
     found = compilers.find()

@@ -25,6 +25,8 @@ from ...isa.dtypes import SPELLINGS
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
+from ...objects.contents import check_whole
+from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
 from ..binding import Binding
 from ..compiled.kernel import CompiledKernel
@@ -128,8 +130,10 @@ class FileKernel(CompiledKernel):
         if not os.path.isfile(self.path):
             raise DiagnosticError(read(self.path)[1])
         try:
+            with open(self.path, "rb") as f:
+                check_whole(f.read())
             self._library = Library(os.path.abspath(self.path))
-        except OSError as e:
+        except (OSError, BadElf) as e:
             why = str(e).removeprefix(f"{os.path.abspath(self.path)}: ")
             raise DiagnosticError([
                 Diagnostic("PTO-E2405", f"'{self.path}' cannot be loaded: {why}",

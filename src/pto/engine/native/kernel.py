@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from typing import TYPE_CHECKING
-
 from ...diag import Diagnostic
 from ...image.format import Image
-from ...image.lower import lowered_image
-from ...ir.core import Module, Operation
+from ...ir.core import Module
 from ...isa.profiles import Profile
 from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import Outcome
 from ..entry import Launchable
+from . import images
 from .machine import Program, library
-
-if TYPE_CHECKING:
-    from ..registry import Request
-
-
-def made(request: Request) -> NativeKernel:
-    r = request
-    assert isinstance(r.program, Module)
-    return NativeKernel(r.program, r.entry, r.target, r.check)
+from .places import place_of
 
 
 def image_of(kernel: Launchable) -> Image:
-    """The image of a kernel that was verified: what each kind of its cores executes."""
-    done = kernel.lowered("always")
-    functions = {str(f.attr("sym_name")): f for f in done.module.functions}
-    roles: dict[str, Operation] = {}
-    for kind, _, function in kernel.roles:
-        roles.setdefault(kind, functions[str(function.attr("sym_name"))])
-    return lowered_image(kernel.name, done.module, done.profile, roles.items())
+    """The image of a kernel that was verified."""
+    return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"))
 
 
 class NativeKernel(CompiledKernel):
@@ -45,15 +29,14 @@ class NativeKernel(CompiledKernel):
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
         self.image = image_of(self)
         self._made = Program(self.image, self.profile)
+        self._launched()
+
+    def _launched(self) -> None:
+        """How a launch goes: the machine is given the program that was made."""
         longest = most_arguments(self)
         types = [a.type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""
-        word, code = done.mark & 0xFFFFFFF, done.mark >> 28
-        if done.mark < 0 or code >= len(self.image.codes):
-            return done._replace(mark=-1)
-        places = self.image.codes[code].places
-        at = bisect_right(places, (word, 1 << 62)) - 1
-        return done._replace(mark=places[at][1] if at >= 0 else -1)
+        return done._replace(mark=place_of(self.image, done))

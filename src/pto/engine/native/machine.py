@@ -6,15 +6,14 @@ import ctypes
 from collections.abc import Sequence
 from functools import cache
 
+from ...image import format as image_format
 from ...image.format import Image
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
-from .packs import compiled, library, of_package
-
-_KINDS = {"mix": 0, "cube": 1, "vector": 2}
+from .packs import compiled, kept, library, of_package
 
 
-class _Code(ctypes.Structure):
+class Code(ctypes.Structure):
     """`pto_code`."""
 
     _fields_ = (
@@ -25,6 +24,7 @@ class _Code(ctypes.Structure):
         ("argc", ctypes.c_uint32),
         ("kind", ctypes.c_uint32),
         ("reserved", ctypes.c_uint32),
+        ("run", ctypes.c_void_p),
     )
 
 
@@ -59,9 +59,10 @@ def _own(name: str) -> int:
 _found: dict[str, int] = {}
 
 
-def functions(calls: Sequence[str]) -> list[int]:
-    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
-    missing: list[str] = []
+def missing(calls: Sequence[str]) -> list[str]:
+    """Those functions that neither the machine nor the package's pack has, in order; none was compiled yet by
+    this process."""
+    left: list[str] = []
     for name in calls:
         if name in _found:
             continue
@@ -70,37 +71,57 @@ def functions(calls: Sequence[str]) -> list[int]:
         if address:
             _found[name] = address
         else:
-            missing.append(name)
-    if missing:
-        made = compiled(sorted(missing))
-        _found.update((name, made.find(name)) for name in missing)
+            left.append(name)
+    return sorted(left)
+
+
+def known(calls: Sequence[str]) -> bool:
+    """Whether all functions are there, in packs of the cache too: nothing is compiled."""
+    left = missing(calls)
+    pack = kept(left) if left else None
+    if pack is not None:
+        _found.update((name, pack.find(name)) for name in left)
+    return not left or pack is not None
+
+
+def functions(calls: Sequence[str]) -> list[int]:
+    """The addresses of functions: of the machine, of the package's pack, or of one that is compiled now."""
+    left = missing(calls)
+    if left:
+        made = compiled(left)
+        _found.update((name, made.find(name)) for name in left)
     return [_found[name] for name in calls]
 
 
 class Program:
     """An image whose calls have been found. Keeps alive what the machine reads."""
 
-    def __init__(self, image: Image, profile: Profile) -> None:
+    def __init__(self, image: Image, profile: Profile, made: Sequence[Code] = ()) -> None:
+        """`made` are its codes where they are machine code."""
         found = functions(image.calls)
         self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
-        codes = (_Code * len(image.codes))()
-        self._kept: list[object] = [codes]
-        for code, made in zip(image.codes, codes, strict=True):
-            words = (ctypes.c_uint32 * len(code.words))(*code.words)
-            frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
-            arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(
-                *(n for a in code.arguments for n in a)
-            )
-            self._kept += [words, frame, arguments]
-            made.words, made.frame = ctypes.addressof(words), ctypes.addressof(frame)
-            made.arguments, made.argc = ctypes.addressof(arguments), len(code.arguments)
-            made.frame_size, made.kind = len(code.frame), _KINDS[code.kind]
+        self._kept: list[object] = []
+        codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
+        self._kept.append(codes)
         program = self._program = _Program()
         program.target.isa = ISAS.index(profile.isa)
         program.target.left_by_columns = profile.left_blayout == "col_major"
         program.target.capacity[:] = [profile.capacity[loc] for loc in MEMORIES]
         program.functions = ctypes.addressof(self._functions)
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
+
+    def _read(self, code: image_format.Code) -> Code:
+        """A code as the machine reads it."""
+        words = (ctypes.c_uint32 * len(code.words))(*code.words)
+        frame = ctypes.create_string_buffer(code.frame, len(code.frame) or 1)
+        arguments = (ctypes.c_uint32 * max(1, 2 * len(code.arguments)))(
+            *(n for a in code.arguments for n in a)
+        )
+        self._kept += [words, frame, arguments]
+        return Code(
+            ctypes.addressof(words), ctypes.addressof(frame), ctypes.addressof(arguments), len(code.frame),
+            len(code.arguments), image_format.KINDS.index(code.kind),
+        )  # fmt: skip
 
     @property
     def address(self) -> int:

@@ -106,6 +106,11 @@ _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 def compiled(calls: Sequence[str]) -> Pack:
     """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
+    return Pack(built(calls))
+
+
+def built(calls: Sequence[str]) -> str:
+    """The path of the same."""
     try:
         found = compiler.find()
     except DiagnosticError as e:
@@ -113,14 +118,29 @@ def compiled(calls: Sequence[str]) -> Pack:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    flags = [
-        *_FLAGS,
-        *(march for name, _, march in LEVELS if name == level() != found.vectors and "x86" in march),
-    ]
-    made = build.cached_pack([build.Unit(name, text) for name, text in pack.files([calls])], flags)
+    made = build.cached_pack(_units(calls), _flags(found))
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
                        help="use engine cpp or reference; this is a bug of ours")
         ])  # fmt: skip
-    return Pack(made.path)
+    return made.path
+
+
+def kept(calls: Sequence[str]) -> Pack | None:
+    """A pack of these calls, where it is in the cache."""
+    try:
+        found = build.kept_pack(_units(calls), _flags(compiler.find()))
+    except DiagnosticError:  # no compiler: nothing was compiled
+        return None
+    return Pack(found.path) if found is not None else None
+
+
+def _units(calls: Sequence[str]) -> list[build.Unit]:
+    return [build.Unit(name, text) for name, text in pack.files([calls])]
+
+
+def _flags(found: compiler.Compiler) -> list[str]:
+    """What packs are compiled with: for the level of the machine, whatever the compiler has in mind."""
+    marches = [march for name, _, march in LEVELS if name == level() != found.vectors and "x86" in march]
+    return [*_FLAGS, *marches]

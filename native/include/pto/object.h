@@ -1,0 +1,38 @@
+// Kernels as machine code, called from C: what `ptoas k.pto -o k.o` and `ptoas k.pto -o k.so` make (docs/objects.md).
+//
+//   pto_kernel vec_add;  // of k.o; of k.so by dlsym
+//   pto_machine* machine = pto_machine_open(packs, 1, error, sizeof error);
+//   pto_launch launch = {.size = sizeof launch, .argc = 3, .args = words, .blocks = 24, ...};
+//   if (vec_add(&launch, machine) != 0) puts(launch.error);
+//
+// Link with libpto_vm of the package; examples/object/ has a whole program.
+#ifndef PTO_OBJECT_H
+#define PTO_OBJECT_H
+
+#include <stddef.h>
+
+#include "pto/core/launch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct pto_machine pto_machine;
+
+/// The symbol of a kernel. The arguments of a launch are 64-bit words: addresses of arrays, integers, bits of floats,
+/// and for an argument that is a view the address of a pto_view. Gives the status of the launch: 0 done, 1 failed,
+/// 2 stuck. Several threads may launch kernels on one machine.
+typedef int pto_kernel(pto_launch* launch, const pto_machine* machine);
+
+/// A machine whose kernels find what they call in these libraries, which `pto build k.o -o calls.so` makes, and in the
+/// pack of the package, where that has one beside libpto_vm. Null where one cannot be loaded: `error` says why.
+pto_machine* pto_machine_open(const char* const* packs, int count, char* error, size_t error_size);
+
+/// No launch may be under way, and none may follow.
+void pto_machine_close(pto_machine* machine);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,167 @@
+// Machines for programs in C (pto/object.h): they find what kernels of machine code call, and launch them.
+#include "pto/object.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "vm.hpp"
+
+namespace {
+
+using Find = void* (*)(uint64_t key);
+
+/// A kernel whose calls have been found. It is known by its image and by where its code is: a library may be unloaded
+/// and another one take its place.
+struct Ready {
+  uint64_t key;
+  pto_program program;
+  pto_code codes[2];
+  Ready* next;
+  void* functions[1];  // as many as it calls
+};
+
+int failed(pto_launch* launch, const char* what, const char* name) {
+  launch->status = 1;
+  if (launch->error_size > 0) std::snprintf(launch->error, launch->error_size, "%s%s", what, name);
+  return 1;
+}
+
+}  // namespace
+
+struct pto_machine {
+  int (*run)(pto_launch* launch, const pto_object* object,
+             const pto_machine* machine);  // the first: entries call it
+  mutable pthread_mutex_t lock;
+  mutable Ready* ready;
+  int count;
+  void* libraries[1];  // as many as there are
+};
+
+namespace {
+
+/// Null where a call is found nowhere: `missing` is its name then.
+Ready* made_ready(const pto_object& object, const pto_machine& machine, const char*& missing) {
+  auto* ready = static_cast<Ready*>(std::malloc(sizeof(Ready) + object.call_count * sizeof(void*)));
+  if (ready == nullptr) return nullptr;
+  const char* name = object.names;
+  for (uint32_t i = 0; i < object.call_count; ++i, name += std::strlen(name) + 1) {
+    void* found = pto_vm_own(name);
+    for (int n = 0; n < machine.count && found == nullptr; ++n) {
+      const auto find = reinterpret_cast<Find>(dlsym(machine.libraries[n], "pto_pack_find"));
+      found = find(object.keys[i]);
+    }
+    if (found == nullptr) {
+      missing = name;
+      std::free(ready);
+      return nullptr;
+    }
+    ready->functions[i] = found;
+  }
+  ready->key = object.key;
+  std::memcpy(ready->codes, object.codes, object.code_count * sizeof(pto_code));
+  ready->program = {*object.target, ready->functions, ready->codes, object.code_count};
+  return ready;
+}
+
+int run_object(pto_launch* launch, const pto_object* object, const pto_machine* machine) {
+  if (object->version != pto::vm::kObjectVersion)
+    return failed(launch, "[PTO-E2405] the kernel is of another release: make its object again", "");
+  const char* missing = nullptr;
+  pthread_mutex_lock(&machine->lock);
+  Ready* ready = machine->ready;
+  while (ready != nullptr && (ready->key != object->key || ready->codes[0].run != object->codes[0].run))
+    ready = ready->next;
+  if (ready == nullptr) {
+    ready = made_ready(*object, *machine, missing);
+    if (ready != nullptr) {
+      ready->next = machine->ready;
+      machine->ready = ready;
+    }
+  }
+  pthread_mutex_unlock(&machine->lock);
+  if (ready == nullptr)
+    return missing != nullptr
+               ? failed(launch, "[PTO-E2401] no pack of the machine has what the kernel calls: ", missing)
+               : failed(launch, "no memory for the kernel", "");
+  const void* given = launch->program;
+  launch->program = &ready->program;
+  const int status = pto_launch_image(launch);
+  launch->program = given;
+  return status;
+}
+
+/// There is room for one more than the caller names.
+bool add_pack(pto_machine& machine, const char* path) {
+  void* library = dlopen(path, RTLD_NOW);
+  if (library == nullptr) return false;
+  if (dlsym(library, "pto_pack_find") == nullptr) {
+    dlclose(library);
+    dlerror();  // what it says is not of interest: this is no pack
+    return false;
+  }
+  machine.libraries[machine.count++] = library;
+  return true;
+}
+
+/// Beside libpto_vm_LEVEL.so there may be libpto_pack_LEVEL.so.
+bool pack_of_package(char* path, size_t size) {
+  constexpr char kOwn[] = "libpto_vm_", kPack[] = "libpto_pack_";
+  Dl_info found;
+  if (dladdr(reinterpret_cast<void*>(&pto_launch_image), &found) == 0) return false;
+  const char* last = std::strrchr(found.dli_fname, '/');
+  const char* name = last != nullptr ? last + 1 : found.dli_fname;
+  if (std::strncmp(name, kOwn, sizeof kOwn - 1) != 0) return false;
+  const int length = std::snprintf(path, size, "%.*s%s%s", static_cast<int>(name - found.dli_fname),
+                                   found.dli_fname, kPack, name + sizeof kOwn - 1);
+  return length > 0 && static_cast<size_t>(length) < size;
+}
+
+}  // namespace
+
+#define PTO_EXPORT extern "C" __attribute__((visibility("default")))
+
+PTO_EXPORT pto_machine* pto_machine_open(const char* const* packs, int count, char* error,
+                                         size_t error_size) {
+  const size_t most = count < 0 ? 0 : static_cast<size_t>(count);
+  auto* machine = static_cast<pto_machine*>(std::calloc(1, sizeof(pto_machine) + most * sizeof(void*)));
+  if (machine == nullptr) return nullptr;
+  machine->run = run_object;
+  pthread_mutex_init(&machine->lock, nullptr);
+  for (int n = 0; n < count; ++n) {
+    if (add_pack(*machine, packs[n])) continue;
+    const char* why = dlerror();
+    if (error_size > 0)
+      std::snprintf(error, error_size, "%s: %s", packs[n],
+                    why != nullptr ? why : "no library of calls; 'pto build k.o -o calls.so' makes one");
+    pto_machine_close(machine);
+    return nullptr;
+  }
+  char path[4096];
+  if (pack_of_package(path, sizeof path)) add_pack(*machine, path);
+  return machine;
+}
+
+PTO_EXPORT void pto_machine_close(pto_machine* machine) {
+  if (machine == nullptr) return;
+  while (machine->ready != nullptr) {
+    Ready* ready = machine->ready;
+    machine->ready = ready->next;
+    std::free(ready);
+  }
+  for (int n = 0; n < machine->count; ++n) dlclose(machine->libraries[n]);
+  pthread_mutex_destroy(&machine->lock);
+  std::free(machine);
+}
+
+/// In place of a machine: copies what a kernel is to where the program of a launch would be. For those who find its
+/// calls themselves.
+PTO_EXPORT int pto_object_describe(pto_launch* launch, const pto_object* object, const pto_machine*) {
+  auto* into = static_cast<char*>(const_cast<void*>(launch->program));
+  if (object->version != pto::vm::kObjectVersion) return 1;
+  std::memcpy(into, object, offsetof(pto_object, codes) + object->code_count * sizeof(pto_code));
+  return 0;
+}

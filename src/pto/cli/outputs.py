@@ -1,0 +1,62 @@
+"""What `ptoas` writes: --emit, the suffix of -o and --target decide, and must not contradict each other."""
+
+from __future__ import annotations
+
+from ..diag import Diagnostic, DiagnosticError
+from ..isa.record import Record
+
+
+class Form(Record):
+    suffix: str
+    doc: str
+    image: bool = False
+    machine: bool = False  # whether it is made of machine code, for the CPU
+
+
+FORMS: dict[str, Form] = {
+    "cpp": Form(".cpp", "C++"),
+    "pto": Form(".pto", "a program"),
+    "dps": Form(".pto", "a program"),
+    "ssa": Form(".ssa.pto", "a program"),
+    "asm": Form(".pto.s", "PTO-AS"),
+    "generic": Form(".mlir", "MLIR"),
+    "elf": Form(".elf", "an image", image=True),
+    "llvm": Form(".ll", "LLVM IR", machine=True),
+    "native": Form(".s", "assembly", machine=True),
+    "obj": Form(".o", "an object", machine=True),
+    "so": Form(".so", "a shared object", machine=True),
+}
+_BY_SUFFIX = {form.suffix: name for name, form in FORMS.items() if form.machine or form.image}
+#: Forms that `.s` may be as well.
+_AS_ASSEMBLY = ("asm", "native")
+
+
+def decided(emit: str | None, output: str, arch: str | None) -> str:
+    """The form to write; raises where what was asked for is not one thing."""
+    suffix = next((s for s in (".pto.s", *_BY_SUFFIX) if output.endswith(s)), "")
+    said = _BY_SUFFIX.get(suffix)
+    form = emit or said or "cpp"
+    if said is not None and form != said and not (suffix == ".s" and form in _AS_ASSEMBLY):
+        raise _contradiction(
+            f"-o {output} is {FORMS[said].doc}, --emit={form} is {FORMS[form].doc}",
+            "leave one of them out: either decides",
+        )
+    if (
+        (FORMS[form].machine or FORMS[form].image)
+        and not said
+        and output.endswith((".cpp", ".pto", ".pto.s", ".mlir"))
+    ):
+        raise _contradiction(
+            f"--emit={form} is {FORMS[form].doc}, -o {output} is not", f"name it {FORMS[form].suffix}"
+        )
+    if FORMS[form].machine and arch not in (None, "cpu"):
+        asked = f"-o {output}" if said else f"--emit={form}"
+        raise _contradiction(
+            f"{asked} is {FORMS[form].doc} of the CPU, --target is {arch}",
+            "leave out --target: the CPU does what the target of the program does, or write C++ for the NPU",
+        )
+    return form
+
+
+def _contradiction(what: str, help: str) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("PTO-E0005", what, help=help)])

@@ -1,0 +1,205 @@
+"""Kernels of files of images: `pto run k.elf`, `pto.kernel("k.elf")`. No source is needed.
+
+A file is checked when it is read (`image.check`). The names of its calls are C++, and no text of a file is
+ever given to a compiler: a call that the machine, the package's pack or a pack of the cache has is taken. For
+one that nobody has, the program in the file is lowered again, and its image has to be the one of the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from ...asm.type_text import parse_type
+from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
+from ...image import container
+from ...image.container import File
+from ...image.format import Function, Image, to_bytes
+from ...ir.attrs import StrAttr
+from ...ir.core import Module, Operation, Region
+from ...isa.profiles import PROFILES, Profile, profile
+from ..binding import Binding
+from ..compiled.arguments import LaunchMemory
+from ..compiled.kernel import CompiledKernel, most_arguments
+from ..compiled.library import Outcome
+from . import machine
+from .places import place_of
+
+
+def read(path: str) -> File:
+    """A file of images; raises `DiagnosticError`."""
+    try:
+        with open(path, "rb") as f:
+            data = f.read()
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise DiagnosticError([
+            Diagnostic("PTO-E0001", f"cannot read '{path}': {why}", help="check the path")
+        ]) from None  # fmt: skip
+    return container.read(data, path)
+
+
+def program_of(file: File) -> Module:
+    """The program in a file, its operations at the lines that the file knows."""
+    if not file.program:
+        raise DiagnosticError([
+            Diagnostic("PTO-E1221", f"'{file.name}' holds images only, not the program they were made of",
+                       help="give the program itself; ptoas PROGRAM -o FILE.elf puts it into the file")
+        ])  # fmt: skip
+    from ...bytecode import from_bytecode  # not where a kernel just runs
+
+    module = from_bytecode(file.program, file.name)
+    spans = file.lines.spans()
+    for number, op in enumerate(module.walk()):
+        if number in spans:
+            op.loc = spans[number]
+    return module
+
+
+def program_and_target(path: str) -> tuple[Module, Profile]:
+    """The program in a file, and what it was made for."""
+    file = read(path)
+    return program_of(file), profile_of(file.images[0])
+
+
+def of_file(
+    path: str,
+    entry: str | None,
+    target: str | Profile | None,
+    capacity: Mapping[str, int],
+    kernel: type[ImageKernel] | None = None,
+) -> ImageKernel:
+    """A kernel of a file; `kernel` is what it is where it is not executed by its words."""
+    file = read(path)
+    image = _chosen(file, entry)
+    wanted = target.name if isinstance(target, Profile) else profile(target).name if target else image.target
+    if wanted != image.target or capacity:
+        what = f"for {wanted}" if wanted != image.target else "with these capacities"
+        raise DiagnosticError([
+            Diagnostic("PTO-E2405", f"'{path}' is for {image.target}, it was not made {what}",
+                       help="assemble the program again with these options: ptoas PROGRAM -o FILE.elf")
+        ])  # fmt: skip
+    if not machine.known(image.calls):
+        derive(file, image)
+    return (kernel or ImageKernel)(file, image)
+
+
+def _chosen(file: File, entry: str | None) -> Image:
+    known = {image.name: image for image in file.images}
+    shown = ", ".join("@" + name for name in known)
+    if entry is not None:
+        entry = entry.removeprefix("@")
+        if entry in known:
+            return known[entry]
+        help = did_you_mean(entry, known) or f"the file has {shown}"
+        raise DiagnosticError([Diagnostic("PTO-E2001", f"no function '@{entry}' to run", help=help)])
+    if len(known) == 1:
+        return file.images[0]
+    raise DiagnosticError([
+        Diagnostic("PTO-E2001", "several functions could be run", help=f"name one with --entry: {shown}")
+    ])  # fmt: skip
+
+
+def derive(file: File, image: Image) -> None:
+    """Raises `DiagnosticError` unless the program in a file makes an image, places apart."""
+    from ...driver import Options, lowered  # a launch that has all calls needs nothing of a compiler
+    from . import images
+
+    calls = machine.missing(image.calls) or image.calls
+    problem = Diagnostic(
+        "PTO-E1225", f"'{file.name}' calls what this machine does not have: {calls[0][:160]}",
+        help="assemble the program again: ptoas PROGRAM -o FILE.elf",
+    )  # fmt: skip
+    try:
+        module = program_of(file)
+        done = lowered(module, profile_of(image), Options(flags="off", passes="always")).sound()
+        again = images.images(module, done, [image.name] if image.name in images.kernels(module) else ())
+    except DiagnosticError as e:
+        problem.notes += [(f"its program: {d.message}", d.span) for d in e.diagnostics[:3]]
+        raise DiagnosticError([problem]) from None
+    if not any(_bare(image) == _bare(other) for other in again):
+        problem.notes.append(
+            ("the program in the file makes another image: only what it says is compiled", None)
+        )
+        raise DiagnosticError([problem])
+
+
+def _bare(image: Image) -> bytes:
+    """An image without its places, which tell nothing of what it does."""
+    functions = tuple(f.replace(place=-1) for f in image.functions)
+    codes = tuple(code.replace(places=()) for code in image.codes)
+    return to_bytes(image.replace(codes=codes, functions=functions))
+
+
+def profile_of(image: Image) -> Profile:
+    return PROFILES[image.target].override(dict(image.capacity))
+
+
+class ImageKernel(CompiledKernel):
+    """A kernel that is known by its image. The program is looked at when something has gone wrong."""
+
+    engine = "native"
+
+    def __init__(self, file: File, image: Image) -> None:
+        self.file = file
+        self.image = image
+        self.profile = profile_of(image)
+        self.checked = True
+        self.name = image.name
+        self.findings = []
+        self._spans = file.lines.spans()
+        self.functions = [_stub(f, self._spans.get(f.place)) for f in image.functions]
+        self.module = _module(file.name, self.functions)
+        self.subblocks = image.subblocks
+        self.dealt = frozenset(image.dealt)
+        self._made = machine.Program(image, self.profile, self._codes())
+        self._number = -1
+        longest = most_arguments(self)
+        types = [a.type for a in longest.regions[0].blocks[0].args]
+        symbol = str(longest.attr("sym_name"))
+        self._ready(machine.library(), "pto_launch_image", symbol, types, self._made.address)
+
+    def _codes(self) -> Sequence[machine.Code]:
+        """Its codes where they are machine code."""
+        return ()
+
+    @cached_property
+    def _program_module(self) -> Module | None:
+        try:
+            return program_of(self.file)
+        except DiagnosticError:  # there is none, or it is damaged: places alone tell less
+            return None
+
+    def _marked(self, done: Outcome) -> Outcome:
+        self._number = place_of(self.image, done)
+        if self._program_module is not None:
+            self.module = self._program_module
+            for number, op in enumerate(self.module.walk()):
+                if number == self._number:
+                    return done._replace(mark=self.module.mark(op))
+        return done._replace(mark=-1)
+
+    def _problem(self, done: Outcome, kept: LaunchMemory, binding: Binding) -> Diagnostic:
+        found = super()._problem(done, kept, binding)
+        if self._program_module is None:
+            found.span = self._spans.get(self._number, found.span)
+        return found
+
+
+def _stub(function: Function, place: Span | None) -> Operation:
+    """A function without operations: what a caller has to know."""
+    made = Operation("func.func", None, [], attrs={"sym_name": StrAttr(function.name)}, loc=place)
+    made.regions = [Region(made)]
+    block = made.regions[0].add_block()
+    for name, text in function.parameters:
+        block.add_arg(parse_type(text), name)
+    return made
+
+
+def _module(name: str, functions: Sequence[Operation]) -> Module:
+    made = Operation("builtin.module", None, [])
+    made.regions = [Region(made)]
+    block = made.regions[0].add_block()
+    for function in functions:
+        block.append(function)
+    return Module(made, Source(name, ""))

@@ -1,0 +1,114 @@
+"""Images of all kernels of a program, as a file has them: places are numbers of operations, and whatever a
+launch has to know goes along."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ...bytecode import to_bytecode
+from ...diag import Diagnostic, DiagnosticError
+from ...driver import Lowered
+from ...image.container import File
+from ...image.format import Function, Image
+from ...image.lines import lines_of
+from ...image.lower import lowered_image
+from ...ir.core import Module, Operation, Value
+from ...ir.facts import entries, halves
+from ...ir.types import MemRefType, PtrType, ScalarType, ViewType
+from ...isa.profiles import PROFILES, Profile
+from ..entry import Launchable, dealt, find_roles, vector_cores
+
+
+def kernels(module: Module) -> dict[str, list[Operation]]:
+    """What of a program can be launched, by name: its entries, and cube and vector halves; where nothing is
+    marked, every function that takes arrays and numbers."""
+    functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
+    pairs = halves(functions)
+    inside = {id(f) for pair in pairs.values() for f in pair}
+    found: dict[str, list[Operation]] = {name: [*pair] for name, pair in pairs.items()}
+    others = () if pairs else [f for f in functions.values() if not any(map(_on_chip, _arguments(f)))]
+    for f in entries(functions) or others:
+        if id(f) not in inside:
+            found.setdefault(str(f.attr("sym_name")), [f])
+    return found
+
+
+def _arguments(function: Operation) -> list[Value]:
+    return function.regions[0].blocks[0].args
+
+
+def _on_chip(value: Value) -> bool:
+    """Whether a launch cannot give a value: what is neither array nor number."""
+    return not isinstance(value.type, ScalarType | PtrType | ViewType | MemRefType)
+
+
+def image_of(name: str, module: Module, functions: list[Operation], done: Lowered) -> Image:
+    """The image of a kernel of a module, of what the driver made of that; places are marks of the module."""
+    of = {str(f.attr("sym_name")): f for f in done.module.functions}
+    roles: dict[str, Operation] = {}
+    for kind, _, function in find_roles(module, functions):
+        roles.setdefault(kind, of[str(function.attr("sym_name"))])
+    return lowered_image(name, done.module, done.profile, roles.items())
+
+
+def portable(image: Image, module: Module, functions: list[Operation], profile: Profile) -> Image:
+    """An image as a file has it."""
+    numbers: dict[int, int] = {}
+    of: dict[int, int] = {}
+    for n, op in enumerate(module.walk()):
+        numbers.setdefault(module.mark(op), n)
+        of[id(op)] = n
+    numbers.pop(-1, None)
+    codes = tuple(
+        code.replace(places=tuple((word, numbers[mark]) for word, mark in code.places if mark in numbers))
+        for code in image.codes
+    )
+    own = PROFILES[profile.name].capacity
+    return image.replace(
+        codes=codes,
+        functions=tuple(_function(f, of[id(f)]) for f in functions),
+        dealt=tuple(sorted(dealt(functions))),
+        subblocks=vector_cores(module),
+        capacity=tuple((loc, n) for loc, n in profile.capacity.items() if n != own[loc]),
+    )
+
+
+def _function(function: Operation, place: int) -> Function:
+    parameters = tuple((a.name, str(a.type)) for a in function.regions[0].blocks[0].args)
+    return Function(str(function.attr("sym_name")), parameters, place)
+
+
+def images(module: Module, done: Lowered, names: Iterable[str] = ()) -> list[Image]:
+    """Images of kernels of a program, or of all of them."""
+    found = kernels(module)
+    chosen = {name: found[name] for name in names} if names else found
+    return [
+        portable(image_of(name, module, functions, done), module, functions, done.profile)
+        for name, functions in chosen.items()
+    ]
+
+
+def file_of(module: Module, done: Lowered, name: str) -> File:
+    """All kernels of a program, with the program."""
+    for f in (f for functions in kernels(module).values() for f in functions):
+        if tile := next(filter(_on_chip, _arguments(f)), None):
+            what = f"argument %{tile.name} of '@{f.attr('sym_name')}' is on the chip: nobody can launch it"
+            help = "mark the function that calls it as the entry, or let it load the tile itself"
+            raise DiagnosticError([Diagnostic("PTO-E2014", what, f.loc and f.loc.head, help=help)])
+    made = images(module, done)
+    if not made:
+        help = "give it a func.func with a body"
+        raise DiagnosticError([Diagnostic("PTO-E2001", "the program has no function to run", help=help)])
+    return _file(module, made, name)
+
+
+def file_of_kernel(image: Image, kernel: Launchable) -> File:
+    """One kernel of a program, whose image has been made."""
+    made = portable(image, kernel.module, kernel.functions, kernel.profile)
+    return _file(kernel.module, [made], "")
+
+
+def _file(module: Module, made: Sequence[Image], name: str) -> File:
+    numbers = {number for image in made for code in image.codes for _, number in code.places}
+    numbers.update(f.place for image in made for f in image.functions)
+    return File(name, tuple(made), to_bytecode(module, debuginfo=True), lines_of(module, numbers))

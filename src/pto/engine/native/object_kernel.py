@@ -1,0 +1,53 @@
+"""Kernels of shared objects: `pto run k.so`, `pto.kernel("k.so")`. They are those of files of images,
+but their code is machine code that the virtual machine runs."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Sequence
+
+from ...objects.contents import check_runnable, refusal
+from ..compiled.library import Launch, Library
+from .files import ImageKernel
+from .machine import Code, library
+
+
+class _Object(ctypes.Structure):
+    """`pto_object` of native/vm/vm.hpp."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("code_count", ctypes.c_uint32),
+        ("call_count", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+        ("key", ctypes.c_uint64),
+        ("target", ctypes.c_void_p),
+        ("keys", ctypes.c_void_p),
+        ("names", ctypes.c_void_p),
+        ("codes", Code * 2),
+    )
+
+
+class ObjectKernel(ImageKernel):
+    """A kernel of a shared object."""
+
+    def _codes(self) -> Sequence[Code]:
+        """What the kernel says its code is."""
+        path = self.file.name
+        with open(path, "rb") as f:
+            check_runnable(f.read(), path, self.name)
+        machine = library()
+        try:
+            self._loaded = Library(os.path.abspath(path))
+        except OSError as e:
+            raise refusal(path, str(e).removeprefix(f"{os.path.abspath(path)}: ")) from None
+        said, launch = _Object(), Launch()
+        launch.program = ctypes.addressof(said)
+        answer = ctypes.c_void_p(ctypes.cast(machine.raw("pto_object_describe"), ctypes.c_void_p).value)
+        entry = self._loaded.raw(self.name)
+        if entry(ctypes.byref(launch), ctypes.byref(answer)) != 0:
+            raise refusal(path, "it was made by another release")
+        if said.code_count != len(self.image.codes):
+            raise refusal(path, "its code and its image are not of one kernel")
+        return said.codes[: said.code_count]

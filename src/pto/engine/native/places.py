@@ -1,0 +1,18 @@
+"""Where in the source an instruction of an image comes from."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from ...image.format import Image
+from ..compiled.library import Outcome
+
+
+def place_of(image: Image, done: Outcome) -> int:
+    """The place of the instruction at which a launch ended; -1 where that is not known."""
+    word, code = done.mark & 0xFFFFFFF, done.mark >> 28
+    if done.mark < 0 or code >= len(image.codes):
+        return -1
+    places = image.codes[code].places
+    at = bisect_right(places, (word, 1 << 62)) - 1
+    return places[at][1] if at >= 0 else -1

@@ -1,0 +1,294 @@
+"""Proves that an image is safe for the machine: whatever its words say, the machine reads instructions only
+where instructions are, and values only where a value of that kind is.
+
+- Words are instructions, one behind the other, the last one `end`; jumps lead to the first word of one.
+- An operand that lies in the frame does so with all its bytes, aligned. A place of the frame has one kind of
+  value for all instructions, and no two values overlap: what is no tile never becomes one, byte by byte.
+  Numbers and texts begin as the image says, everything else as zeros.
+- Numbers are in the ranges that the machine knows (`operands.NUMBERS`).
+- A tile that was turned (`vm.rows`) is used by the one call behind it, and goes back (`vm.back`) behind that.
+- Arguments are of the kind that the parameters say, for a launch writes them into the frame.
+
+What it does not prove is that tiles lie where they should: that is the program's affair, here as in text.
+Images of `lower` in the same process need no check; those of a file always do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from ..asm.type_text import TypeTextError, parse_type
+from ..diag import Diagnostic, DiagnosticError, Span
+from ..ir.types import ViewType
+from ..isa.machine import MEMORIES, SUBBLOCKS
+from ..isa.profiles import PROFILES
+from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Code, Image
+from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_of, spread
+
+#: Where something of an image is written: the number of a code and that of a word in it, -1 for neither.
+Place = Callable[[int, int], Span | None]
+_HELP = "the image is damaged, or no tool of ours made it: assemble the program again"
+_ARGUMENTS = ("word", "view")  # by what an argument says of itself
+
+
+def check(image: Image, place: Place = lambda code, word: None) -> None:
+    """Raises `DiagnosticError` with PTO-E1224 where an image is not safe to run."""
+    _Whole(image, place).check()
+    for number in range(len(image.codes)):
+        _Check(image, number, place).check()
+
+
+class _Failing:
+    def __init__(self, image: Image, number: int, place: Place) -> None:
+        self.image = image
+        self.number = number
+        self.place = place
+
+    def fail(self, message: str, word: int = -1, expected: str = "", got: object = "") -> NoReturn:
+        code = f", code {self.image.codes[self.number].kind[:20]}" if self.number >= 0 else ""
+        at = f", word {word}" if word >= 0 else ""
+        what = f"image @{self.image.name[:80]}{code}{at}: {message}"
+        raise DiagnosticError([
+            Diagnostic("PTO-E1224", what, self.place(self.number, word), expected=expected, got=str(got),
+                       help=_HELP)
+        ])  # fmt: skip
+
+
+class _Whole(_Failing):
+    """What is said of the image as a whole."""
+
+    def __init__(self, image: Image, place: Place) -> None:
+        super().__init__(image, -1, place)
+
+    def check(self) -> None:
+        image = self.image
+        if image.target not in PROFILES:
+            self.fail("unknown target", expected=", ".join(PROFILES), got=image.target[:80])
+        for name, size in image.capacity:
+            if name not in MEMORIES or size > 1 << 32:
+                self.fail("no memory of the target", expected=", ".join(MEMORIES), got=f"{name[:80]} {size}")
+        if not 1 <= image.subblocks <= SUBBLOCKS:
+            self.fail("vector cores of a block", expected=f"1 .. {SUBBLOCKS}", got=image.subblocks)
+        kinds = [code.kind for code in image.codes]
+        if kinds != ["cube", "vector"] and (len(kinds) != 1 or kinds[0] not in KINDS):
+            self.fail("kinds of core", expected=f"one of {', '.join(KINDS)}, or cube and vector",
+                      got=", ".join(k[:20] for k in kinds) or "none")  # fmt: skip
+        if len(set(image.calls)) != len(image.calls):
+            self.fail("a call is listed twice")
+        for name in image.calls:
+            if operands_of(name) is None:
+                self.fail("a call with values that the machine does not have", got=name[:120])
+        self._functions()
+
+    def _functions(self) -> None:
+        functions = self.image.functions
+        if not 1 <= len(functions) <= len(self.image.codes):
+            self.fail("functions", expected=f"1 .. {len(self.image.codes)}", got=len(functions))
+        longest = max(functions, key=lambda f: len(f.parameters))
+        views: list[bool] = []
+        for _, text in longest.parameters:
+            try:
+                views.append(isinstance(parse_type(text), ViewType))
+            except TypeTextError as e:
+                self.fail(f"type of an argument: {e}", got=text[:80])
+        if any(at >= len(f.parameters) for f in functions for at in self.image.dealt):
+            self.fail("an argument that is dealt out is none", got=self.image.dealt)
+        for code in self.image.codes:
+            given = [bool(view) for _, view in code.arguments]
+            if given != views[: len(given)]:
+                self.fail(f"arguments of code {code.kind} are not those of its function")
+
+
+class _Check(_Failing):
+    """One code."""
+
+    def __init__(self, image: Image, number: int, place: Place) -> None:
+        super().__init__(image, number, place)
+        self.code: Code = image.codes[number]
+        self.starts: set[int] = set()
+        self.targets: list[tuple[int, int]] = []  # from, to
+        self.kinds: dict[int, str] = {}  # of values, by their offset in the frame
+        self.copies: list[tuple[int, int, int, int]] = []  # word, to, from, bytes
+        self.pointers: list[tuple[int, int]] = []  # words, or views, whose pointer is first
+        self.turned: dict[int, tuple[int, int]] = {}  # places of turned tiles: of what, bits
+        self.used = False  # whether the call that they were turned for has come
+        self.straight: set[int] = set()  # instructions that nothing may jump to
+
+    def check(self) -> None:
+        if len(self.code.frame) > MOST_FRAME:
+            self.fail("a frame that is too large", expected=f"at most {MOST_FRAME}", got=len(self.code.frame))
+        for offset, view in self.code.arguments:
+            if view >= len(_ARGUMENTS):
+                self.fail("an argument of no kind", expected="0 or 1", got=view)
+            self.claim(-1, offset, _ARGUMENTS[view])
+        self._walk()
+        for word, target in self.targets:
+            if target not in self.starts or target in self.straight:
+                self.fail("a jump to where no instruction begins", word, got=target)
+        for word, _ in self.code.places:
+            if word not in self.starts:
+                self.fail("a place of no instruction", word)
+        self._copies()
+        for word, offset in self.pointers:
+            if self.kinds.get(offset) != "view":
+                self.claim(word, offset, "word")
+        self._apart()
+
+    # -- words --------------------------------------------------------------------------------------------
+
+    def _walk(self) -> None:
+        words = self.code.words
+        at, opcode = 0, -1
+        while at < len(words):
+            opcode, length = words[at] & 0xFFFFFF, words[at] >> 24
+            if length == 0 or at + length > len(words):
+                self.fail("an instruction that does not end", at, got=f"{length} words")
+            self.starts.add(at)
+            if self.turned:
+                self.straight.add(at)
+            self._instruction(at, opcode, words[at + 1 : at + length])
+            at += length
+        if opcode != END:
+            self.fail("the last instruction is not 'end'", max(at - 1, 0))
+        if self.turned:
+            self.fail("tiles that were turned do not go back", at - 1)
+
+    def _instruction(self, at: int, opcode: int, given: tuple[int, ...]) -> None:
+        name = NAMES.get(opcode, "")
+        operands = INSTRUCTIONS.get(opcode)
+        if opcode >= CALL:
+            if opcode - CALL >= len(self.image.calls):
+                self.fail("a call of no function", at, f"below {len(self.image.calls)}", opcode - CALL)
+            name = self.image.calls[opcode - CALL]
+            operands = operands_of(name)
+        if operands is None:
+            self.fail("an instruction that the machine does not know", at, got=f"opcode {opcode}")
+        found = spread(operands, given)
+        if found is None:
+            self.fail(f"{_short(name)}: another number of operands", at, got=len(given))
+        if opcode == COPY:
+            to, source, size = given
+            self.copies.append((at, to, source, size))
+        self._turning(at, name, given)
+        extents = 1
+        for operand, value in zip(found, given, strict=True):
+            self._operand(at, name, operand, value)
+            extents = extents * max(value, 1) if operand.kind == "extent" else 1
+            if extents >= 1 << 31:
+                self.fail(f"{name}: a tile of that many elements", at, "below 2147483648", extents)
+
+    def _operand(self, at: int, name: str, operand: Operand, value: int) -> None:
+        kind = operand.kind
+        if kind in NUMBERS:
+            if value not in NUMBERS[kind]:
+                self.fail(f"{_short(name)}: {operand.name} is out of range", at, _range(kind), value)
+        elif kind == "target":
+            self.targets.append((at, value))
+        elif kind != "place":
+            if kind == "tile" and value in self.turned and not name.startswith("vm."):
+                kind = "turned"
+            if operand.name == "memory":
+                self.pointers.append((at, value))
+            else:
+                self.claim(at, value, kind)
+
+    def _turning(self, at: int, name: str, given: tuple[int, ...]) -> None:
+        """Turned tiles: some of them, one call, then each of them back."""
+        if name == "vm.rows" and not self.used:
+            place, tile, bits = given
+            if place in self.turned:
+                self.fail("a tile is turned twice", at)
+            self.turned[place] = tile, bits
+        elif name == "vm.back" and self.used and self.turned.get(given[1]) == (given[0], given[2]):
+            del self.turned[given[1]]
+            self.used = bool(self.turned)
+        elif self.turned and not self.used and name not in NAMES.values() and not name.startswith("vm."):
+            self.used = True
+        elif self.turned or name == "vm.back":
+            self.fail(f"{_short(name)}: not where tiles are turned", at)
+
+    # -- the frame ----------------------------------------------------------------------------------------
+
+    def claim(self, at: int, offset: int, kind: str) -> None:
+        """A place of the frame is of a kind."""
+        known = self.kinds.get(offset)
+        if known == kind:
+            return
+        if known is not None:
+            self.fail(f"offset {offset} of the frame is of two kinds", at, known, kind)
+        size, align = size_of(kind)
+        if offset % align or offset + size > len(self.code.frame):
+            self.fail(
+                f"a value outside the frame: {kind}, {size} bytes at {offset}", at,
+                f"a multiple of {align}, and at most {len(self.code.frame) - size}", offset,
+            )  # fmt: skip
+        self.kinds[offset] = kind
+
+    def _copies(self) -> None:
+        """What a copy goes to is what it comes from; of a view it may be the pointer, so views come before
+        words."""
+        for copies in ([c for c in self.copies if c[3] != 8], [c for c in self.copies if c[3] == 8]):
+            touching: dict[int, list[tuple[int, int, int, int]]] = {}
+            for copy in copies:
+                touching.setdefault(copy[1], []).append(copy)
+                touching.setdefault(copy[2], []).append(copy)
+            self._spread(touching, [offset for offset in touching if offset in self.kinds])
+            for at, to, source, size in copies:
+                if source not in self.kinds:  # of nothing that any other instruction uses
+                    self._claim_bytes(at, source, size)
+                    self._claim_bytes(at, to, size)
+                    self._spread(touching, [source, to])
+
+    def _spread(self, touching: dict[int, list[tuple[int, int, int, int]]], todo: list[int]) -> None:
+        """Kinds from the places that are known to all that are copied there or from there."""
+        while todo:
+            for copy in touching.pop(todo.pop(), ()):
+                self._copy(*copy)
+                todo += copy[1:3]
+
+    def _copy(self, at: int, to: int, source: int, size: int) -> None:
+        kind = self.kinds.get(source) or self.kinds[to]
+        if kind == "view" and size == 8:
+            kind = "word"
+        else:
+            self.claim(at, source, kind)
+        if size_of(kind)[0] != size or kind in ("turned", "text"):
+            self.fail(f"a copy of {size} bytes of what is a {kind}", at)
+        self.claim(at, to, kind)
+
+    def _claim_bytes(self, at: int, offset: int, size: int) -> None:
+        kind = next((k for k, (n, _) in VALUES.items() if n == size and k != "turned"), "")
+        if not kind and size % 4 == 0 and 8 < size <= 4096:
+            kind = f"events{size // 4}"
+        if not kind or kind == "text":
+            self.fail(f"a copy of {size} bytes, as long as no value", at)
+        self.claim(at, offset, kind)
+
+    def _apart(self) -> None:
+        """No two values share bytes; what is neither number nor text begins as zeros."""
+        frame = self.code.frame
+        end = 0
+        for offset, kind in sorted(self.kinds.items()):
+            size = size_of(kind)[0]
+            if offset < end:
+                self.fail(f"values in the frame overlap at {offset}", got=kind)
+            if kind == "text":
+                size = frame.find(b"\0", offset) + 1 - offset
+                if size <= 0:
+                    self.fail(f"a text at {offset} that does not end")
+            elif kind != "word" and not kind.startswith("events") and any(frame[offset : offset + size]):
+                self.fail(f"a {kind} at {offset} that does not begin as zeros")
+            end = offset + size
+
+
+def _short(name: str) -> str:
+    """The name of a call as messages have it."""
+    return name if len(name) < 60 else f"{name[:20]}..{name[-36:]}"
+
+
+def _range(kind: str) -> str:
+    allowed = NUMBERS[kind]
+    if isinstance(allowed, range):
+        return f"{allowed.start} .. {allowed.stop - 1}"
+    return ", ".join(map(str, allowed))

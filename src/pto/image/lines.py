@@ -1,0 +1,151 @@
+"""Places of a program for who does not have its text: those lines of it that operations are at.
+
+A place is the number of an operation, counted as `Module.walk` goes. `lines_of` takes the lines from the
+sources of a module; `Lines.span` gives a place that diagnostics show as they show the text itself.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+
+from ..diag import Source, Span, Unread
+from ..ir.core import Module
+from ..isa.record import Record
+from .format import ImageReader
+
+MAGIC = b"PTOLINES"
+VERSION = 1
+MOST_LINES = 1 << 20  # a number that a line may have: a text of that many lines is made for it
+
+
+class Place(Record):
+    """Where an operation is: the number of a file, line and column from 1 on, and characters of that line."""
+
+    file: int
+    line: int
+    column: int
+    length: int
+
+
+class Lines(Record):
+    """Names of files, texts of their lines, and places by the number of the operation."""
+
+    files: tuple[tuple[str, dict[int, str]], ...]
+    places: dict[int, Place]
+
+    def text(self, number: int) -> str:
+        """The line of an operation; empty where it is not known."""
+        at = self.places.get(number)
+        return self.files[at.file][1].get(at.line, "") if at else ""
+
+    def name(self, number: int) -> str:
+        """File, line and column of an operation; empty where they are not known."""
+        at = self.places.get(number)
+        return f"{self.files[at.file][0]}:{at.line}:{at.column}" if at else ""
+
+    def spans(self) -> dict[int, Span]:
+        """Places as diagnostics have them."""
+        sources = [_source(name, lines) for name, lines in self.files]
+        found: dict[int, Span] = {}
+        for number, at in self.places.items():
+            source = sources[at.file]
+            if isinstance(source, Unread):
+                found[number] = source.at(at.line, at.column)
+                continue
+            first, last = source.bounds(at.line)
+            start = min(first + at.column - 1, last)
+            found[number] = Span(source, start, max(start + 1, min(start + at.length, last)))
+        return found
+
+
+NONE = Lines((), {})
+
+
+def _source(name: str, lines: dict[int, str]) -> Source:
+    """A text that has these lines, where they were."""
+    if not lines:
+        return Unread(name)
+    out = [""] * max(lines)
+    for number, text in lines.items():
+        out[number - 1] = text
+    return Source(name, "\n".join(out))
+
+
+def lines_of(module: Module, numbers: Iterable[int]) -> Lines:
+    """The lines of some operations of a module."""
+    files: dict[str, dict[int, str]] = {}
+    places: dict[int, Place] = {}
+    wanted = set(numbers)
+    order: list[str] = []
+    for number, op in enumerate(module.walk()):
+        span = op.loc if number in wanted else None
+        if span is None:
+            continue
+        source, (line, column) = span.source, span.place
+        if not (0 < line <= MOST_LINES and 0 < column < 1 << 32):
+            continue
+        if source.name not in files:
+            files[source.name] = {}
+            order.append(source.name)
+        length = 1
+        if not isinstance(source, Unread) and span.end <= len(source.text):
+            length = max(1, min(span.end, source.bounds(line)[1]) - span.start)
+            files[source.name][line] = source.line(line)
+        places[number] = Place(order.index(source.name), line, column, length)
+    return Lines(tuple((name, files[name]) for name in order), places)
+
+
+def to_bytes(lines: Lines) -> bytes:
+    parts = [MAGIC, struct.pack("<II", VERSION, len(lines.files))]
+    for name, texts in lines.files:
+        parts += [_text(name), struct.pack("<I", len(texts))]
+        parts += [struct.pack("<I", number) + _text(text) for number, text in sorted(texts.items())]
+    parts.append(struct.pack("<I", len(lines.places)))
+    for number, at in sorted(lines.places.items()):
+        parts.append(struct.pack("<5I", number, at.file, at.line, at.column, at.length))
+    return b"".join(parts)
+
+
+def _text(text: str) -> bytes:
+    data = text.encode("utf-8", "surrogateescape")
+    return struct.pack("<I", len(data)) + data
+
+
+def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
+    """Raises `DiagnosticError` with a byte offset."""
+    r = ImageReader(data, Source(name, ""), "the table of lines", at, end)
+    if data[at : at + len(MAGIC)] != MAGIC or end - at < len(MAGIC):
+        r.fail("PTO-E1221", "this is no table of lines", expected=repr(MAGIC)[1:])
+    r.at += len(MAGIC)
+    version = r.u32()
+    if version != VERSION:
+        r.fail("PTO-E1222", f"a table of lines of version {version}", r.at - 4, expected=f"version {VERSION}")
+    files: list[tuple[str, dict[int, str]]] = []
+    for _ in range(r.many("files", 8)):
+        file, texts = r.text("the name of a file"), dict[int, str]()
+        for _ in range(r.many("lines", 8)):
+            number = _line(r)
+            texts[number] = r.text("a line").replace("\n", " ")
+        files.append((file, texts))
+    if sum(max(texts, default=0) for _, texts in files) > MOST_LINES:
+        r.fail("PTO-E1209", "files that are too long", expected=f"at most {MOST_LINES} lines")
+    places: dict[int, Place] = {}
+    for _ in range(r.many("places", 20)):
+        number, file, here = r.u32(), r.u32(), r.at
+        place = Place(file, _line(r), r.u32(), r.u32())
+        if file >= len(files) or not place.column or not place.length:
+            r.fail("PTO-E1208", "a place that no file has", here - 4, got=f"file {file}")
+        texts = files[file][1]
+        if texts and place.line > max(texts):
+            r.fail("PTO-E1208", "a place behind the last line", here, got=f"line {place.line}")
+        places[number] = place
+    r.finish()
+    return Lines(tuple(files), places)
+
+
+def _line(r: ImageReader) -> int:
+    at, number = r.at, r.u32()
+    if not 0 < number <= MOST_LINES:
+        r.fail("PTO-E1208", "no number of a line", at, expected=f"1 .. {MOST_LINES}", got=str(number))
+    return number

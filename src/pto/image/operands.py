@@ -1,0 +1,179 @@
+"""What the operands of instructions are: the one table that the check of an image, `pto objdump`, the
+assembler of its text and docs/image.md follow.
+
+An operand is an offset in the frame, where a value of some kind lies, or a number, or a word to jump to. The
+instructions of the machine and its own calls have their operands here; those of other calls are typed in
+their names, which are C++.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+from ..isa.dtypes import DTYPES
+from ..isa.enums import ENUMS
+from ..isa.machine import MEMORIES
+from ..isa.record import Record
+from .format import COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS
+
+#: Values in the frame: kind -> bytes and alignment. `text` goes on to its first zero byte.
+VALUES: dict[str, tuple[int, int]] = {
+    "word": (8, 8),  # numbers, pointers, enumerations
+    "tile": (40, 8),
+    "view": (88, 8),
+    "pipe": (128, 8),
+    "register": (256, 64),
+    "mask": (32, 8),
+    "stream": (64, 8),
+    "text": (1, 8),
+}
+
+#: Numbers: kind -> what they may be.
+NUMBERS: dict[str, range | tuple[int, ...]] = {
+    "width": (1, 2, 4, 8),  # bytes of an integer
+    "bits": (4, 8, 16, 32, 64),  # of an element
+    "rank": range(1, 6),
+    "extent": range(1 << 31),  # of a tile
+    "step": range(1 << 31),  # elements from one row or column to the next
+    "box": range(1, 1 << 16),
+    "form": range(6),  # layout, as `Form` of core/tile.hpp
+    "space": range(len(MEMORIES)),
+    "compact": range(len(ENUMS["compact_mode"].values)),
+    "flag": range(2),
+    "id": range(1 << 16),
+    "directions": range(1, 4),
+    "count": range(1 << 31),
+    "bytes": range(1 << 31),
+}
+
+
+class Operand(Record):
+    """`kind` is one of VALUES or NUMBERS, or `target` (a word to jump to) or `place` (bytes of any kind)."""
+
+    name: str
+    kind: str
+    times: str = ""  # the name of the number that says how many of these there are
+
+
+def _operands(text: str) -> tuple[Operand, ...]:
+    return tuple(
+        Operand(name, *kind.split("*"))
+        for name, _, kind in (word.partition(":") for word in text.replace("LIE", _LIE).split())
+    )
+
+
+#: How a tile lies.
+_LIE = "space:space form:form box_rows:box box_columns:box bits:bits compact:compact"
+
+#: Instructions by their opcodes.
+INSTRUCTIONS = {
+    opcode: _operands(text)
+    for opcode, text in {
+        END: "",
+        JUMP: "to:target",
+        UNLESS: "condition:word to:target",
+        ENTER: "width:width counter:word bound:word past:target",
+        NEXT: "width:width counter:word bound:word step:word again:target",
+        COPY: "to:place from:place size:bytes",
+        EQUAL: "width:width value:word other:word to:target",
+    }.items()
+}
+
+#: Calls of the machine's own functions (native/vm/vm.cpp), by their names.
+OWN = {
+    name: _operands(text)
+    for name, text in {
+        "vm.view": "result:view pointer:word rank:rank sizes:word*rank strides:word*rank",
+        "vm.part": "result:view source:view bits:bits rank:rank offsets:word*rank sizes:word*rank",
+        "vm.dim": "result:word source:view rank:rank dimension:word",
+        "vm.stride": "result:word source:view rank:rank dimension:word",
+        "vm.tile": "result:tile rows:extent columns:extent valid_rows:word valid_columns:word",
+        "vm.same": "result:tile source:tile rows:extent columns:extent valid_rows:word valid_columns:word "
+        "alike:flag",
+        "vm.assign": "tile:tile address:word width:width LIE",
+        "vm.window": "result:tile source:tile row:word column:word width:width LIE",
+        "vm.subset": "result:tile source:tile rows:extent columns:extent height:extent breadth:extent "
+        "valid_rows:word valid_columns:word row:word column:word width:width down:step across:step bits:bits",
+        "vm.rows": "result:turned source:tile bits:bits",
+        "vm.back": "result:tile source:turned bits:bits",
+        "vm.pointer": "result:word address:word width:width space:space",
+        "vm.add": "result:word pointer:word offset:word width:width bits:bits",
+        "vm.pipe": "result:pipe memory:word first:word second:word id:id directions:directions "
+        "slot_size:bytes slots:count local_slots:count unsplit:flag",
+        "vm.step": "step:word width:width",
+        "vm.first": "result:word",
+        "vm.obey": "result:word",
+        "vm.control": "value:word",
+    }.items()
+}  # fmt: skip
+
+#: A tile that `vm.rows` made lives until `vm.back`; the call in between takes it for a tile.
+VALUES["turned"] = VALUES["tile"]
+
+_DECLARED = re.compile(r"([^;&]+)& a(\d+); ")
+_PLACE = re.compile(r"& a\d+; ")
+_EVENTS = re.compile(r"PTOAS_EventIdArray<(\d{1,4})>")
+_POINTER = re.compile(r"(?:__\w+__ )?[\w:]+\*")
+#: Types of C++ by how they begin, and their kinds; `<` says that parameters follow.
+_TYPES = {
+    "OpenTile<": "tile", "OpenView<": "view", "OpenPipe": "pipe", "vector_bool": "mask",
+    "vector_align": "stream", "pto::comm::AsyncSession": "stream", "pto::comm::AsyncEvent": "stream",
+    "pto::PrefetchAsyncContext": "stream", "pto::MrgSortExecutedNumList": "word", "char": "text",
+}  # fmt: skip
+
+
+@cache
+def _words() -> frozenset[str]:
+    """Types of C++ that are one word in the frame: numbers and enumerations."""
+    enums = (e.cpp.rpartition("::")[0] for e in ENUMS.values() if "::" in e.cpp)
+    return frozenset((*(d.cpp for d in DTYPES.values()), *enums, "bool", "unsigned", "int64_t", "uint64_t"))
+
+
+def kind_of(type: str) -> str:
+    """The kind of a value of a C++ type; empty where the machine has no such values."""
+    if type in _words() or _POINTER.fullmatch(type):
+        return "word"
+    head = type.partition("<")
+    found = _TYPES.get(head[0] + head[1])
+    if found is not None:
+        return found if not head[1] or type.endswith(">") else ""
+    if type.startswith("vector_") and type.removeprefix("vector_").isalnum():
+        return "register"
+    m = _EVENTS.fullmatch(type)
+    return f"events{m[1]}" if m and int(m[1]) <= 1024 else ""
+
+
+def size_of(kind: str) -> tuple[int, int]:
+    """Bytes and alignment of a value of a kind."""
+    if kind.startswith("events"):
+        return max(8, 4 * int(kind[6:])), 8
+    return VALUES[kind]
+
+
+@cache
+def operands_of(call: str) -> tuple[Operand, ...] | None:
+    """The operands of a call by its name; None where the name is none."""
+    if call in OWN:
+        return OWN[call]
+    found: list[Operand] = []
+    at = 0
+    while (declared := _DECLARED.match(call, at)) is not None:
+        kind = kind_of(declared[1])
+        if not kind or int(declared[2]) != len(found):
+            return None
+        found.append(Operand(f"a{len(found)}", kind))
+        at = declared.end()
+    return tuple(found) if len(found) < 255 and not _PLACE.search(call, at) else None
+
+
+def spread(operands: tuple[Operand, ...], words: tuple[int, ...]) -> list[Operand] | None:
+    """The operand of each word; None where there are too few or too many words."""
+    found: list[Operand] = []
+    numbers: dict[str, int] = {}
+    for operand in operands:
+        many = numbers.get(operand.times, 0) if operand.times else 1
+        if operand.kind == "rank" and len(found) < len(words):
+            numbers[operand.name] = min(words[len(found)], 8)  # what is more is refused as a number
+        found += [operand] * many
+    return found if len(found) == len(words) else None

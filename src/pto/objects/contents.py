@@ -1,0 +1,58 @@
+"""Which files are objects of ours, and which of them can be loaded: found out without loading them."""
+
+from __future__ import annotations
+
+import platform
+
+from ..diag import Diagnostic, DiagnosticError
+from .elf import DYNSYM, MACHINES, MAGIC, SHARED, BadElf, Elf
+
+#: The section of images, as `image.container` has it: who only asks for it does not load that.
+_IMAGES = ".pto"
+
+
+def is_object(path: str) -> bool:
+    """Whether a file is an ELF file of a machine with images in it. A damaged one counts as none."""
+    try:
+        with open(path, "rb") as f:
+            if f.read(4) != MAGIC:
+                return False
+            found = Elf(MAGIC + f.read())
+    except (OSError, ValueError, BadElf):
+        return False
+    return found.machine != 0 and found.named(_IMAGES) is not None
+
+
+def check_runnable(data: bytes, name: str, symbol: str) -> None:
+    """Raise `DiagnosticError` unless a file is a shared object for this machine that has a symbol."""
+    try:
+        elf = Elf(data)
+        if elf.kind != SHARED:
+            raise BadElf("it is no shared object: 'ptoas FILE -o k.so' makes one, or a linker")
+        if elf.machine != MACHINES.get(platform.machine()):
+            raise BadElf(f"it is for another machine than this {platform.machine()}")
+        check_segments(elf)
+        if not any(s.name == symbol and s.section for s in elf.symbols(DYNSYM)):
+            raise BadElf(f"it has no symbol '{symbol}'")
+    except BadElf as e:
+        raise refusal(name, str(e)) from None
+
+
+def check_whole(data: bytes) -> None:
+    """Raise `BadElf` for an ELF file that is cut; what is no ELF file is left to the system."""
+    if data[:4] == MAGIC:
+        check_segments(Elf(data))
+
+
+def check_segments(elf: Elf) -> None:
+    """What the system maps has to be in the file: it would find out by a signal."""
+    for kind, _, offset, _, _, size, room, _ in elf.segments:
+        if kind in (1, 2) and (offset + size > len(elf.data) or size > room):
+            raise BadElf("it is cut: its segments go on behind its end")
+
+
+def refusal(name: str, why: str) -> DiagnosticError:
+    return DiagnosticError([
+        Diagnostic("PTO-E2405", f"'{name}' cannot be run: {why}",
+                   help="make it with 'ptoas FILE -o k.so' on this kind of machine, or with 'pto build'")
+    ])  # fmt: skip

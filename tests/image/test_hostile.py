@@ -1,0 +1,454 @@
+"""Damaged and hostile images, ELF files and listings: a diagnostic with a code and a place, or an image that was checked.
+What was checked never reads or writes outside its frame and its words."""
+
+from __future__ import annotations
+
+import struct
+import tracemalloc
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import pto
+from pto.diag import Source
+from pto.image import container, elf, format, lines, listing
+from pto.image.check import check
+from pto.image.format import CALL, COPY, END, JUMP, MAGIC, NAMES, Code, Image
+from pto.image.operands import INSTRUCTIONS, operands_of, size_of, spread
+
+from ..counting import no_hang
+from .programs import two
+
+PROFILE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+def refused(
+    code: str, act: Callable[..., object], *args: Any, message: str = "", at: int | None = None
+) -> None:
+    with pytest.raises(pto.DiagnosticError) as caught:
+        act(*args)
+    (found,) = caught.value.diagnostics
+    assert found.code == code and message in found.message, found
+    assert at is None or (found.span is not None and found.span.start == at), found.span and found.span.start
+
+
+@cache
+def data() -> bytes:
+    return container.to_bytes(two())
+
+
+def read(changed: bytes) -> container.File:
+    return container.read(changed, "bad.elf")
+
+
+def patched(at: int, new: bytes, old: bytes | None = None) -> bytes:
+    old = data() if old is None else old
+    return old[:at] + new + old[at + len(new) :]
+
+
+def test_e1221_no_images() -> None:
+    refused("PTO-E1221", read, b"", at=0)
+    refused("PTO-E1221", read, b"module {}", at=0)
+    refused("PTO-E1221", read, elf.written({".text": b"x"}, []), message="no section .pto", at=0)
+    refused("PTO-E1221", read, elf.written({".pto": b"PTOIMAGX" + bytes(60)}, []), message="no image", at=64)
+    refused("PTO-E1221", format.sole, MAGIC[:5])
+    images = data()[slice(*elf.sections(data(), "k")[".pto"])]
+    refused("PTO-E1221", read, elf.written({".pto": images, ".pto.lines": b"nothing"}, []), message="lines")
+
+
+def test_e1222_versions() -> None:
+    begin = elf.sections(data(), "k")[".pto"][0]
+    refused("PTO-E1222", read, patched(begin + 8, b"\2"), message="version 2", at=begin + 8)
+    begin = elf.sections(data(), "k")[".pto.lines"][0]
+    refused("PTO-E1222", read, patched(begin + 8, b"\x09"), message="version 9", at=begin + 8)
+
+
+def test_e1223_elf() -> None:
+    refused("PTO-E1223", read, data()[:40], at=4)
+    refused("PTO-E1223", read, patched(4, b"\1"), at=4)  # 32 bits
+    refused("PTO-E1223", read, patched(5, b"\2"), at=4)  # big-endian
+    for field, value in ((40, 1 << 62), (58, 65), (60, 0xFFFF), (60, 0)):
+        refused("PTO-E1223", read, patched(field, struct.pack("<Q" if field == 40 else "<H", value)), at=40)
+    refused("PTO-E1223", read, patched(62, b"\xff\xff"), at=62)
+    table = struct.unpack_from("<Q", data(), 40)[0]
+    refused("PTO-E1223", read, patched(table + 64 + 24, b"\xff" * 6), message="section 1", at=table + 64)
+    refused("PTO-E1223", read, patched(table + 64, b"\xff\xff"), message="no name", at=table + 64)
+    refused("PTO-E1223", read, data()[:-1], at=40)
+
+
+def test_counts_and_ends() -> None:
+    """Of any count there cannot be more than bytes are left, and nothing is made before that is known."""
+    image = format.to_bytes(two().images[0])
+    tracemalloc.start()
+    for at in range(12, len(image) - 4):
+        try:
+            format.sole(patched(at, b"\xff\xff\xff\x7f", image))
+        except pto.DiagnosticError as e:
+            assert e.diagnostics[0].code.startswith("PTO-E12")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 4 << 20
+    for size in range(len(image)):
+        with pytest.raises(pto.DiagnosticError):
+            format.sole(image[:size])
+    refused("PTO-E1210", format.sole, image + b"\0", message="1 bytes left over", at=len(image))
+    refused("PTO-E1209", format.sole, patched(12, b"\xff\xff\0\0", image), message="bytes of a name", at=12)
+    refused("PTO-E1207", format.sole, patched(16, b"\xff", image), message="UTF-8", at=16)
+
+
+def test_tables_of_lines() -> None:
+    known = two().lines
+    made = lines.to_bytes(known)
+    for at in range(12, len(made) - 4, 3):
+        for number in (b"\0\0\0\0", b"\xff\xff\xff\x7f", b"\xff\xff\0\0"):
+            changed = patched(at, number, made)
+            try:
+                found = lines.from_bytes(changed, "bad.elf", 0, len(changed))
+            except pto.DiagnosticError as e:
+                assert e.diagnostics[0].code.startswith("PTO-E12")
+            else:
+                assert all(span.place[0] == found.places[n].line for n, span in found.spans().items())
+
+
+# -- the check ------------------------------------------------------------------------------------------------
+
+
+def _changed(image: Image, **changes: Any) -> Image:
+    return image.replace(codes=(image.codes[0].replace(**changes),))
+
+
+def _where(image: Image, name: str, nth: int = 0) -> int:
+    """The word at which an instruction begins."""
+    return [at for at, found, _ in _walk(image, image.codes[0]) if found == name][nth]
+
+
+def _walk(image: Image, code: Code) -> list[tuple[int, str, tuple[int, ...]]]:
+    found, at = list[tuple[int, str, tuple[int, ...]]](), 0
+    while at < len(code.words):
+        opcode, length = code.words[at] & 0xFFFFFF, code.words[at] >> 24
+        name = NAMES[opcode] if opcode in NAMES else image.calls[opcode - CALL]
+        found.append((at, name, code.words[at + 1 : at + length]))
+        at += length
+    return found
+
+
+def _word(image: Image, at: int, value: int) -> Image:
+    words = list(image.codes[0].words)
+    words[at] = value
+    return _changed(image, words=tuple(words))
+
+
+def test_e1224_words() -> None:
+    count, turn = two().images
+    words = count.codes[0].words
+    cases: dict[str, Image] = {
+        "does not end": _word(count, 0, words[0] & 0xFFFFFF),
+        "that does not end": _word(count, len(words) - 1, END | 9 << 24),
+        "is not 'end'": _changed(count, words=words[:-1]),
+        "does not know": _word(count, len(words) - 1, 9 | 1 << 24),
+        "no function": _word(count, _where(count, "vm.step"), CALL + 99 | 3 << 24),
+        "number of operands": _changed(count, words=(*words[:-1], JUMP | 1 << 24, END | 1 << 24)),
+        "no instruction begins": _word(count, _where(count, "jump") + 1, 1),
+        "width is out of range": _word(count, _where(count, "next") + 1, 3),
+        "place of no instruction": _changed(count, places=((1, 0),)),
+        "vm.part: another number": _word(turn, _where(turn, "vm.part") + 4, 0),
+        "rank is out of range": _changed(turn, words=_before_end(turn, *_part(turn, 6))),
+        "box_rows is out of range": _word(turn, _where(turn, "vm.assign") + 6, 0),
+        "form is out of range": _word(turn, _where(turn, "vm.assign") + 5, 6),
+        "bits is out of range": _word(turn, _where(turn, "vm.rows") + 3, 7),
+        "that many elements": _word(turn, _where(turn, "vm.tile") + 2, 1 << 30),
+    }
+    for message, image in cases.items():
+        refused("PTO-E1224", check, image, message=message)
+    refused("PTO-E1224", check, _changed(count, words=(), places=()), message="is not 'end'")
+
+
+def _part(image: Image, rank: int) -> tuple[int, ...]:
+    """A part of a view of some rank."""
+    at = _where(image, "vm.part")
+    _, result, source, bits, _, offset, *_ = image.codes[0].words[at:]
+    return (
+        image.codes[0].words[at] & 0xFFFFFF | 5 + 2 * rank << 24,
+        result,
+        source,
+        bits,
+        rank,
+        *[offset] * 2 * rank,
+    )
+
+
+def test_e1224_frames() -> None:
+    count, turn = two().images
+    size = len(turn.codes[0].frame)
+    tile = turn.codes[0].words[_where(turn, "vm.tile") + 1]
+    step = _where(count, "next")
+    counter = count.codes[0].words[step + 2]
+    text = next(at for at in range(0, 4096, 8) if count.codes[0].frame[at : at + 2] == b"%d")
+    cases: dict[str, Image] = {
+        "tile, 40 bytes": _word(turn, _where(turn, "vm.tile") + 1, size - 32),
+        "word, 8 bytes at 4": _word(count, step + 2, 4),
+        "4294967288": _word(count, step + 2, 0xFFFFFFF8),
+        "of two kinds": _word(turn, _where(turn, "vm.tile") + 4, tile),
+        "overlap": _word(turn, _where(turn, "vm.tile") + 4, tile + 8),
+        "begin as zeros": _changed(
+            turn, frame=turn.codes[0].frame[:tile] + b"\1" + turn.codes[0].frame[tile + 1 :]
+        ),
+        "a text at": _changed(count, frame=(count.codes[0].frame + b"x" * 64)[:-1].replace(b"\0", b"x")),
+        "overlap at": _changed(
+            count,
+            words=_before_end(count, COPY | 4 << 24, text + 8, counter, 8),
+            frame=count.codes[0].frame + bytes(16),
+        ),
+        "as long as no value": _changed(
+            turn, words=(COPY | 4 << 24, size - 8, size - 8, 7, END | 1 << 24), places=()
+        ),
+        "8 bytes of what is a tile": _changed(
+            turn, words=_before_end(turn, COPY | 4 << 24, size - 8, tile, 8)
+        ),
+        "too large": _changed(turn, frame=bytes(format.MOST_FRAME + 8)),
+    }
+    for message, image in cases.items():
+        refused("PTO-E1224", check, image, message=message)
+
+
+def _before_end(image: Image, *words: int) -> tuple[int, ...]:
+    """The words of an image with others before the last, which a jump leads to."""
+    *rest, end = image.codes[0].words
+    return (*rest, *words, end)
+
+
+def test_e1224_turned_tiles() -> None:
+    """What is turned is used once and goes back at once: else memory that is free would be used."""
+    turn = two().images[1]
+    words = turn.codes[0].words
+    rows, back = _where(turn, "vm.rows"), _where(turn, "vm.back")
+    cut = {
+        "no call": words[: rows + 4] + words[back:],
+        "not back": words[:back] + words[back + 4 :],
+        "back twice": words[: back + 4] + words[back:],
+        "back before": words[:rows] + words[back : back + 4] + words[rows:],
+        "end inside": (*words[:back], END | 1 << 24),
+        "jump inside": (*words[:back], JUMP | 2 << 24, 0, *words[back:]),
+    }
+    for changed in cut.values():
+        at = _where(turn, "jump")
+        fixed = tuple(w + len(changed) - len(words) if i == at + 1 else w for i, w in enumerate(changed))
+        for candidate in (changed, fixed):
+            refused("PTO-E1224", check, _changed(turn, words=candidate, places=()))
+    other = list(words)
+    other[back + 1] = other[rows + 1]
+    refused("PTO-E1224", check, _changed(turn, words=tuple(other)))
+
+
+def test_e1224_the_whole() -> None:
+    count, turn = two().images
+    view = turn.codes[0].arguments[0][0]
+    cases: dict[str, Image] = {
+        "unknown target": count.replace(target="a9"),
+        "no memory": count.replace(capacity=(("disk", 1),)),
+        "vector cores": count.replace(subblocks=0),
+        "kinds of core": count.replace(codes=(count.codes[0], count.codes[0])),
+        "kinds of": count.replace(codes=()),
+        "listed twice": count.replace(calls=(*count.calls, count.calls[0])),
+        "does not have": count.replace(calls=(*count.calls, "system(0);x& a0; ")),
+        "functions": count.replace(functions=()),
+        "type of an argument": count.replace(
+            functions=(count.functions[0].replace(parameters=(("x", "!pto.nothing"),)),)
+        ),
+        "dealt out": count.replace(dealt=(7,)),
+        "not those of its function": _changed(turn, arguments=((view, 0),)),
+        "are not those": _changed(count, arguments=(*count.codes[0].arguments, (0, 0))),
+    }
+    for message, image in cases.items():
+        refused("PTO-E1224", check, image, message=message)
+    twice = elf.written({".pto": b"".join(
+        made + bytes(-len(made) % 8) for made in [format.to_bytes(count)] * 2
+    )}, [])  # fmt: skip
+    refused("PTO-E1224", read, twice, message="two kernels of one name")
+
+
+# -- listings -------------------------------------------------------------------------------------------------
+
+
+def test_e1226_listings() -> None:
+    text = listing.text_of(two())
+
+    def wrong(old: str, new: str, message: str) -> None:
+        assert old in text, old
+        changed = text.replace(old, new, 1)
+        with pytest.raises(pto.DiagnosticError) as caught:
+            listing.assembled(Source("k.txt", changed))
+        (found,) = caught.value.diagnostics
+        assert found.code == "PTO-E1226" and message in found.message, found.message
+        assert found.span is not None and found.help
+
+    wrong("pto.image 1", "", "no listing")
+    wrong("pto.image 1", "pto.image 7", "a version is out of range")
+    wrong("subblocks 2", "subblocks 0x1ffffffff", "out of range")
+    wrong("subblocks 2", "subblock 2", "no 'subblock' here")
+    wrong("subblocks 2", "subblocks 2 3", "more than the line")
+    wrong("subblocks 2", "subblocks $", "means nothing")
+    wrong('kernel "turn"', 'kernel "count"', "two kernels of one name")
+    wrong('kernel "count" "cpu"', 'kernel "count"', "a target is missing")
+    wrong('"count"', '"\\q"', "not quoted as in JSON")
+    wrong("code mix", "code scalar", "unknown kind of core")
+    wrong("  frame ", "  frame 99999999", "out of range")
+    wrong("    next 8,", "    nxt 8,", "no instruction 'nxt'")
+    wrong("    next 8,", "    next 8", "',' is missing")
+    wrong("jump L", "jump M", "no label 'M")
+    wrong("    end", "    end\nL1:\nL1:", "a label that is there already")
+    wrong("  vm.step\n", "  vm.step\n  vm.step\n", "there already")
+    wrong("\n  line 2 ", "\n  line 0 ", "out of range")
+    wrong('\nfile "', '\nkernel "x" "cpu"\nfile "', "no 'file' here")
+    refused("PTO-E1226", listing.assembled, Source("k.txt", ""), message="empty")
+    refused("PTO-E1226", listing.assembled, Source("k.txt", "pto.image 1"), message="without kernels")
+    changed = text.replace("next 8, @", "next 8, @1")
+    with pytest.raises(pto.DiagnosticError) as caught:  # what is read is checked, and the line is named
+        listing.assembled(Source("k.txt", changed))
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-E1224" and found.span is not None
+    assert "next 8, @1" in found.span.source.line(found.span.line)
+
+
+# -- anything -------------------------------------------------------------------------------------------------
+
+
+def inside(image: Image) -> None:
+    """What the check promises, looked up again with nothing but the table: every operand lies in its frame, every
+    jump leads to an instruction."""
+    for code in image.codes:
+        walked = _walk(image, code)
+        starts = {at for at, _, _ in walked}
+        assert walked[-1][1] == "end"
+        for at, name, words in walked:
+            operands = INSTRUCTIONS.get(code.words[at] & 0xFFFFFF)
+            operands = operands_of(name) if operands is None else operands
+            assert operands is not None
+            for operand, value in zip(spread(operands, words) or (), words, strict=True):
+                if operand.kind == "target":
+                    assert value in starts
+                elif operand.kind == "place":
+                    assert value + words[2] <= len(code.frame)
+                elif operand.kind in ("word", "tile", "view", "pipe", "register", "mask", "stream", "turned"):
+                    assert value + size_of(operand.kind)[0] <= len(code.frame)
+        for offset, view in code.arguments:
+            assert offset + (88 if view else 8) <= len(code.frame)
+
+
+def _damaged(data: bytes, random: Random) -> bytes:
+    out = bytearray(data)
+    for _ in range(random.choice((1, 1, 2, 5))):
+        at = random.randrange(len(out))
+        act = random.randrange(6)
+        if act == 0:
+            out[at] ^= 1 << random.randrange(8)
+        elif act == 1:
+            out[at : at + 4] = random.choice((0, 1, 255, 1 << 31, 0xFFFFFFFF, len(out))).to_bytes(4, "little")
+        elif act == 2:
+            del out[at : at + random.randrange(1, 16)]
+        elif act == 3:
+            out[at:at] = bytes(random.randrange(256) for _ in range(random.randrange(1, 9)))
+        elif act == 4:
+            other = random.randrange(len(out))
+            out[at : at + 8] = out[other : other + 8]
+        else:
+            del out[random.randrange(len(out) // 2, len(out)) :]
+        if not out:
+            break
+    return bytes(out)
+
+
+def survives(act: Callable[[], container.File]) -> None:
+    try:
+        found = act()
+    except pto.DiagnosticError as e:
+        assert all(d.code.startswith("PTO-E") and d.message for d in e.diagnostics)
+        str(e)
+    else:
+        for image in found.images:
+            inside(image)
+        listing.text_of(found)
+        found.lines.spans()
+
+
+@settings(PROFILE, max_examples=250)
+@given(seed=SEEDS)
+def test_damaged_files(seed: int) -> None:
+    survives(lambda: read(_damaged(data(), Random(seed))))
+
+
+@settings(PROFILE, max_examples=250)
+@given(seed=SEEDS)
+def test_damaged_words(seed: int) -> None:
+    survives(lambda: container.File("k", (mutant(two().images[seed % 2], Random(seed)),)))
+
+
+def mutant(image: Image, random: Random) -> Image:
+    """An image with other words or constants, that the check accepts; raises where it does not."""
+    code = image.codes[random.randrange(len(image.codes))]
+    words, frame = list(code.words), bytearray(code.frame)
+    for _ in range(random.choice((1, 1, 1, 2))):
+        if random.random() < 0.15:
+            at = random.randrange(len(frame) // 8) * 8
+            frame[at : at + 8] = random.choice((0, 1, 1 << 31, 1 << 63, random.getrandbits(64))).to_bytes(
+                8, "little"
+            )
+        else:
+            at = random.randrange(len(words))
+            words[at] = random.choice((
+                words[at] ^ 1 << random.randrange(32), random.choice(words), random.randrange(len(words)),
+                random.randrange(0, len(frame), 8), random.getrandbits(32),
+            ))  # fmt: skip
+    changed = code.replace(words=tuple(words), frame=bytes(frame))
+    found = image.replace(codes=tuple(changed if c is code else c for c in image.codes))
+    check(found)
+    return found
+
+
+@settings(PROFILE, max_examples=150)
+@given(seed=SEEDS)
+def test_damaged_listings(seed: int) -> None:
+    text = listing.text_of(two())
+    random = Random(seed)
+    rows = text.splitlines()
+    at = random.randrange(len(rows))
+    act = random.randrange(4)
+    if act == 0:
+        rows[at] = rows[random.randrange(len(rows))]
+    elif act == 1:
+        del rows[at]
+    elif act == 2:
+        words = rows[at].split(" ")
+        words[random.randrange(len(words))] = random.choice(
+            ("@8", "8", "L0", "end", '"x"', "-1", "", ",", "9" * 30)
+        )
+        rows[at] = " ".join(words)
+    else:
+        text = _damaged(text.encode(), random).decode("utf-8", "replace")
+        rows = text.splitlines()
+    survives(lambda: listing.assembled(Source("k.txt", "\n".join(rows))))
+
+
+def test_large_and_deep() -> None:
+    """Time and memory follow the size of the file."""
+    head = 'pto.image 1\nkernel "k" "cpu"\nfunction "k" -1\ncalls\ncode mix\n  frame 131072\n'
+    many = {
+        "jumps": head + "L:\n" + "  jump L\n" * 20_000 + "  end\n",
+        "labels": head + "".join(f"L{i}:\n" for i in range(20_000)) + "  end\n",
+        "digits": head + "  jump " + "9" * 1_000_000,
+        "operands": head + "  jump " + "@8, " * 50_000,
+        "text": head + '"' * 100_000,
+        "copies": head + "".join(f"  copy @{16 * i + 16}, @{16 * i}, 8\n" for i in range(5_000)) + "  end\n",
+        "copies back": head
+        + "".join(f"  copy @{16 * i}, @{16 * i + 16}, 8\n" for i in range(5_000))
+        + "  unless @80000, L\nL:\n  end\n",
+    }
+    for text in many.values():
+        with no_hang(60):
+            survives(lambda text=text: listing.assembled(Source("k.txt", text)))

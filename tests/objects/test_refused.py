@@ -1,0 +1,120 @@
+"""What is no object of this machine: refused before any of its code is loaded, and never by a traceback."""
+
+from __future__ import annotations
+
+import builtins
+import random
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.objects.test_objects import made
+
+import pto
+from pto.cli import main as pto_main
+from pto.cli import ptoas
+from pto.diag import DiagnosticError
+from pto.image import container
+from pto.objects import machine_code
+from pto.objects.contents import check_runnable
+
+PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--emit=cpp", "-o", "k.so"], "-o k.so is a shared object, --emit=cpp is C++"),
+        (["--emit=pto", "-o", "k.o"], "-o k.o is an object, --emit=pto is a program"),
+        (["--emit=obj", "-o", "k.so"], "-o k.so is a shared object, --emit=obj is an object"),
+        (["--emit=so", "-o", "k.cpp"], "--emit=so is a shared object, -o k.cpp is not"),
+        (["--target=a5", "-o", "k.so"], "-o k.so is a shared object of the CPU, --target is a5"),
+        (["--arch=a3", "--emit=llvm"], "--emit=llvm is LLVM IR of the CPU, --target is a2a3"),
+        (["--emit=ssa", "-o", "k.s"], "-o k.s is assembly, --emit=ssa is a program"),
+    ],
+)
+def test_e0005_contradictions(options: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ptoas.main(["k.pto", *options]) == 1
+    said = capsys.readouterr().err
+    assert f"error[PTO-E0005]: {word}\n" in said and "help: " in said
+
+
+def test_e2406_without_llvmlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *args: Any, **others: Any) -> Any:
+        if name.startswith("llvmlite"):
+            raise ImportError(f"No module named '{name}'")
+        return real(name, *args, **others)
+
+    source = tmp_path / "k.pto"
+    source.write_text(PROGRAM)
+    machine_code._llvm.cache_clear()
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert ptoas.main([str(source), "-o", str(tmp_path / "k.so")]) == 1
+    monkeypatch.undo()
+    machine_code._llvm.cache_clear()
+    said = capsys.readouterr().err
+    assert "error[PTO-E2406]" in said and "pip install 'pto[llvm]'" in said
+    assert not (tmp_path / "k.so").exists()
+
+
+def test_e2407_names_that_are_no_symbols(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / "k.pto"
+    for name in ("a.b", "a$b"):
+        source.write_text(PROGRAM.replace("@k", f"@{name}"))
+        assert ptoas.main([str(source), "-o", str(tmp_path / "k.so")]) == 1
+        assert f"error[PTO-E2407]: kernel '@{name}' cannot be a symbol" in capsys.readouterr().err
+
+
+def test_files_that_are_no_objects_of_this_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = made("control flow")
+    other = bytearray(whole)
+    struct.pack_into("<H", other, 18, 243)
+    cases = {
+        "k.so": (whole[: len(whole) // 2], "cut"),
+        "other.so": (bytes(other), "another machine"),
+        "text.so": (b"hello", "cannot be loaded"),
+        "k.o": (made("control flow", "obj"), "no shared object"),
+        "lost.so": (whole.replace(b"\0k\0k.so\0", b"\0x\0k.so\0"), "no symbol 'k'"),
+        "old.so": (whole.replace(b"PTOIMAGE\1", b"PTOIMAGE\7"), "version 7"),
+    }
+    for name, (data, word) in cases.items():
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert pto_main.main(["run", str(path), "--", "i32:3", "20"]) == 1
+        said = capsys.readouterr().err
+        assert f"error[{'PTO-E1222' if name == 'old.so' else 'PTO-E2405'}]" in said and word in said, said
+    (tmp_path / "k.so").write_bytes(whole)
+    with pytest.raises(DiagnosticError, match="it was not made for a5"):
+        pto.kernel(tmp_path / "k.so", target="a5")
+    with pytest.raises(DiagnosticError, match="no function '@other' to run"):
+        pto.kernel(tmp_path / "k.so", "other")
+
+
+def test_no_text_of_a_file_is_compiled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.o"
+    path.write_bytes(made("control flow", "obj").replace(b"a0 = a1 % a2;", b"a0 = abort();"))
+    assert pto_main.main(["build", str(path), "-o", str(tmp_path / "calls.so")]) == 1
+    assert "error[PTO-E1225]" in capsys.readouterr().err
+
+
+def test_damage_is_seen_without_loading(seed: int = 11) -> None:
+    """Whatever is cut or changed, what comes of it is contents or a diagnostic."""
+    chance = random.Random(seed)
+    for form in ("so", "obj"):
+        whole = made("control flow", form)
+        for n in range(400):
+            data = bytearray(whole)
+            for _ in range(chance.randrange(1, 4)):
+                data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
+            if n % 2:
+                del data[chance.randrange(len(data)) :]
+            try:
+                container.read(bytes(data), "k")
+                check_runnable(bytes(data), "k", "k")
+            except DiagnosticError as e:
+                assert all(d.code.startswith("PTO-E") for d in e.diagnostics)
