@@ -4,6 +4,7 @@
 #include "pto/vm/open.hpp"
 //
 #include "pto/launch.hpp"
+#include "values.hpp"
 #include "vm.hpp"
 
 namespace pto::detail {
@@ -69,28 +70,9 @@ void execute(const pto_code& code, int32_t base, const Function* functions, char
 
 // --- functions for values of every type ---------------------------------------------------------------------
 
-using AnyTile =
-    OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
-using AnyView = OpenView<uint8_t, Layout::ND>;
-static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
 static_assert(sizeof(PrefetchAsyncContext) <= 64 && sizeof(comm::AsyncEvent) <= 64 &&
               sizeof(comm::AsyncSession) <= 64);
 static_assert(sizeof(vector_f32) == 256 && sizeof(vector_bool) == 32 && sizeof(vector_align) <= 64);
-
-/// A view as its object has it.
-struct ViewFields {
-  char* data;
-  int64_t shape[5], stride[5];
-};
-static_assert(sizeof(ViewFields) == sizeof(AnyView));
-
-/// Sizes beyond those that a view has are 1; their strides span the next dimension.
-void fill_up(ViewFields& view, int rank) {
-  for (int d = 4 - rank; d >= 0; --d) {
-    view.shape[d] = 1;
-    view.stride[d] = view.shape[d + 1] * view.stride[d + 1];
-  }
-}
 
 void make_view(char* frame, const uint32_t* s) {  // result, pointer, rank, sizes, strides
   const int rank = static_cast<int>(s[2]);
@@ -314,12 +296,25 @@ void check_step(char* frame, const uint32_t* s) {  // step, width
 constexpr struct {
   const char* name;
   Function function;
-} kOwn[] = {{"vm.view", make_view},          {"vm.part", part_view},      {"vm.dim", view_dim},
-            {"vm.stride", view_stride},      {"vm.tile", make_tile},      {"vm.same", same_tile},
-            {"vm.step", check_step},         {"vm.assign", assign_tile},  {"vm.window", window_of_tile},
-            {"vm.obey", obey_tags},          {"vm.control", set_control}, {"vm.subset", subset_of_tile},
-            {"vm.pointer", pointer_to},      {"vm.add", add_to_pointer},  {"vm.pipe", make_pipe},
-            {"vm.first", first_vector_core}, {"vm.rows", rows_of_tile},   {"vm.back", back_to_tile}};
+} kOwn[] = {{"vm.view", make_view},
+            {"vm.part", part_view},
+            {"vm.dim", view_dim},
+            {"vm.stride", view_stride},
+            {"vm.tile", make_tile},
+            {"vm.same", same_tile},
+            {"vm.step", check_step},
+            {"vm.assign", assign_tile},
+            {"vm.window", window_of_tile},
+            {"vm.obey", obey_tags},
+            {"vm.control", set_control},
+            {"vm.subset", subset_of_tile},
+            {"vm.pointer", pointer_to},
+            {"vm.add", add_to_pointer},
+            {"vm.pipe", make_pipe},
+            {"vm.first", first_vector_core},
+            {"vm.rows", rows_of_tile},
+            {"vm.back", back_to_tile},
+            PTO_VM_VALUES};
 
 // --- launches -----------------------------------------------------------------------------------------------
 

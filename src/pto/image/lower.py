@@ -8,6 +8,8 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from types import ModuleType
 
 from ..codegen.cpp import program
 from ..codegen.cpp.control import is_align
@@ -17,11 +19,13 @@ from ..codegen.cpp.tiles import as_tile, strides, window
 from ..codegen.cpp.unit import Unit
 from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
-from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
+from ..ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.facts import may_fail
 from ..ir.types import (
+    ConvTileType,
     EventIdArrayType,
+    LocalArrayType,
     MaskType,
     MemRefType,
     PtrType,
@@ -33,6 +37,7 @@ from ..ir.types import (
     ViewType,
     VRegType,
 )
+from ..isa import row
 from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
@@ -41,7 +46,7 @@ from ..isa.tile import LAYOUTS, inner_box
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 
-_TILE, _VIEW, _PIPE = 40, 88, 128
+_TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that hold of themselves where a core does one thing after another.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
 
@@ -55,6 +60,18 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
         return handler
 
     return register
+
+
+def _memrefs() -> ModuleType:
+    """What programs with memrefs need."""
+    return import_module(f"{__package__}.memrefs")
+
+
+def _is_rare(op: Operation) -> bool:
+    """Whether the handler of an operation is in `memrefs`."""
+    return (op.row is not None and op.row.dialect in ("memref", "affine")) or any(
+        isinstance(v.type, MemRefType) for v in op.results
+    )
 
 
 def lowered_image(
@@ -94,6 +111,8 @@ class Lowering:
         self.results: list[list[Value]] = []  # where their results go
         self.inside: list[Operation] = []
         self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
+        self.tiles: dict[Value, Value] = {}  # memrefs of which is said what tile they are
+        self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._made: dict[tuple[object, ...], Call] = {}
 
@@ -101,7 +120,7 @@ class Lowering:
         arguments = []
         try:
             for value in function.regions[0].blocks[0].args:
-                arguments.append((self.slot(value), int(isinstance(value.type, ViewType))))
+                arguments.append((self.slot(value), int(isinstance(value.type, ViewType | MemRefType))))
             self.body(function, [])
         except NoCall as e:
             self.refuse(function, str(e))
@@ -214,6 +233,9 @@ class Lowering:
         at = len(self.words)
         try:
             handler = HANDLERS.get(op.name)
+            if handler is None and _is_rare(op):
+                _memrefs()
+                handler = HANDLERS.get(op.name)
             if handler is not None:
                 handler(self, op)
             elif op.row is None or op.row.order not in _IN_ORDER:
@@ -225,6 +247,25 @@ class Lowering:
 
     def regular(self, op: Operation) -> None:
         """A call of the library."""
+        given = op.operands
+        if any(isinstance(v.type, MemRefType) for v in given):
+            op.operands = _memrefs().stand_ins(self, op)
+        try:
+            self._regular(op)
+        finally:
+            op.operands = given
+
+    def instead(
+        self, of: Operation, name: str, operands: list[Value], results: Sequence[Value],
+        attrs: dict[str, Attribute] | None = None,
+    ) -> None:  # fmt: skip
+        """Another operation in the place of one, with the same or other results."""
+        made = Operation(name, row(name), operands, [v.type for v in results], attrs, loc=of.loc)
+        made.parent = of.parent
+        self.slots.update(zip(made.results, map(self.slot, results), strict=True))
+        self.operation(made)
+
+    def _regular(self, op: Operation) -> None:
         for result in op.results:
             if is_align(result.type):  # the state of a stream is one place from its beginning to its end
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
@@ -256,6 +297,8 @@ class Lowering:
         if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell constants out
             return self.recorder.call(op)
         types = tuple(v.type for v in (*op.operands, *op.results))
+        if any(t.kind == "group" for t in types):  # which does not say what it is a group of
+            return self.recorder.call(op)
         self.recorder.now = op
         layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))
         attrs = tuple((n, str(a)) for n, a in op.attrs.items())
@@ -270,6 +313,11 @@ class Lowering:
             return self.slot(op.operands[number])
         if kind == "result":
             return self.slot(op.results[number])
+        if kind == "register":
+            if number not in self._registers:
+                place = self._registers[number] = self.room(8)
+                self.frame[place : place + 8] = (1 << 21 | 1).to_bytes(8, "little")
+            return self._registers[number]
         return self.number(number)
 
     def refuse(self, op: Operation, why: str) -> None:
@@ -290,14 +338,20 @@ def _size(type: Type) -> tuple[int, int]:
     """Bytes of a value in the frame, and their alignment."""
     if isinstance(type, TileBufType):
         return _TILE, 8
-    if isinstance(type, ViewType):
+    if isinstance(type, ViewType) or (isinstance(type, MemRefType) and type.rank <= 5):
         return _VIEW, 8
+    if isinstance(type, ConvTileType):
+        return _CONV, 8
+    if isinstance(type, LocalArrayType):
+        return max(8, math.prod(type.dims) * _bytes(type)), 8
     if isinstance(type, VRegType):
         return 256, 64
     if isinstance(type, MaskType):
         return 32, 8
     if type.kind == "pipe":
         return _PIPE, 8
+    if type.kind == "group":
+        return _GROUP, 8
     if isinstance(type, EventIdArrayType):
         return max(8, 4 * type.count), 8
     if isinstance(type, TokenType):
@@ -305,6 +359,11 @@ def _size(type: Type) -> tuple[int, int]:
     if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
         return 8, 8
     raise NoCall(f"a value of type {type}")
+
+
+def _bytes(type: LocalArrayType) -> int:
+    """Bytes of an element of an array."""
+    return max(1, (type.elem.bits or 64) // 8)
 
 
 # -- constants ----------------------------------------------------------------------------------------------
@@ -354,12 +413,10 @@ def _select(f: Lowering, op: Operation) -> None:
 def _castptr(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     space = result.type.space if isinstance(result.type, PtrType) else ""
-    if isinstance(source.type, MemRefType):
-        f.refuse(op, "a memref")
-    elif isinstance(source.type, PtrType) or space not in _SPACES:
+    if isinstance(source.type, PtrType | MemRefType) or space not in _SPACES:
         f.emit(COPY, f.slot(result), f.slot(source), 8)
     else:
-        f.call("vm.pointer", f.slot(result), f.slot(source), _width(source), _SPACES.index(space))
+        f.call("vm.pointer", f.slot(result), f.slot(source), width_of(source), _SPACES.index(space))
 
 
 _SPACES = [m.space for m in MEMORIES.values()]
@@ -368,11 +425,9 @@ _SPACES = [m.space for m in MEMORIES.values()]
 @handles("pto.addptr")
 def _addptr(f: Lowering, op: Operation) -> None:
     pointer, offset = op.operands
-    if not isinstance(pointer.type, PtrType):
-        f.refuse(op, "a memref")
-        return
+    assert isinstance(pointer.type, PtrType)
     bits = pointer.type.elem.info.bits if pointer.type.elem.info else 8
-    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), _width(offset), bits)
+    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), width_of(offset), bits)
 
 
 @handles("pto.print")
@@ -406,28 +461,24 @@ def _part(f: Lowering, op: Operation) -> None:
            *map(f.slot, offsets), *map(f.slot, sizes))  # fmt: skip
 
 
-@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
+@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "memref.dim")
 def _ask(f: Lowering, op: Operation) -> None:
     source = op.operands[0].type
-    if not isinstance(source, ViewType):
-        f.refuse(op, "a memref")
-        return
+    assert isinstance(source, ViewType | MemRefType)
     what = "vm.dim" if op.name.endswith("dim") else "vm.stride"
     f.call(what, f.slot(op.results[0]), f.slot(op.operands[0]), source.rank, f.slot(op.operands[1]))
 
 
 @handles("pto.tensor_view_addr")
 def _address(f: Lowering, op: Operation) -> None:
-    if isinstance(op.operands[0].type, ViewType):
-        f.emit(COPY, f.slot(op.results[0]), f.slot(op.operands[0]), 8)
-    else:
-        f.refuse(op, "a memref")
+    result = op.results[0]
+    f.emit(COPY, f.slot(result), f.slot(op.operands[0]), _size(result.type)[0])
 
 
 # -- tiles --------------------------------------------------------------------------------------------------
 
 
-def _shape(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
+def shape_of(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
     """A tile of a size, with a valid region; where that is left open, all of it."""
     extents = [
         f.slot(v) if isinstance(v, Value) else f.number(size if v is None else v)
@@ -453,33 +504,46 @@ def _lie(f: Lowering, type: TileBufType) -> tuple[int, ...]:
     return list(MEMORIES).index(type.loc), form, *box, type.bits or 8, compact
 
 
-def _assign(f: Lowering, result: Value, address: Value) -> None:
+def assign(f: Lowering, result: Value, address: Value) -> None:
     assert isinstance(result.type, TileBufType)
-    f.call("vm.assign", f.slot(result), f.slot(address), _width(address), *_lie(f, result.type))
+    f.call("vm.assign", f.slot(result), f.slot(address), width_of(address), *_lie(f, result.type))
 
 
 @handles("pto.alloc_tile", "pto.declare_tile", "pto.pointer_cast")
 def _alloc(f: Lowering, op: Operation) -> None:
     result = op.results[0]
     type = as_tile(result.type)
-    if not isinstance(result.type, TileBufType) or type is None:
-        f.refuse(op, f"a value of type {result.type}")
+    if isinstance(result.type, ConvTileType):
+        dims = [d or 1 for d in result.type.dims]
+        bits, address = result.type.bits or 8, op.get("addr")
+        f.call("vm.conv", f.slot(result), len(dims), *dims, bits)
+        if address is not None:
+            space = list(MEMORIES).index(result.type.loc)
+            f.call("vm.conv_at", f.slot(result), f.slot(address), space, math.prod(dims) * bits // 8)
         return
-    _shape(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
+    if isinstance(result.type, MemRefType):
+        _memrefs().placed(f, op)
+        return
+    assert isinstance(result.type, TileBufType) and type is not None
+    shape_of(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
                                          op.group("valid_col") if op.segments else ()))  # fmt: skip
     if op.name != "pto.declare_tile":
         address = op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
         if address is not None:
-            _assign(f, result, address)
+            assign(f, result, address)
 
 
 @handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
 def _other_reading(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
-    if not isinstance(type, TileBufType) or not isinstance(of, TileBufType):
-        f.refuse(op, f"from {of} to {type}")
+    if isinstance(type, MemRefType):
+        _memrefs().bound(f, op)
         return
+    if isinstance(of, MemRefType):
+        source = _memrefs().as_tile(f, source)
+        of = source.type
+    assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
     given = (op.group("valid_row"), op.group("valid_col")) if op.name == "pto.bind_tile" else ((), ())
     valid = _valid(type, *given)
     f.call("vm.same", f.slot(result), f.slot(source), *type.shape,
@@ -498,11 +562,38 @@ def _window(f: Lowering, op: Operation) -> None:
         down, across = strides(of, rows, cols)
         static = [-1 if v is None else v for v in (type.v_row, type.v_col)]
         f.call("vm.subset", f.slot(result), f.slot(source), *shape, *size, *map(f.number, static),
-               f.slot(row), f.slot(col), _width(row), down, across, type.bits or 8)  # fmt: skip
+               f.slot(row), f.slot(col), width_of(row), down, across, type.bits or 8)  # fmt: skip
         return
     valid = _valid(type, op.group("valid_row"), op.group("valid_col"))
-    _shape(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
-    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), _width(row), *_lie(f, of))
+    shape_of(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
+    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), width_of(row), *_lie(f, of))
+
+
+# -- arrays and groups --------------------------------------------------------------------------------------
+
+
+@handles("pto.declare_local_array")
+def _array(f: Lowering, op: Operation) -> None:
+    f.slot(op.results[0])
+
+
+@handles("pto.local_array_get", "pto.local_array_set")
+def _element(f: Lowering, op: Operation) -> None:
+    array = op.group("array")[0]
+    assert isinstance(array.type, LocalArrayType)
+    get = op.name == "pto.local_array_get"
+    value = op.results[0] if get else op.group("value")[0]
+    f.call("vm.get" if get else "vm.set", f.slot(value), f.slot(array), _bytes(array.type), array.type.rank,
+           *array.type.dims, *map(f.slot, op.group("indices")))  # fmt: skip
+
+
+@handles("pto.make_group")
+def _group(f: Lowering, op: Operation) -> None:
+    tensors = op.group("tensors")
+    place = f.room(_VIEW * len(tensors))
+    for n, tensor in enumerate(tensors):
+        f.emit(COPY, place + n * _VIEW, f.slot(tensor), _VIEW)
+    f.call("vm.group", f.slot(op.results[0]), place, len(tensors), int(op.attr("root") or 0))
 
 
 # -- FIFOs --------------------------------------------------------------------------------------------------
@@ -532,16 +623,16 @@ def _for(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     counter, *carried = block.args
     f.copy([counter, *carried], [lower, *op.operands[3:]])
-    f.call("vm.step", f.slot(step), _width(step))
-    begin = f.emit(ENTER, _width(counter), f.slot(counter), f.slot(upper), 0)
+    f.call("vm.step", f.slot(step), width_of(step))
+    begin = f.emit(ENTER, width_of(counter), f.slot(counter), f.slot(upper), 0)
     inside = len(f.words)
     f.block(block)  # its yield copies into what is carried
-    f.emit(NEXT, _width(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
+    f.emit(NEXT, width_of(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
     f.here(begin + 4)
     f.copy(op.results, carried)
 
 
-def _width(value: Value) -> int:
+def width_of(value: Value) -> int:
     type = value.type
     assert isinstance(type, ScalarType)
     return 8 if type.text == "index" or type.info is None else max(type.info.bits // 8, 1)
@@ -632,7 +723,7 @@ def _cond_br(f: Lowering, op: Operation) -> None:
 
 @handles("cf.switch")
 def _switch(f: Lowering, op: Operation) -> None:
-    width = _width(op.operands[0])
+    width = width_of(op.operands[0])
     numbers = op.attrs["case_values"].value if len(op.successors) > 1 else ()
     holes = [f.emit(EQUAL, width, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in numbers]
     _go(f, op, 0)
@@ -654,7 +745,8 @@ def _call(f: Lowering, op: Operation) -> None:
     if callee is None or not callee.regions[0].blocks:
         f.refuse(op, "a function of another file")
         return
-    f.copy(callee.regions[0].blocks[0].args, op.operands)
+    # Its arguments are the caller's values, which it may change: the valid regions of tiles, arrays.
+    f.slots.update(zip(callee.regions[0].blocks[0].args, map(f.slot, op.operands), strict=True))
     f.body(callee, list(op.results))
 
 

@@ -10,6 +10,7 @@ from .calls import key
 
 _DECLARED = re.compile(r"([^;]*?)& a(\d+); ")
 _HEAD = """\
+#include "pto/core/functions.hpp"
 #include "pto/vm/open.hpp"
 
 using namespace pto;
@@ -34,7 +35,13 @@ def files(names: Sequence[str], parts: int = 1) -> Iterator[tuple[str, str]]:
     """Names and texts of the files of a pack; neighbours share templates, so they stay together."""
     pieces = [names[n * len(names) // parts : (n + 1) * len(names) // parts] for n in range(parts)]
     for n, piece in enumerate(pieces):
-        out = [_HEAD, "namespace {\n", prologue.helpers(), *map(function, piece), "}  // namespace\n"]
+        out = [
+            _HEAD,
+            "namespace {\nPTO_OWN_FUNCTIONS\n",
+            prologue.helpers(),
+            *map(function, piece),
+            "}  // namespace\n",
+        ]
         out.append(f"extern const Entry kEntries{n}[];\nconst Entry kEntries{n}[] = {{\n")
         out += [f"    {{0x{k:016x}u, k{k:016x}}},\n" for k in sorted(map(key, piece))]
         yield f"part{n}.cpp", "".join((*out, "};\n"))

@@ -223,6 +223,23 @@ def in_global(type: Type) -> bool:
     )
 
 
+def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
+    """Static strides and offset of a memref type; None where the layout leaves them open."""
+    dims = [d or 0 for d in type.dims]
+    if not type.layout_text:
+        strides = [1]
+        for d in reversed(dims[1:]):
+            strides.insert(0, strides[0] * d)
+        return tuple(strides[: len(dims)]), 0
+    text = type.layout_text
+    inside = text[text.find("[") + 1 : text.find("]")]
+    words = [w.strip() for w in inside.split(",")] if inside.strip() else []
+    offset = text.partition("offset:")[2].strip(" >") or "0"
+    if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
+        return None
+    return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
+
+
 def view_layout(value: Value | None) -> str | None:
     """Layout a view was declared with, upper case; None where it is left to inference."""
     while value is not None and value.op is not None:

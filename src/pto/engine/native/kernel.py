@@ -6,6 +6,7 @@ from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 from ...diag import Diagnostic
+from ...image.calls import as_view
 from ...image.format import Image
 from ...image.lower import lowered_image
 from ...ir.core import Module, Operation
@@ -46,7 +47,7 @@ class NativeKernel(CompiledKernel):
         self.image = image_of(self)
         self._made = Program(self.image, self.profile)
         longest = most_arguments(self)
-        types = [a.type for a in longest.regions[0].blocks[0].args]
+        types = [as_view(a).type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _marked(self, done: Outcome) -> Outcome:
