@@ -26,12 +26,12 @@ inline void fill_up(ViewFields& view, int rank) {
   }
 }
 
-/// A list of numbers as messages have it: `3, 4`.
+/// A list of numbers as messages have it.
 struct Numbers {
   char text[160] = "";
   size_t at = 0;
-  void add(int64_t number) {
-    const int written = std::snprintf(text + at, sizeof text - at, at != 0 ? ", %lld" : "%lld",
+  void add(int64_t number, const char* between = ", ") {
+    const int written = std::snprintf(text + at, sizeof text - at, "%s%lld", at != 0 ? between : "",
                                       static_cast<long long>(number));
     if (written > 0 && at + static_cast<size_t>(written) < sizeof text) at += static_cast<size_t>(written);
   }
@@ -115,8 +115,8 @@ inline char* element_of_array(char* frame, const uint32_t* s) {
   if (!inside) [[unlikely]] {
     Numbers indices, sizes;
     for (uint32_t d = 0; d < rank; ++d) indices.add(at<int64_t>(frame, s[4 + rank + d]));
-    for (uint32_t d = 0; d < rank; ++d) sizes.add(s[4 + d]);
-    detail::failf("[PTO-E2102] element [%s] of an array of [%s] elements", indices.text, sizes.text);
+    for (uint32_t d = 0; d < rank; ++d) sizes.add(s[4 + d], "x");
+    detail::failf("[PTO-E2102] element [%s] of an array of %s elements", indices.text, sizes.text);
   }
   return frame + s[1] + offset * s[2];
 }

@@ -3,6 +3,7 @@
 // were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
 #include "pto/vm/open.hpp"
 //
+#include "patience.hpp"
 #include "pto/launch.hpp"
 #include "values.hpp"
 #include "vm.hpp"
@@ -32,6 +33,12 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
 void execute(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core) {
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
+  Patience patience;
+  const auto to = [&](uint32_t target) {
+    const uint32_t* there = words + target;
+    if (there <= pc) patience.tick(core, words, pc, base);
+    pc = there;
+  };
   for (;;) {
     const uint32_t word = *pc, opcode = word & 0xFFFFFF;
     if (opcode >= kCall) [[likely]] {
@@ -42,10 +49,20 @@ void execute(const pto_code& code, int32_t base, const Function* functions, char
     }
     switch (opcode) {
       case kEnd: return;
-      case kJump: pc = words + pc[1]; break;
-      case kUnless: pc = at<uint8_t>(frame, pc[1]) != 0 ? pc + 3 : words + pc[2]; break;
+      case kJump: to(pc[1]); break;
+      case kUnless:
+        if (at<uint8_t>(frame, pc[1]) != 0) {
+          pc += 3;
+        } else {
+          to(pc[2]);
+        }
+        break;
       case kEnter:
-        pc = integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1]) ? pc + 5 : words + pc[4];
+        if (integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1])) {
+          pc += 5;
+        } else {
+          to(pc[4]);
+        }
         break;
       case kNext: {
         const uint32_t width = pc[1];
@@ -53,7 +70,11 @@ void execute(const pto_code& code, int32_t base, const Function* functions, char
         const int64_t next = static_cast<int64_t>(static_cast<uint64_t>(integer(frame, pc[2], width)) +
                                                   static_cast<uint64_t>(step));
         std::memcpy(frame + pc[2], &next, width);
-        pc = integer(frame, pc[2], width) < integer(frame, pc[3], width) ? words + pc[5] : pc + 6;
+        if (integer(frame, pc[2], width) < integer(frame, pc[3], width)) {
+          to(pc[5]);
+        } else {
+          pc += 6;
+        }
         break;
       }
       case kCopy:
@@ -61,7 +82,11 @@ void execute(const pto_code& code, int32_t base, const Function* functions, char
         pc += 4;
         break;
       case kEqual:
-        pc = integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1]) ? words + pc[4] : pc + 5;
+        if (integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1])) {
+          to(pc[4]);
+        } else {
+          pc += 5;
+        }
         break;
       default: detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", opcode);
     }
@@ -115,7 +140,7 @@ void view_stride(char* frame, const uint32_t* s) {
 
 void size_tile(AnyTile& tile, uint32_t rows, uint32_t cols, int64_t valid_rows, int64_t valid_cols) {
   if (valid_rows < 0 || valid_cols < 0 || valid_rows > rows || valid_cols > cols) [[unlikely]]
-    detail::failf("[PTO][SA-0065] a valid region of %lld x %lld does not lie in a tile of %u x %u",
+    detail::failf("[PTO-E2102] valid region %lld x %lld does not fit a %u x %u tile",
                   static_cast<long long>(valid_rows), static_cast<long long>(valid_cols), rows, cols);
   tile.Rows = static_cast<int>(rows);
   tile.Cols = static_cast<int>(cols);
@@ -214,6 +239,13 @@ void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bit
   }
 }
 
+void set_valid(char* frame, const uint32_t* s) {  // tile, rows, columns, valid rows, valid columns
+  AnyTile &tile = at<AnyTile>(frame, s[0]), checked;
+  size_tile(checked, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
+  tile.RowMaskInternal = checked.RowMaskInternal;
+  tile.ColMaskInternal = checked.ColMaskInternal;
+}
+
 void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, valid rows, valid columns
   AnyTile tile;
   size_tile(tile, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
@@ -301,6 +333,7 @@ constexpr struct {
             {"vm.dim", view_dim},
             {"vm.stride", view_stride},
             {"vm.tile", make_tile},
+            {"vm.valid", set_valid},
             {"vm.same", same_tile},
             {"vm.step", check_step},
             {"vm.assign", assign_tile},
@@ -354,7 +387,8 @@ PTO_EXPORT void* pto_vm_own(const char* name) {
   return nullptr;
 }
 
-PTO_EXPORT int pto_launch_image(pto_launch* launch) {
+namespace {
+int launch_image(pto_launch* launch) {
   using pto::detail::CoreKind;
   const auto& program = *static_cast<const pto_program*>(launch->program);
   const auto args = [&](uint32_t i) { return static_cast<int>(program.codes[i].argc); };
@@ -367,4 +401,12 @@ PTO_EXPORT int pto_launch_image(pto_launch* launch) {
   const auto kind = static_cast<CoreKind>(program.codes[0].kind);
   const pto::detail::Role roles[] = {{kind, 0, pto::vm::first_code}};
   return pto::detail::run_launch(launch, roles, 1, args(0));
+}
+}  // namespace
+
+PTO_EXPORT int pto_launch_image(pto_launch* launch) {
+  pto::vm::Running running(*launch);
+  const int status = launch_image(&running);
+  *launch = running;
+  return status;
 }

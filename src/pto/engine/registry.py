@@ -80,6 +80,7 @@ ENGINES: dict[str, Engine] = {
                 "shadow",
                 "memory_map",
                 "max_steps",
+                "timeout",
                 "semantics",
                 "watchers",
             ),
@@ -91,7 +92,7 @@ ENGINES: dict[str, Engine] = {
             "native",
             "on the virtual machine of the package",
             "pto.engine.native.kernel:made",
-            options=("subblocks", "threads"),
+            options=("subblocks", "threads", "max_steps", "timeout"),
             instead={"checked": "the virtual machine always checks"},
         ),
         Engine(

@@ -45,6 +45,7 @@ from ..isa.profiles import Profile
 from ..isa.tile import LAYOUTS, inner_box
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
+from .functions import Called, small
 
 _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that hold of themselves where a core does one thing after another.
@@ -107,6 +108,9 @@ class Lowering:
         self.places: list[tuple[int, int]] = []
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
+        self.small = small(self.functions)  # those that are put in place of their calls
+        self.called: dict[Operation, Called] = {}  # the others that are called
+        self.starts: dict[Operation, int] = {}  # where those begin that were lowered
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
         self.results: list[list[Value]] = []  # where their results go
         self.inside: list[Operation] = []
@@ -125,9 +129,27 @@ class Lowering:
         except NoCall as e:
             self.refuse(function, str(e))
         self.emit(END)
+        self._called_functions()
         return Code(
             self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
         )
+
+    def _called_functions(self) -> None:
+        """The functions that are called, and where each goes back to."""
+        done: list[Called] = []
+        while len(done) < len(self.called):
+            for called in list(self.called.values())[len(done) :]:
+                self.here(*called.calls)
+                called.calls, start = [], len(self.words)
+                done.append(called)
+                self.starts[called.function] = start
+                self.body(called.function, called.results)
+                called.end = self.jump()
+        for called in done:
+            self.here(called.end)
+            for n, target in enumerate(called.returns[:-1]):
+                self.emit(EQUAL, 8, called.place, self.number(n), target)
+            self.jump(called.returns[-1])
 
     # -- the frame ----------------------------------------------------------------------------------------
 
@@ -168,8 +190,15 @@ class Lowering:
         """Call a function of the library with offsets in the frame, or numbers."""
         self.emit(CALL + self.calls.setdefault(name, len(self.calls)), *operands)
 
-    def jump(self, target: int = 0) -> int:
+    def jump(self, target: int = 0, of: Operation | None = None) -> int:
+        """A jump, of the operation that may go on for ever because of it."""
+        if of is not None:
+            self.placed(of)
         return self.emit(JUMP, target) + 1
+
+    def placed(self, op: Operation) -> None:
+        """What is emitted next comes from an operation."""
+        self.places.append((len(self.words), self.unit.module.mark(op)))
 
     def here(self, *holes: int) -> None:
         """Jumps that were left open lead to here."""
@@ -344,6 +373,8 @@ def _size(type: Type) -> tuple[int, int]:
         return _CONV, 8
     if isinstance(type, LocalArrayType):
         return max(8, math.prod(type.dims) * _bytes(type)), 8
+    if isinstance(type, EventIdArrayType):
+        return 8 * type.count, 8
     if isinstance(type, VRegType):
         return 256, 64
     if isinstance(type, MaskType):
@@ -352,8 +383,6 @@ def _size(type: Type) -> tuple[int, int]:
         return _PIPE, 8
     if type.kind == "group":
         return _GROUP, 8
-    if isinstance(type, EventIdArrayType):
-        return max(8, 4 * type.count), 8
     if isinstance(type, TokenType):
         return 64, 8
     if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
@@ -361,9 +390,9 @@ def _size(type: Type) -> tuple[int, int]:
     raise NoCall(f"a value of type {type}")
 
 
-def _bytes(type: LocalArrayType) -> int:
+def _bytes(type: Type) -> int:
     """Bytes of an element of an array."""
-    return max(1, (type.elem.bits or 64) // 8)
+    return max(1, (type.elem.bits or 64) // 8) if isinstance(type, LocalArrayType) else 8
 
 
 # -- constants ----------------------------------------------------------------------------------------------
@@ -533,6 +562,15 @@ def _alloc(f: Lowering, op: Operation) -> None:
             assign(f, result, address)
 
 
+@handles("pto.set_validshape")
+def _set_valid(f: Lowering, op: Operation) -> None:
+    tile, *extents = op.operands
+    if not isinstance(tile.type, TileBufType):
+        f.regular(op)
+        return
+    f.call("vm.valid", f.slot(tile), *tile.type.shape, *map(f.slot, extents))
+
+
 @handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
 def _other_reading(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
@@ -572,19 +610,20 @@ def _window(f: Lowering, op: Operation) -> None:
 # -- arrays and groups --------------------------------------------------------------------------------------
 
 
-@handles("pto.declare_local_array")
+@handles("pto.declare_local_array", "pto.declare_eventid_array")
 def _array(f: Lowering, op: Operation) -> None:
     f.slot(op.results[0])
 
 
-@handles("pto.local_array_get", "pto.local_array_set")
+@handles("pto.local_array_get", "pto.local_array_set", "pto.eventid_array_get", "pto.eventid_array_set")
 def _element(f: Lowering, op: Operation) -> None:
     array = op.group("array")[0]
-    assert isinstance(array.type, LocalArrayType)
-    get = op.name == "pto.local_array_get"
+    own = isinstance(array.type, LocalArrayType)
+    dims = array.type.dims if isinstance(array.type, LocalArrayType) else (array.type.count,)  # type: ignore[attr-defined]
+    get = op.name.endswith("_get")
     value = op.results[0] if get else op.group("value")[0]
-    f.call("vm.get" if get else "vm.set", f.slot(value), f.slot(array), _bytes(array.type), array.type.rank,
-           *array.type.dims, *map(f.slot, op.group("indices")))  # fmt: skip
+    f.call("vm.get" if get else "vm.set", f.slot(value), f.slot(array), _bytes(array.type), len(dims),
+           *dims, *map(f.slot, op.group("indices" if own else "index")))  # fmt: skip
 
 
 @handles("pto.make_group")
@@ -627,6 +666,7 @@ def _for(f: Lowering, op: Operation) -> None:
     begin = f.emit(ENTER, width_of(counter), f.slot(counter), f.slot(upper), 0)
     inside = len(f.words)
     f.block(block)  # its yield copies into what is carried
+    f.placed(op)
     f.emit(NEXT, width_of(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
     f.here(begin + 4)
     f.copy(op.results, carried)
@@ -678,7 +718,7 @@ def _while(f: Lowering, op: Operation) -> None:
     end = f.emit(UNLESS, f.slot(condition.operands[0]), 0) + 2
     f.copy(after.args, op.results)
     f.block(after)
-    f.jump(head)
+    f.jump(head, op)
     f.here(end)
 
 
@@ -705,7 +745,7 @@ def _index_switch(f: Lowering, op: Operation) -> None:
 def _go(f: Lowering, op: Operation, at: int) -> None:
     successor = op.successors[at]
     f.copy(successor.block.args, successor.args)
-    f.holes[-1].append((f.jump(), successor.block))
+    f.holes[-1].append((f.jump(of=op), successor.block))
 
 
 @handles("cf.br")
@@ -740,14 +780,41 @@ def _return(f: Lowering, op: Operation) -> None:
 
 @handles("func.call")
 def _call(f: Lowering, op: Operation) -> None:
-    """A function in place of its call: none calls itself."""
+    """A function: where it is small, in place of its call."""
     callee = f.functions.get(str(op.attr("callee")))
     if callee is None or not callee.regions[0].blocks:
         f.refuse(op, "a function of another file")
         return
+    if callee in f.inside:
+        raise NoCall("a function that calls itself")
+    if callee not in f.small:
+        _go_to(f, op, callee)
+        return
     # Its arguments are the caller's values, which it may change: the valid regions of tiles, arrays.
     f.slots.update(zip(callee.regions[0].blocks[0].args, map(f.slot, op.operands), strict=True))
     f.body(callee, list(op.results))
+
+
+#: Values that a function may change, which its caller then sees.
+_CHANGING = (TileBufType, ConvTileType, LocalArrayType, EventIdArrayType, TokenType)
+
+
+def _go_to(f: Lowering, op: Operation, callee: Operation) -> None:
+    """Call a function: it begins at one place, and goes back to the number of its call."""
+    args = callee.regions[0].blocks[0].args
+    called = f.called.get(callee)
+    if called is None:
+        results = [Value(v.type, callee) for v in op.results]
+        called = f.called[callee] = Called(callee, f.room(8), results)
+    f.copy(args, op.operands)
+    f.emit(COPY, called.place, f.number(len(called.returns)), 8)
+    hole = f.jump(f.starts.get(callee, 0))
+    if callee not in f.starts:
+        called.calls.append(hole)
+    called.returns.append(len(f.words))
+    changed = {given: arg for given, arg in zip(op.operands, args, strict=True)
+               if isinstance(given.type, _CHANGING)}  # fmt: skip
+    f.copy([*changed, *op.results], [*changed.values(), *called.results])
 
 
 @handles(*SECTIONS)
