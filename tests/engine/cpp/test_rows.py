@@ -1,6 +1,6 @@
-"""Every executable row with a C++ spelling: compiled against the reference engine, byte for byte.
+"""Every executable row with a C++ spelling: engines cpp and native against the reference engine, byte for byte.
 
-`make matrix` compiles every plan of `some_plans`, optimised as the engine does it; the ordinary run takes a few
+`make matrix` compiles every plan of `some_plans`, optimised as the engines do it; the ordinary run takes a few
 of each row, which together show all columns, element types and layouts, and optimises little.
 """
 
@@ -171,17 +171,14 @@ def _compare(one: Compiled) -> Iterator[str]:
             continue
         compared += 1
         want = Outcome(case)
-        for b, data in before:
-            b.data[:] = data
-        scalars = {n: v for n, v in case.args.items() if isinstance(v, int | float)}
-        where = f"{case.row.name} {case.isa} {_shown(one.plan)} valid {valid} {scalars or ''}"
-        problem = one.run()
-        if problem:
-            yield f"{where}: {problem}"
-            continue
-        problem = _unlike(case, want)
-        if problem:
-            yield f"{where}: {problem}"
+        for engine in one.engines:
+            for b, data in before:
+                b.data[:] = data
+            scalars = {n: v for n, v in case.args.items() if isinstance(v, int | float)}
+            where = f"{engine}: {case.row.name} {case.isa} {_shown(one.plan)} valid {valid} {scalars or ''}"
+            problem = one.run(engine) or _unlike(case, want)
+            if problem:
+                yield f"{where}: {problem}"
     if not compared:
         yield f"{case.row.name} {case.isa} {_shown(one.plan)}: nothing compared, {refusal}"
 
