@@ -108,7 +108,7 @@ class Lowering:
         self.places: list[tuple[int, int]] = []
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
-        self.small = small(self.functions)  # those that are put in place of their calls
+        self._small: set[Operation] | None = None
         self.called: dict[Operation, Called] = {}  # the others that are called
         self.starts: dict[Operation, int] = {}  # where those begin that were lowered
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
@@ -133,6 +133,13 @@ class Lowering:
         return Code(
             self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
         )
+
+    @property
+    def small(self) -> set[Operation]:
+        """The functions that are put in place of their calls; few programs ask."""
+        if self._small is None:
+            self._small = small(self.functions)
+        return self._small
 
     def _called_functions(self) -> None:
         """The functions that are called, and where each goes back to."""

@@ -11,6 +11,7 @@ afterwards but what the tolerance allows.
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -76,6 +77,13 @@ class Compiled:
         self.case = Case(plan)
         #: Tiles with their whole valid region.
         self.tiles = [(v, (v.v_row, v.v_col)) for _, v in self._values() if isinstance(v, Tile)]
+        #: On-chip memory, where the ordinary run looks at what operands take only, and arrays.
+        self.on_chip = {
+            loc: b.data if os.environ.get("PTO_TEST_MATRIX") else b.data[: self.case.used(loc)]
+            for loc, b in self.case.core.buffers.items()
+            if loc in LOCATIONS
+        }
+        self.gm = [b.data for b in self.case.core.gm.buffers]
         #: What calls it with words and arrays, by engine.
         self.engines: dict[str, Callable[..., Outcome_]] = {}
 
@@ -173,7 +181,7 @@ class Compiled:
 
     def run(self, engine: str) -> str:
         """Run the function on the case's memory; what went wrong, or nothing."""
-        images = [self.case.core.buffers[loc].data.copy() for loc in LOCATIONS]
+        images = [self.on_chip[loc].copy() for loc in LOCATIONS]
         pointers = (ctypes.c_char_p * len(images))(
             *(ctypes.cast(i.ctypes.data, ctypes.c_char_p) for i in images)
         )
@@ -184,7 +192,7 @@ class Compiled:
         if done.status:
             return done.text
         for loc, image in zip(LOCATIONS, images, strict=True):
-            self.case.core.buffers[loc].data[:] = image
+            self.on_chip[loc][:] = image
         return ""
 
 
@@ -267,9 +275,10 @@ def _launcher(made: machine.Program) -> Callable[..., Outcome_]:
 class Outcome:
     """Memory after a run."""
 
-    def __init__(self, case: Case) -> None:
-        self.on_chip = {loc: b.data.copy() for loc, b in case.core.buffers.items() if loc in LOCATIONS}
-        self.gm = [b.data.copy() for b in case.core.gm.buffers]
+    def __init__(self, one: Compiled) -> None:
+        case = one.case
+        self.on_chip = {loc: data.copy() for loc, data in one.on_chip.items()}
+        self.gm = [data.copy() for data in one.gm]
         self.tiles = {
             name: (v.dtype, case.get(name))
             for name, v in case.args.items()
