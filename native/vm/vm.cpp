@@ -186,18 +186,21 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   detail::bind(tile, detail::resolve(lie.space(), address, used));
 }
 
-void window_of_tile(char* frame,
-                    const uint32_t* s) {  // window, tile, row, column, their width, how the tile lies
+void window_of_tile(
+    char* frame,
+    const uint32_t* s) {  // window, tile, row, column, their width, length of a line, how the tile lies
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const auto row = static_cast<uint16_t>(integer(frame, s[2], s[4]));
   const auto col = static_cast<uint16_t>(integer(frame, s[3], s[4]));
-  const Lie lie{s + 5};
-  detail::bind(at<AnyTile>(frame, s[0]), tile.data() + lie.byte(tile, row, col));
+  const Lie lie{s + 6};
+  AnyTile& window = at<AnyTile>(frame, s[0]);
+  window.Line = static_cast<int>(s[5]);
+  detail::bind(window, tile.data() + lie.byte(tile, row, col));
 }
 
 /// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
 void subset_of_tile(char* frame, const uint32_t* s) {
-  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits
+  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits, length of a line
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const int64_t row = integer(frame, s[8], s[10]), col = integer(frame, s[9], s[10]);
   const auto open = [](int64_t given, int64_t size, int64_t valid, int64_t first) {
@@ -209,6 +212,7 @@ void subset_of_tile(char* frame, const uint32_t* s) {
   size_tile(window, s[2], s[3], open(at<int64_t>(frame, s[6]), s[4], tile.RowMaskInternal, row),
             open(at<int64_t>(frame, s[7]), s[5], tile.ColMaskInternal, col));
   const int64_t offset = (row * static_cast<int64_t>(s[11]) + col * static_cast<int64_t>(s[12])) * s[13] / 8;
+  window.Line = static_cast<int>(s[14]);
   detail::bind(window, tile.data() + offset);
   at<AnyTile>(frame, s[0]) = window;
 }
@@ -259,6 +263,7 @@ void same_tile(char* frame,
   if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
   if (cols < 0) cols = s[6] != 0 ? source.ColMaskInternal : s[3];
   AnyTile tile = source;
+  tile.Line = 0;
   size_tile(tile, s[2], s[3], rows, cols);
   at<AnyTile>(frame, s[0]) = tile;
 }

@@ -603,15 +603,17 @@ def _window(f: Lowering, op: Operation) -> None:
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
     (rows, cols), size, shape = window(f.pitch, op)
     row, col = op.group("offsets")
+    line = size[1] if of.blayout == "row_major" else size[0]
     if op.name == "pto.subset":
         down, across = strides(of, rows, cols)
         static = [-1 if v is None else v for v in (type.v_row, type.v_col)]
         f.call("vm.subset", f.slot(result), f.slot(source), *shape, *size, *map(f.number, static),
-               f.slot(row), f.slot(col), width_of(row), down, across, type.bits or 8)  # fmt: skip
+               f.slot(row), f.slot(col), width_of(row), down, across, type.bits or 8, line)  # fmt: skip
         return
     valid = _valid(type, op.group("valid_row"), op.group("valid_col"))
     shape_of(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
-    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), width_of(row), *_lie(f, of))
+    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), width_of(row), line,
+           *_lie(f, of))  # fmt: skip
 
 
 # -- arrays and groups --------------------------------------------------------------------------------------

@@ -207,6 +207,38 @@ module attributes {pto.target_arch = "a3"} {
 """
 
 
+#: Windows of a tile, which are padded where nothing was loaded: what is beside them stays.
+WINDOWS = """
+!all = !pto.tile_buf<vec, 16x16xf32>
+!half = !pto.tile_buf<vec, 16x8xf32>
+!part = !pto.tile_buf<vec, 8x8xf32, valid=?x?>
+!view = !pto.partition_tensor_view<16x16xf32>
+module attributes {pto.target_arch = "cpu"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : index
+    %c8 = arith.constant 8 : index
+    %c16 = arith.constant 16 : index
+    %vx = pto.make_tensor_view %x, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+    %vy = pto.make_tensor_view %y, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> !view
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> !view
+    %left = pto.partition_view %vx, offsets = [%c0, %c3], sizes = [%c16, %c8] : !pto.tensor_view<16x16xf32> -> !pto.partition_tensor_view<16x8xf32>
+    %few = pto.partition_view %vx, offsets = [%c0, %c1], sizes = [%c3, %c3] : !pto.tensor_view<16x16xf32> -> !pto.partition_tensor_view<?x?xf32>
+    %t = pto.alloc_tile : !all
+    pto.tload ins(%px : !view) outs(%t : !all)
+    %w = pto.subview %t[%c0, %c0] sizes [16, 8] : !all -> !half
+    pto.tload ins(%left : !pto.partition_tensor_view<16x8xf32>) outs(%w : !half)
+    %v = pto.subview %t[%c8, %c8] sizes [8, 8] valid [%c3, %c3] : !all -> !part
+    pto.tload ins(%few : !pto.partition_tensor_view<?x?xf32>) outs(%v : !part)
+    pto.tstore ins(%t : !all) outs(%py : !view)
+    return
+  }
+}
+"""
+
+
 def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
     """Programs by name, with entry, arguments and blocks."""
     found: dict[str, Any] = {}
@@ -226,6 +258,7 @@ def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
         found[f"micro {name}"] = EXAMPLES / "micro" / f"{name}.pto", None, args, 1
     found["control flow"] = FLOW, None, (zeros(3, dtype=np.int32), 20), 1
     found["values"] = VALUES, None, (numbers(7, 16), zeros(4, 16), zeros(2, dtype=np.int32)), 1
+    found["windows"] = WINDOWS, None, (numbers(16, 16), zeros(16, 16)), 1
     found["columns"] = COLUMNS, None, (numbers(16, 8), zeros(16, 8)), 1
     return found
 
