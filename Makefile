@@ -126,6 +126,8 @@ RUNTIME_PARTS := $(patsubst native/runtime/%.cpp,%,$(wildcard native/runtime/*/*
 RUNTIME_TESTS := stress_parts stress_engine stress_libraries fuzz_runtime fuzz_graph test_runtime
 RUNTIME_FLAGS := -std=c++20 -O1 -g -Wall -Wextra -Inative/include -Inative/include/pto2/tensormap_and_ringbuffer \
   -Inative/runtime
+# The virtual machine of engine native, in one file with the images that test it.
+VM_FLAGS := -std=c++20 -O1 -g -Wall -Wextra -Wno-unused -Inative/include -Inative/vm -DPTO_CPU_OPEN -DPTO_CPU_LIBRARY
 RUNTIME_asan := -fsanitize=address,undefined -fno-sanitize-recover=all
 RUNTIME_tsan := -fsanitize=thread -Wno-tsan
 SEEDS ?= 1000
@@ -146,12 +148,17 @@ build/sanitize/$(1)/test_runtime: native/tests/test_runtime_runs.cpp
 build/sanitize/$(1)/%: native/tests/%.cpp $$(RUNTIME_PARTS:%=build/sanitize/$(1)/%.o) $$(wildcard native/tests/*.hpp)
 	$$(CXX) $$(RUNTIME_FLAGS) $$(RUNTIME_$(1)) $$(filter-out %.hpp,$$^) -o $$@ -pthread -ldl
 
+build/sanitize/$(1)/test_vm: native/tests/test_vm.cpp $$(NATIVE)
+	@mkdir -p $$(@D)
+	$$(CXX) $$(VM_FLAGS) $$(RUNTIME_$(1)) $$< -o $$@ -pthread
+
 build/sanitize/$(1)/%.so: tests/runtime/headers/%.cpp $$(RUNTIME_SOURCES)
 	@mkdir -p $$(@D)
 	$$(CXX) -std=c++17 -O1 -g -shared -fPIC -fno-gnu-unique $$(RUNTIME_$(1)) -Inative/include/pto2/$$(VARIANT_$$*) \
 	  -Inative/include/pto2/platform $$< -o $$@
 
-sanitize-$(1): $$(RUNTIME_TESTS:%=build/sanitize/$(1)/%) $$(LIBRARIES:%=build/sanitize/$(1)/%.so)
+sanitize-$(1): build/sanitize/$(1)/test_vm $$(RUNTIME_TESTS:%=build/sanitize/$(1)/%) $$(LIBRARIES:%=build/sanitize/$(1)/%.so)
+	./build/sanitize/$(1)/test_vm
 	./build/sanitize/$(1)/test_runtime
 	./build/sanitize/$(1)/stress_parts
 	./build/sanitize/$(1)/stress_engine

@@ -3,7 +3,9 @@
 // were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
 #include "pto/vm/open.hpp"
 //
+#include "patience.hpp"
 #include "pto/launch.hpp"
+#include "values.hpp"
 #include "vm.hpp"
 
 namespace pto::detail {
@@ -32,6 +34,12 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
                detail::Core& core) {
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
+  Patience patience;
+  const auto to = [&](uint32_t target) {
+    const uint32_t* there = words + target;
+    if (there <= pc) patience.tick(core, words, pc, base);
+    pc = there;
+  };
   for (;;) {
     const uint32_t word = *pc, opcode = word & 0xFFFFFF;
     if (opcode >= kCall) [[likely]] {
@@ -42,10 +50,20 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
     }
     switch (opcode) {
       case kEnd: return;
-      case kJump: pc = words + pc[1]; break;
-      case kUnless: pc = at<uint8_t>(frame, pc[1]) != 0 ? pc + 3 : words + pc[2]; break;
+      case kJump: to(pc[1]); break;
+      case kUnless:
+        if (at<uint8_t>(frame, pc[1]) != 0) {
+          pc += 3;
+        } else {
+          to(pc[2]);
+        }
+        break;
       case kEnter:
-        pc = integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1]) ? pc + 5 : words + pc[4];
+        if (integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1])) {
+          pc += 5;
+        } else {
+          to(pc[4]);
+        }
         break;
       case kNext: {
         const uint32_t width = pc[1];
@@ -53,7 +71,11 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
         const int64_t next = static_cast<int64_t>(static_cast<uint64_t>(integer(frame, pc[2], width)) +
                                                   static_cast<uint64_t>(step));
         std::memcpy(frame + pc[2], &next, width);
-        pc = integer(frame, pc[2], width) < integer(frame, pc[3], width) ? words + pc[5] : pc + 6;
+        if (integer(frame, pc[2], width) < integer(frame, pc[3], width)) {
+          to(pc[5]);
+        } else {
+          pc += 6;
+        }
         break;
       }
       case kCopy:
@@ -61,7 +83,11 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
         pc += 4;
         break;
       case kEqual:
-        pc = integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1]) ? words + pc[4] : pc + 5;
+        if (integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1])) {
+          to(pc[4]);
+        } else {
+          pc += 5;
+        }
         break;
       default: detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", opcode);
     }
@@ -70,28 +96,9 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
 
 // --- functions for values of every type ---------------------------------------------------------------------
 
-using AnyTile =
-    OpenTile<TileType::Vec, uint8_t, BLayout::RowMajor, SLayout::NoneBox, 512, 0, CompactMode::Null>;
-using AnyView = OpenView<uint8_t, Layout::ND>;
-static_assert(sizeof(AnyTile) == 40 && sizeof(AnyView) == 88, "_TILE and _VIEW of image/lower.py");
 static_assert(sizeof(PrefetchAsyncContext) <= 64 && sizeof(comm::AsyncEvent) <= 64 &&
               sizeof(comm::AsyncSession) <= 64);
 static_assert(sizeof(vector_f32) == 256 && sizeof(vector_bool) == 32 && sizeof(vector_align) <= 64);
-
-/// A view as its object has it.
-struct ViewFields {
-  char* data;
-  int64_t shape[5], stride[5];
-};
-static_assert(sizeof(ViewFields) == sizeof(AnyView));
-
-/// Sizes beyond those that a view has are 1; their strides span the next dimension.
-void fill_up(ViewFields& view, int rank) {
-  for (int d = 4 - rank; d >= 0; --d) {
-    view.shape[d] = 1;
-    view.stride[d] = view.shape[d + 1] * view.stride[d + 1];
-  }
-}
 
 void make_view(char* frame, const uint32_t* s) {  // result, pointer, rank, sizes, strides
   const int rank = static_cast<int>(s[2]);
@@ -134,7 +141,7 @@ void view_stride(char* frame, const uint32_t* s) {
 
 void size_tile(AnyTile& tile, uint32_t rows, uint32_t cols, int64_t valid_rows, int64_t valid_cols) {
   if (valid_rows < 0 || valid_cols < 0 || valid_rows > rows || valid_cols > cols) [[unlikely]]
-    detail::failf("[PTO][SA-0065] a valid region of %lld x %lld does not lie in a tile of %u x %u",
+    detail::failf("[PTO-E2102] valid region %lld x %lld does not fit a %u x %u tile",
                   static_cast<long long>(valid_rows), static_cast<long long>(valid_cols), rows, cols);
   tile.Rows = static_cast<int>(rows);
   tile.Cols = static_cast<int>(cols);
@@ -180,18 +187,21 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   detail::bind(tile, detail::resolve(lie.space(), address, used));
 }
 
-void window_of_tile(char* frame,
-                    const uint32_t* s) {  // window, tile, row, column, their width, how the tile lies
+void window_of_tile(
+    char* frame,
+    const uint32_t* s) {  // window, tile, row, column, their width, length of a line, how the tile lies
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const auto row = static_cast<uint16_t>(integer(frame, s[2], s[4]));
   const auto col = static_cast<uint16_t>(integer(frame, s[3], s[4]));
-  const Lie lie{s + 5};
-  detail::bind(at<AnyTile>(frame, s[0]), tile.data() + lie.byte(tile, row, col));
+  const Lie lie{s + 6};
+  AnyTile& window = at<AnyTile>(frame, s[0]);
+  window.Line = static_cast<int>(s[5]);
+  detail::bind(window, tile.data() + lie.byte(tile, row, col));
 }
 
 /// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
 void subset_of_tile(char* frame, const uint32_t* s) {
-  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits
+  // window, tile, shape, sizes, valid extents (-1: open), row, column, their width, steps, bits, length of a line
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   const int64_t row = integer(frame, s[8], s[10]), col = integer(frame, s[9], s[10]);
   const auto open = [](int64_t given, int64_t size, int64_t valid, int64_t first) {
@@ -203,6 +213,7 @@ void subset_of_tile(char* frame, const uint32_t* s) {
   size_tile(window, s[2], s[3], open(at<int64_t>(frame, s[6]), s[4], tile.RowMaskInternal, row),
             open(at<int64_t>(frame, s[7]), s[5], tile.ColMaskInternal, col));
   const int64_t offset = (row * static_cast<int64_t>(s[11]) + col * static_cast<int64_t>(s[12])) * s[13] / 8;
+  window.Line = static_cast<int>(s[14]);
   detail::bind(window, tile.data() + offset);
   at<AnyTile>(frame, s[0]) = window;
 }
@@ -233,6 +244,13 @@ void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bit
   }
 }
 
+void set_valid(char* frame, const uint32_t* s) {  // tile, rows, columns, valid rows, valid columns
+  AnyTile &tile = at<AnyTile>(frame, s[0]), checked;
+  size_tile(checked, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
+  tile.RowMaskInternal = checked.RowMaskInternal;
+  tile.ColMaskInternal = checked.ColMaskInternal;
+}
+
 void make_tile(char* frame, const uint32_t* s) {  // result, rows, columns, valid rows, valid columns
   AnyTile tile;
   size_tile(tile, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
@@ -246,6 +264,7 @@ void same_tile(char* frame,
   if (rows < 0) rows = s[6] != 0 ? source.RowMaskInternal : s[2];
   if (cols < 0) cols = s[6] != 0 ? source.ColMaskInternal : s[3];
   AnyTile tile = source;
+  tile.Line = 0;
   size_tile(tile, s[2], s[3], rows, cols);
   at<AnyTile>(frame, s[0]) = tile;
 }
@@ -315,12 +334,26 @@ void check_step(char* frame, const uint32_t* s) {  // step, width
 constexpr struct {
   const char* name;
   Function function;
-} kOwn[] = {{"vm.view", make_view},          {"vm.part", part_view},      {"vm.dim", view_dim},
-            {"vm.stride", view_stride},      {"vm.tile", make_tile},      {"vm.same", same_tile},
-            {"vm.step", check_step},         {"vm.assign", assign_tile},  {"vm.window", window_of_tile},
-            {"vm.obey", obey_tags},          {"vm.control", set_control}, {"vm.subset", subset_of_tile},
-            {"vm.pointer", pointer_to},      {"vm.add", add_to_pointer},  {"vm.pipe", make_pipe},
-            {"vm.first", first_vector_core}, {"vm.rows", rows_of_tile},   {"vm.back", back_to_tile}};
+} kOwn[] = {{"vm.view", make_view},
+            {"vm.part", part_view},
+            {"vm.dim", view_dim},
+            {"vm.stride", view_stride},
+            {"vm.tile", make_tile},
+            {"vm.valid", set_valid},
+            {"vm.same", same_tile},
+            {"vm.step", check_step},
+            {"vm.assign", assign_tile},
+            {"vm.window", window_of_tile},
+            {"vm.obey", obey_tags},
+            {"vm.control", set_control},
+            {"vm.subset", subset_of_tile},
+            {"vm.pointer", pointer_to},
+            {"vm.add", add_to_pointer},
+            {"vm.pipe", make_pipe},
+            {"vm.first", first_vector_core},
+            {"vm.rows", rows_of_tile},
+            {"vm.back", back_to_tile},
+            PTO_VM_VALUES};
 
 // --- launches -----------------------------------------------------------------------------------------------
 
@@ -364,7 +397,8 @@ PTO_EXPORT void* pto_vm_own(const char* name) {
   return nullptr;
 }
 
-PTO_EXPORT int pto_launch_image(pto_launch* launch) {
+namespace {
+int launch_image(pto_launch* launch) {
   using pto::detail::CoreKind;
   const auto& program = *static_cast<const pto_program*>(launch->program);
   const auto args = [&](uint32_t i) { return static_cast<int>(program.codes[i].argc); };
@@ -377,4 +411,12 @@ PTO_EXPORT int pto_launch_image(pto_launch* launch) {
   const auto kind = static_cast<CoreKind>(program.codes[0].kind);
   const pto::detail::Role roles[] = {{kind, 0, pto::vm::first_code}};
   return pto::detail::run_launch(launch, roles, 1, args(0));
+}
+}  // namespace
+
+PTO_EXPORT int pto_launch_image(pto_launch* launch) {
+  pto::vm::Running running(*launch);
+  const int status = launch_image(&running);
+  *launch = running;
+  return status;
 }

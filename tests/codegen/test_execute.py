@@ -19,6 +19,9 @@ from tests.made import compiled
 from tests.seeds import seeds
 
 import pto
+from pto.engine.entry import Launchable
+from pto.engine.native import machine
+from pto.engine.native.kernel import image_of
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 
@@ -333,8 +336,11 @@ def test_random_programs(first: int, tmp_path: Path) -> None:
         "\nAICORE void", '\nextern "C" AICORE void'
     )
     library = _build(tmp_path, cpp)
-    for program in programs:
-        kernel = pto.kernel(pto.parse(program.text), engine="reference")
+    modules = [pto.parse(program.text) for program in programs]
+    asked = [image_of(Launchable(module, None, None, True)).calls for module in modules]
+    machine.functions(list(dict.fromkeys(c for calls in asked for c in calls)))
+    for program, module in zip(programs, modules, strict=True):
+        kernel, native = (pto.kernel(module, engine=engine) for engine in ("reference", "native"))
         call = getattr(library, program.text.partition("@")[2].partition("(")[0])
         for a, b, n, wide, x, y in INPUTS:
             want, got = np.zeros(16, np.int64), np.zeros(16, np.int64)
@@ -344,3 +350,6 @@ def test_random_programs(first: int, tmp_path: Path) -> None:
                 ctypes.c_int64(wide), ctypes.c_float(x), ctypes.c_float(y),
             )  # fmt: skip
             assert (want == got).all(), f"{program.text}\nwant {want}\n got {got}"
+            got[:] = 0
+            native(got, a, b, n, wide, x, y)
+            assert (want == got).all(), f"{program.text}\nwant {want}\n got {got} on engine native"

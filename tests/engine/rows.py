@@ -110,6 +110,10 @@ class Case:
             buffer.data[:] = FILL
         return at
 
+    def used(self, loc: str) -> int:
+        """Bytes of a buffer that operands take, with the guard behind them."""
+        return self._next.get(loc, 0) + GUARD
+
     def view(
         self,
         name: str,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from pto.isa.audit import problems, unnamed
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import ISAS, PROFILES
 from pto.isa.row import Family
+from pto.isa.tables import MODULES
 
 _HERE = Path(__file__).parent
 
@@ -102,3 +104,13 @@ def test_threads_may_use_a_row_for_the_first_time_together(monkeypatch: pytest.M
     monkeypatch.setattr(Family, "_facts", interrupted)
     assert [o.name for o in row.operands] == ["dst"] and row.opcode == 1
     assert not hasattr(row, "no_such_field") and not hasattr(row, "_no_such_field")
+
+
+def test_a_row_is_found_by_its_first_letter() -> None:
+    """The module of a row is loaded for the letter that its names begin with, or for its dialect."""
+    for module, letters in MODULES.items():
+        for row in import_module(f"pto.isa.tables.{module}").ROWS:
+            names = (row.name, *row.aliases)
+            assert {n[0] if row.dialect == "pto" else row.dialect for n in names} <= set(letters.split()), (
+                module
+            )

@@ -262,8 +262,8 @@ def run(tool: str, body: Callable[[Sequence[str]], int], argv: Sequence[str] | N
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return body(arguments)
-    except KeyboardInterrupt:
-        print(f"{tool}: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as e:
+        print(f"{tool}: interrupted {e}".rstrip(), file=sys.stderr)
         return 130
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -128,6 +128,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
     p.add_argument("--max-steps", type=_steps, metavar="N", help="end a run that takes more scalar steps")
+    p.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end a run that takes longer")
     p.add_argument(
         "--enable-insert-sync",
         action="store_true",
@@ -244,6 +245,7 @@ def run(options: Namespace) -> list[Diagnostic]:
         own = {
             "subblocks": options.subblocks, "threads": options.threads, "sanitize": options.sanitize,
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
+            "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
         }  # fmt: skip
         result = k.run(
@@ -417,6 +419,16 @@ def _steps(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise ArgumentTypeError(f"'{text}' is not a positive number of steps")
     return int(text)
+
+
+def _seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0
+    if not 0 < found < 1e9:
+        raise ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return found
 
 
 def _seed(text: str) -> int:

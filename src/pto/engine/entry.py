@@ -89,12 +89,17 @@ class Launchable:
 
 
 def check_options(
-    blocks: Any, subblocks: Any, schedule: Any = None, max_steps: Any = None, memory_map: Any = False
-) -> None:
+    blocks: Any, subblocks: Any, schedule: Any = None, max_steps: Any = None, memory_map: Any = False,
+    timeout: Any = None,
+) -> None:  # fmt: skip
     """Options that a caller may get wrong, as errors that name them."""
     for name, value, least in (("blocks", blocks, 1), ("max_steps", max_steps, 1), ("schedule", schedule, 0)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < least):
             raise ValueError(f"{name} is a whole number from {least} on, got {value!r}")
+    if timeout is not None and not (
+        isinstance(timeout, int | float) and not isinstance(timeout, bool) and 0 < timeout < 1e9
+    ):
+        raise ValueError(f"timeout is a number of seconds above 0, got {timeout!r}")
     if subblocks not in (None, 1, SUBBLOCKS):
         raise ValueError(f"subblocks is 1 or {SUBBLOCKS}, got {subblocks!r}")
     if not isinstance(memory_map, bool):

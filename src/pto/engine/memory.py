@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..ir.types import ConvTileType, MemRefType, TileBufType
+from ..ir.types import ConvTileType, TileBufType
 from ..isa import tile as tiles
 from ..isa import view as views
 from ..isa.dtypes import DTYPES
@@ -453,23 +453,6 @@ def _view_axes(
     down = [views.element_offset(layout, i, 0, shape, strides, c0) for i in range(r, r + rows)]
     across = [views.element_offset(layout, 0, j, shape, strides, c0) for j in range(c, c + cols)]
     return scattered(np.array(down, np.intp)), scattered(np.array(across, np.intp))
-
-
-def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
-    """Static strides and offset of a memref type; None where the layout leaves them open."""
-    dims = [d or 0 for d in type.dims]
-    if not type.layout_text:
-        strides = [1]
-        for d in reversed(dims[1:]):
-            strides.insert(0, strides[0] * d)
-        return tuple(strides[: len(dims)]), 0
-    text = type.layout_text
-    inside = text[text.find("[") + 1 : text.find("]")]
-    words = [w.strip() for w in inside.split(",")] if inside.strip() else []
-    offset = text.partition("offset:")[2].strip(" >") or "0"
-    if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
-        return None
-    return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
 
 
 @cache

@@ -23,7 +23,7 @@ from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Block, Operation, Value
 from ..ir.facts import function_of, view_layout
-from ..ir.types import Dims, MemRefType, ScalarType, TileBufType, Type, ViewType
+from ..ir.types import ConvTileType, Dims, LocalArrayType, MemRefType, ScalarType, TileBufType, Type, ViewType
 from ..isa import row as find_row
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES
@@ -32,6 +32,9 @@ from ..isa.row import Row
 
 _SLOT = re.compile("\x02(\\d+)\x03")
 _LOCAL = re.compile("\x01(\\d+)")
+#: The variables of a function that keep what it set registers to, by the comment that Flow A names them with.
+_KEPT = re.compile(r".*/\* (\w+) \*/")
+_REGISTERS = ("outtoub", "ubtoout")
 _NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
 
 #: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library
@@ -51,7 +54,8 @@ def by_columns(type: Type) -> bool:
     return isinstance(type, TileBufType) and not type.boxed and type.blayout == "col_major"
 
 
-#: Where an argument of a call comes from: an operand, a result, or a number that the call is made with.
+#: Where an argument of a call comes from: an operand, a result, a number that the call is made with, or a
+#: register that the function keeps a copy of.
 Source = tuple[str, int]
 
 
@@ -86,11 +90,25 @@ class OpenTypes(Types):
             f"{t.pad}, {ENUMS['compact_mode'].spelling(t.compact)}>"
         )
 
+    def conv_tile(self, t: ConvTileType) -> str:
+        return (
+            f"ConvTile<TileType::{MEMORIES[t.loc].tile_type}, {self.scalar(t.elem)}, 0, "
+            f"pto::Layout::{t.layout.upper()}, ConvTileShape<{', '.join(['-1'] * t.rank)}>>"
+        )
+
     def _spell(self, type: Type) -> str:
         return "OpenPipe" if type.kind == "pipe" else super()._spell(type)
 
     def open_view(self, t: ViewType, layout: str = "ND") -> str:
         return f"OpenView<{self.scalar(t.elem)}, pto::Layout::{layout}>"
+
+
+def as_view(value: Value) -> Value:
+    """A view, or a memref as the view that it is in the frame."""
+    type = value.type
+    if not isinstance(type, MemRefType):
+        return value
+    return Value(ViewType(type.elem, type.dims), value.owner, value.index, value.name)
 
 
 #: Enumerations that calls take as arguments, by their C++ class.
@@ -208,9 +226,19 @@ class Recorder(Function):
         if isinstance(type, ViewType):
             assert isinstance(self.types, OpenTypes)
             return self.types.open_view(type, self.layout(value))
-        if isinstance(type, MemRefType):
-            raise NoCall("a memref")
+        if type.kind == "group":
+            return f"pto::comm::ParallelGroup<{self.member(value)}>"
+        if isinstance(type, MemRefType | LocalArrayType):  # `lower` puts others in place of them
+            raise NoCall(f"a value of type {type}")
         return self.types(type)
+
+    def member(self, group: Value) -> str:
+        """C++ type of the tensors of a group."""
+        made = group.op
+        if made is None or made.name != "pto.make_group":
+            raise NoCall("a group that is handed on")
+        first = made.group("tensors")[0]
+        return self.type_of(as_view(first))
 
     def layout(self, value: Value) -> str:
         """The layout in which the operation reads a view: its own, or that of the view."""
@@ -255,6 +283,8 @@ class Recorder(Function):
         number = _number(init)
         if number is None:
             number = _enumerator(type, init)
+        if number is None and (kept := _KEPT.fullmatch(init)):
+            return self._place(("register", _REGISTERS.index(kept[1])), type)
         if number is None:
             return f"{type}({init})" if "{" not in init else init
         return self._place(("number", number), type)

@@ -8,6 +8,8 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
+from types import ModuleType
 
 from ..codegen.cpp import program
 from ..codegen.cpp.control import is_align
@@ -17,11 +19,13 @@ from ..codegen.cpp.tiles import as_tile, strides, window
 from ..codegen.cpp.unit import Unit
 from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
-from ..ir.attrs import BoolAttr, FloatAttr, IntAttr
+from ..ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.facts import may_fail
 from ..ir.types import (
+    ConvTileType,
     EventIdArrayType,
+    LocalArrayType,
     MaskType,
     MemRefType,
     PtrType,
@@ -33,6 +37,7 @@ from ..ir.types import (
     ViewType,
     VRegType,
 )
+from ..isa import row
 from ..isa.encoding import encode
 from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, SECTIONS
@@ -41,8 +46,9 @@ from ..isa.row import Row
 from ..isa.tile import LAYOUTS, inner_box
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
+from .functions import Called, small
 
-_TILE, _VIEW, _PIPE = 40, 88, 128
+_TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that hold of themselves where a core does one thing after another.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
 
@@ -61,6 +67,18 @@ def handles(*names: str) -> Callable[[Handler], Handler]:
 def is_call(row: Row) -> bool:
     """Whether operations of an instruction become calls of the library."""
     return row.full_name not in HANDLERS and row.order not in _IN_ORDER and not row.regions
+
+
+def _memrefs() -> ModuleType:
+    """What programs with memrefs need."""
+    return import_module(f"{__package__}.memrefs")
+
+
+def _is_rare(op: Operation) -> bool:
+    """Whether the handler of an operation is in `memrefs`."""
+    return (op.row is not None and op.row.dialect in ("memref", "affine")) or any(
+        isinstance(v.type, MemRefType) for v in op.results
+    )
 
 
 def lowered_image(
@@ -96,10 +114,15 @@ class Lowering:
         self.places: list[tuple[int, int]] = []
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
+        self._small: set[Operation] | None = None
+        self.called: dict[Operation, Called] = {}  # the others that are called
+        self.starts: dict[Operation, int] = {}  # where those begin that were lowered
         self.leave: list[list[int]] = []  # jumps to the end of the functions that are being lowered
         self.results: list[list[Value]] = []  # where their results go
         self.inside: list[Operation] = []
         self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
+        self.tiles: dict[Value, Value] = {}  # memrefs of which is said what tile they are
+        self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._made: dict[tuple[object, ...], Call] = {}
 
@@ -110,14 +133,39 @@ class Lowering:
                 place = self.slot(value)
                 if isinstance(value.type, ViewType):
                     self.frame[place : place + _VIEW] = _fixed_view(value.type)
-                arguments.append((place, int(isinstance(value.type, ViewType))))
+                arguments.append((place, int(isinstance(value.type, ViewType | MemRefType))))
             self.body(function, [])
         except NoCall as e:
             self.refuse(function, str(e))
         self.emit(END)
+        self._called_functions()
         return Code(
             self.kind, tuple(self.words), bytes(self.frame), tuple(arguments), tuple(sorted(self.places))
         )
+
+    @property
+    def small(self) -> set[Operation]:
+        """The functions that are put in place of their calls; few programs ask."""
+        if self._small is None:
+            self._small = small(self.functions)
+        return self._small
+
+    def _called_functions(self) -> None:
+        """The functions that are called, and where each goes back to."""
+        done: list[Called] = []
+        while len(done) < len(self.called):
+            for called in list(self.called.values())[len(done) :]:
+                self.here(*called.calls)
+                called.calls, start = [], len(self.words)
+                done.append(called)
+                self.starts[called.function] = start
+                self.body(called.function, called.results)
+                called.end = self.jump()
+        for called in done:
+            self.here(called.end)
+            for n, target in enumerate(called.returns[:-1]):
+                self.emit(EQUAL, 8, called.place, self.number(n), target)
+            self.jump(called.returns[-1])
 
     # -- the frame ----------------------------------------------------------------------------------------
 
@@ -158,8 +206,15 @@ class Lowering:
         """Call a function of the library with offsets in the frame, or numbers."""
         self.emit(CALL + self.calls.setdefault(name, len(self.calls)), *operands)
 
-    def jump(self, target: int = 0) -> int:
+    def jump(self, target: int = 0, of: Operation | None = None) -> int:
+        """A jump, of the operation that may go on for ever because of it."""
+        if of is not None:
+            self.placed(of)
         return self.emit(JUMP, target) + 1
+
+    def placed(self, op: Operation) -> None:
+        """What is emitted next comes from an operation."""
+        self.places.append((len(self.words), self.unit.module.mark(op)))
 
     def here(self, *holes: int) -> None:
         """Jumps that were left open lead to here."""
@@ -223,6 +278,9 @@ class Lowering:
         at = len(self.words)
         try:
             handler = HANDLERS.get(op.name)
+            if handler is None and _is_rare(op):
+                _memrefs()
+                handler = HANDLERS.get(op.name)
             if handler is not None:
                 handler(self, op)
             elif op.row is None or is_call(op.row):
@@ -234,6 +292,25 @@ class Lowering:
 
     def regular(self, op: Operation) -> None:
         """A call of the library."""
+        given = op.operands
+        if any(isinstance(v.type, MemRefType) for v in given):
+            op.operands = _memrefs().stand_ins(self, op)
+        try:
+            self._regular(op)
+        finally:
+            op.operands = given
+
+    def instead(
+        self, of: Operation, name: str, operands: list[Value], results: Sequence[Value],
+        attrs: dict[str, Attribute] | None = None,
+    ) -> None:  # fmt: skip
+        """Another operation in the place of one, with the same or other results."""
+        made = Operation(name, row(name), operands, [v.type for v in results], attrs, loc=of.loc)
+        made.parent = of.parent
+        self.slots.update(zip(made.results, map(self.slot, results), strict=True))
+        self.operation(made)
+
+    def _regular(self, op: Operation) -> None:
         for result in op.results:
             if is_align(result.type):  # the state of a stream is one place from its beginning to its end
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
@@ -265,6 +342,8 @@ class Lowering:
         if row is None or row.set in ("vector", "predicate", "cube", "micro"):  # some spell constants out
             return self.recorder.call(op)
         types = tuple(v.type for v in (*op.operands, *op.results))
+        if any(t.kind == "group" for t in types):  # which does not say what it is a group of
+            return self.recorder.call(op)
         self.recorder.now = op
         layouts = tuple(self.recorder.layout(v) for v in op.operands if isinstance(v.type, ViewType))
         attrs = tuple((n, str(a)) for n, a in op.attrs.items())
@@ -279,6 +358,11 @@ class Lowering:
             return self.slot(op.operands[number])
         if kind == "result":
             return self.slot(op.results[number])
+        if kind == "register":
+            if number not in self._registers:
+                place = self._registers[number] = self.room(8)
+                self.frame[place : place + 8] = (1 << 21 | 1).to_bytes(8, "little")
+            return self._registers[number]
         return self.number(number)
 
     def refuse(self, op: Operation, why: str) -> None:
@@ -299,16 +383,22 @@ def _size(type: Type) -> tuple[int, int]:
     """Bytes of a value in the frame, and their alignment."""
     if isinstance(type, TileBufType):
         return _TILE, 8
-    if isinstance(type, ViewType):
+    if isinstance(type, ViewType) or (isinstance(type, MemRefType) and type.rank <= 5):
         return _VIEW, 8
+    if isinstance(type, ConvTileType):
+        return _CONV, 8
+    if isinstance(type, LocalArrayType):
+        return max(8, math.prod(type.dims) * _bytes(type)), 8
+    if isinstance(type, EventIdArrayType):
+        return 8 * type.count, 8
     if isinstance(type, VRegType):
         return 256, 64
     if isinstance(type, MaskType):
         return 32, 8
     if type.kind == "pipe":
         return _PIPE, 8
-    if isinstance(type, EventIdArrayType):
-        return max(8, 4 * type.count), 8
+    if type.kind == "group":
+        return _GROUP, 8
     if isinstance(type, TokenType):
         return 64, 8
     if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
@@ -321,6 +411,11 @@ def _fixed_view(type: ViewType) -> bytes:
     shape = [1] * (5 - type.rank) + [d or 0 for d in type.dims]
     strides = [math.prod(shape[d + 1 :]) for d in range(5)]
     return struct.pack("<11q", 0, *shape, *strides)
+
+
+def _bytes(type: Type) -> int:
+    """Bytes of an element of an array."""
+    return max(1, (type.elem.bits or 64) // 8) if isinstance(type, LocalArrayType) else 8
 
 
 # -- constants ----------------------------------------------------------------------------------------------
@@ -370,12 +465,10 @@ def _select(f: Lowering, op: Operation) -> None:
 def _castptr(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     space = result.type.space if isinstance(result.type, PtrType) else ""
-    if isinstance(source.type, MemRefType):
-        f.refuse(op, "a memref")
-    elif isinstance(source.type, PtrType) or space not in _SPACES:
+    if isinstance(source.type, PtrType | MemRefType) or space not in _SPACES:
         f.emit(COPY, f.slot(result), f.slot(source), 8)
     else:
-        f.call("vm.pointer", f.slot(result), f.slot(source), _width(source), _SPACES.index(space))
+        f.call("vm.pointer", f.slot(result), f.slot(source), width_of(source), _SPACES.index(space))
 
 
 _SPACES = [m.space for m in MEMORIES.values()]
@@ -384,11 +477,9 @@ _SPACES = [m.space for m in MEMORIES.values()]
 @handles("pto.addptr")
 def _addptr(f: Lowering, op: Operation) -> None:
     pointer, offset = op.operands
-    if not isinstance(pointer.type, PtrType):
-        f.refuse(op, "a memref")
-        return
+    assert isinstance(pointer.type, PtrType)
     bits = pointer.type.elem.info.bits if pointer.type.elem.info else 8
-    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), _width(offset), bits)
+    f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), width_of(offset), bits)
 
 
 @handles("pto.print")
@@ -422,28 +513,24 @@ def _part(f: Lowering, op: Operation) -> None:
            *map(f.slot, offsets), *map(f.slot, sizes))  # fmt: skip
 
 
-@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride")
+@handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "memref.dim")
 def _ask(f: Lowering, op: Operation) -> None:
     source = op.operands[0].type
-    if not isinstance(source, ViewType):
-        f.refuse(op, "a memref")
-        return
+    assert isinstance(source, ViewType | MemRefType)
     what = "vm.dim" if op.name.endswith("dim") else "vm.stride"
     f.call(what, f.slot(op.results[0]), f.slot(op.operands[0]), source.rank, f.slot(op.operands[1]))
 
 
 @handles("pto.tensor_view_addr")
 def _address(f: Lowering, op: Operation) -> None:
-    if isinstance(op.operands[0].type, ViewType):
-        f.emit(COPY, f.slot(op.results[0]), f.slot(op.operands[0]), 8)
-    else:
-        f.refuse(op, "a memref")
+    result = op.results[0]
+    f.emit(COPY, f.slot(result), f.slot(op.operands[0]), _size(result.type)[0])
 
 
 # -- tiles --------------------------------------------------------------------------------------------------
 
 
-def _shape(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
+def shape_of(f: Lowering, result: Value, shape: tuple[int, int], valid: Sequence[int | Value | None]) -> None:
     """A tile of a size, with a valid region; where that is left open, all of it."""
     extents = [
         f.slot(v) if isinstance(v, Value) else f.number(size if v is None else v)
@@ -469,33 +556,55 @@ def _lie(f: Lowering, type: TileBufType) -> tuple[int, ...]:
     return list(MEMORIES).index(type.loc), form, *box, type.bits or 8, compact
 
 
-def _assign(f: Lowering, result: Value, address: Value) -> None:
+def assign(f: Lowering, result: Value, address: Value) -> None:
     assert isinstance(result.type, TileBufType)
-    f.call("vm.assign", f.slot(result), f.slot(address), _width(address), *_lie(f, result.type))
+    f.call("vm.assign", f.slot(result), f.slot(address), width_of(address), *_lie(f, result.type))
 
 
 @handles("pto.alloc_tile", "pto.declare_tile", "pto.pointer_cast")
 def _alloc(f: Lowering, op: Operation) -> None:
     result = op.results[0]
     type = as_tile(result.type)
-    if not isinstance(result.type, TileBufType) or type is None:
-        f.refuse(op, f"a value of type {result.type}")
+    if isinstance(result.type, ConvTileType):
+        dims = [d or 1 for d in result.type.dims]
+        bits, address = result.type.bits or 8, op.get("addr")
+        f.call("vm.conv", f.slot(result), len(dims), *dims, bits)
+        if address is not None:
+            space = list(MEMORIES).index(result.type.loc)
+            f.call("vm.conv_at", f.slot(result), f.slot(address), space, math.prod(dims) * bits // 8)
         return
-    _shape(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
+    if isinstance(result.type, MemRefType):
+        _memrefs().placed(f, op)
+        return
+    assert isinstance(result.type, TileBufType) and type is not None
+    shape_of(f, result, type.shape, _valid(type, op.group("valid_row") if op.segments else (),
                                          op.group("valid_col") if op.segments else ()))  # fmt: skip
     if op.name != "pto.declare_tile":
         address = op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
         if address is not None:
-            _assign(f, result, address)
+            assign(f, result, address)
+
+
+@handles("pto.set_validshape")
+def _set_valid(f: Lowering, op: Operation) -> None:
+    tile, *extents = op.operands
+    if not isinstance(tile.type, TileBufType):
+        f.regular(op)
+        return
+    f.call("vm.valid", f.slot(tile), *tile.type.shape, *map(f.slot, extents))
 
 
 @handles("pto.treshape", "pto.bitcast", "pto.bind_tile")
 def _other_reading(f: Lowering, op: Operation) -> None:
     source, result = op.operands[0], op.results[0]
     type, of = result.type, source.type
-    if not isinstance(type, TileBufType) or not isinstance(of, TileBufType):
-        f.refuse(op, f"from {of} to {type}")
+    if isinstance(type, MemRefType):
+        _memrefs().bound(f, op)
         return
+    if isinstance(of, MemRefType):
+        source = _memrefs().as_tile(f, source)
+        of = source.type
+    assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
     given = (op.group("valid_row"), op.group("valid_col")) if op.name == "pto.bind_tile" else ((), ())
     valid = _valid(type, *given)
     f.call("vm.same", f.slot(result), f.slot(source), *type.shape,
@@ -510,15 +619,45 @@ def _window(f: Lowering, op: Operation) -> None:
     assert isinstance(type, TileBufType) and isinstance(of, TileBufType)
     (rows, cols), size, shape = window(f.pitch, op)
     row, col = op.group("offsets")
+    line = size[1] if of.blayout == "row_major" else size[0]
     if op.name == "pto.subset":
         down, across = strides(of, rows, cols)
         static = [-1 if v is None else v for v in (type.v_row, type.v_col)]
         f.call("vm.subset", f.slot(result), f.slot(source), *shape, *size, *map(f.number, static),
-               f.slot(row), f.slot(col), _width(row), down, across, type.bits or 8)  # fmt: skip
+               f.slot(row), f.slot(col), width_of(row), down, across, type.bits or 8, line)  # fmt: skip
         return
     valid = _valid(type, op.group("valid_row"), op.group("valid_col"))
-    _shape(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
-    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), _width(row), *_lie(f, of))
+    shape_of(f, result, shape, [s if v is None else v for v, s in zip(valid, size, strict=True)])
+    f.call("vm.window", f.slot(result), f.slot(source), f.slot(row), f.slot(col), width_of(row), line,
+           *_lie(f, of))  # fmt: skip
+
+
+# -- arrays and groups --------------------------------------------------------------------------------------
+
+
+@handles("pto.declare_local_array", "pto.declare_eventid_array")
+def _array(f: Lowering, op: Operation) -> None:
+    f.slot(op.results[0])
+
+
+@handles("pto.local_array_get", "pto.local_array_set", "pto.eventid_array_get", "pto.eventid_array_set")
+def _element(f: Lowering, op: Operation) -> None:
+    array = op.group("array")[0]
+    own = isinstance(array.type, LocalArrayType)
+    dims = array.type.dims if isinstance(array.type, LocalArrayType) else (array.type.count,)  # type: ignore[attr-defined]
+    get = op.name.endswith("_get")
+    value = op.results[0] if get else op.group("value")[0]
+    f.call("vm.get" if get else "vm.set", f.slot(value), f.slot(array), _bytes(array.type), len(dims),
+           *dims, *map(f.slot, op.group("indices" if own else "index")))  # fmt: skip
+
+
+@handles("pto.make_group")
+def _group(f: Lowering, op: Operation) -> None:
+    tensors = op.group("tensors")
+    place = f.room(_VIEW * len(tensors))
+    for n, tensor in enumerate(tensors):
+        f.emit(COPY, place + n * _VIEW, f.slot(tensor), _VIEW)
+    f.call("vm.group", f.slot(op.results[0]), place, len(tensors), int(op.attr("root") or 0))
 
 
 # -- FIFOs --------------------------------------------------------------------------------------------------
@@ -548,16 +687,17 @@ def _for(f: Lowering, op: Operation) -> None:
     block = op.regions[0].blocks[0]
     counter, *carried = block.args
     f.copy([counter, *carried], [lower, *op.operands[3:]])
-    f.call("vm.step", f.slot(step), _width(step))
-    begin = f.emit(ENTER, _width(counter), f.slot(counter), f.slot(upper), 0)
+    f.call("vm.step", f.slot(step), width_of(step))
+    begin = f.emit(ENTER, width_of(counter), f.slot(counter), f.slot(upper), 0)
     inside = len(f.words)
     f.block(block)  # its yield copies into what is carried
-    f.emit(NEXT, _width(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
+    f.placed(op)
+    f.emit(NEXT, width_of(counter), f.slot(counter), f.slot(upper), f.slot(step), inside)
     f.here(begin + 4)
     f.copy(op.results, carried)
 
 
-def _width(value: Value) -> int:
+def width_of(value: Value) -> int:
     type = value.type
     assert isinstance(type, ScalarType)
     return 8 if type.text == "index" or type.info is None else max(type.info.bits // 8, 1)
@@ -603,7 +743,7 @@ def _while(f: Lowering, op: Operation) -> None:
     end = f.emit(UNLESS, f.slot(condition.operands[0]), 0) + 2
     f.copy(after.args, op.results)
     f.block(after)
-    f.jump(head)
+    f.jump(head, op)
     f.here(end)
 
 
@@ -630,7 +770,7 @@ def _index_switch(f: Lowering, op: Operation) -> None:
 def _go(f: Lowering, op: Operation, at: int) -> None:
     successor = op.successors[at]
     f.copy(successor.block.args, successor.args)
-    f.holes[-1].append((f.jump(), successor.block))
+    f.holes[-1].append((f.jump(of=op), successor.block))
 
 
 @handles("cf.br")
@@ -648,7 +788,7 @@ def _cond_br(f: Lowering, op: Operation) -> None:
 
 @handles("cf.switch")
 def _switch(f: Lowering, op: Operation) -> None:
-    width = _width(op.operands[0])
+    width = width_of(op.operands[0])
     numbers = op.attrs["case_values"].value if len(op.successors) > 1 else ()
     holes = [f.emit(EQUAL, width, f.slot(op.operands[0]), f.number(n), 0) + 4 for n in numbers]
     _go(f, op, 0)
@@ -665,13 +805,41 @@ def _return(f: Lowering, op: Operation) -> None:
 
 @handles("func.call")
 def _call(f: Lowering, op: Operation) -> None:
-    """A function in place of its call: none calls itself."""
+    """A function: where it is small, in place of its call."""
     callee = f.functions.get(str(op.attr("callee")))
     if callee is None or not callee.regions[0].blocks:
         f.refuse(op, "a function of another file")
         return
-    f.copy(callee.regions[0].blocks[0].args, op.operands)
+    if callee in f.inside:
+        raise NoCall("a function that calls itself")
+    if callee not in f.small:
+        _go_to(f, op, callee)
+        return
+    # Its arguments are the caller's values, which it may change: the valid regions of tiles, arrays.
+    f.slots.update(zip(callee.regions[0].blocks[0].args, map(f.slot, op.operands), strict=True))
     f.body(callee, list(op.results))
+
+
+#: Values that a function may change, which its caller then sees.
+_CHANGING = (TileBufType, ConvTileType, LocalArrayType, EventIdArrayType, TokenType)
+
+
+def _go_to(f: Lowering, op: Operation, callee: Operation) -> None:
+    """Call a function: it begins at one place, and goes back to the number of its call."""
+    args = callee.regions[0].blocks[0].args
+    called = f.called.get(callee)
+    if called is None:
+        results = [Value(v.type, callee) for v in op.results]
+        called = f.called[callee] = Called(callee, f.room(8), results)
+    f.copy(args, op.operands)
+    f.emit(COPY, called.place, f.number(len(called.returns)), 8)
+    hole = f.jump(f.starts.get(callee, 0))
+    if callee not in f.starts:
+        called.calls.append(hole)
+    called.returns.append(len(f.words))
+    changed = {given: arg for given, arg in zip(op.operands, args, strict=True)
+               if isinstance(given.type, _CHANGING)}  # fmt: skip
+    f.copy([*changed, *op.results], [*changed.values(), *called.results])
 
 
 @handles(*SECTIONS)

@@ -200,6 +200,8 @@ def touches_global(op: Operation) -> bool:
 #: Effects of instructions that check what they are given, or wait, when they run.
 _FALLIBLE = ("memory", "sync", "alloc", "config")
 _DIVISIONS = ("div", "rem")
+#: What does so though its effect is none: ends the program, or looks whether an index is inside.
+_CHECKING = ("trap", "local array", "event ids")
 
 
 def may_fail(op: Operation) -> bool:
@@ -207,11 +209,20 @@ def may_fail(op: Operation) -> bool:
     row = op.row
     if row is None or row.order == "fence":
         return False
+    if row.dialect == "affine":  # by a division
+        return True
     if row.dialect == "arith":
         return any(word in row.name for word in _DIVISIONS)
     if op.name == "scf.for":  # by a step that is not positive
         return constant_of(op.operands[2]) is None
-    return touches_global(op) or (row.dialect == "pto" and row.effect in _FALLIBLE)
+    return touches_global(op) or (
+        row.dialect in ("pto", "memref") and (row.effect in _FALLIBLE or row.algorithm in _CHECKING)
+    )
+
+
+def may_repeat(op: Operation) -> bool:
+    """Whether an operation can lead back to an earlier one."""
+    return op.name in ("scf.for", "scf.while") or bool(op.successors)
 
 
 def in_global(type: Type) -> bool:
@@ -221,6 +232,23 @@ def in_global(type: Type) -> bool:
         or (isinstance(type, PtrType) and type.space == "gm")
         or (isinstance(type, MemRefType) and not type.local)
     )
+
+
+def memref_strides(type: MemRefType) -> tuple[tuple[int, ...], int] | None:
+    """Static strides and offset of a memref type; None where the layout leaves them open."""
+    dims = [d or 0 for d in type.dims]
+    if not type.layout_text:
+        strides = [1]
+        for d in reversed(dims[1:]):
+            strides.insert(0, strides[0] * d)
+        return tuple(strides[: len(dims)]), 0
+    text = type.layout_text
+    inside = text[text.find("[") + 1 : text.find("]")]
+    words = [w.strip() for w in inside.split(",")] if inside.strip() else []
+    offset = text.partition("offset:")[2].strip(" >") or "0"
+    if "?" in words or not all(w.lstrip("-").isdigit() for w in words):
+        return None
+    return tuple(int(w) for w in words), int(offset) if offset.isdigit() else 0
 
 
 def view_layout(value: Value | None) -> str | None:

@@ -691,7 +691,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2106",
         "too many steps",
-        "The run took more steps than --max-steps allows.",
+        "The run took more steps than --max-steps allows, or more time than --timeout does.",
         "Look for an endless loop.",
     ),
     (

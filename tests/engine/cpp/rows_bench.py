@@ -1,8 +1,9 @@
-"""The same instruction on the same bytes by both engines: emitted C++ against the reference engine.
+"""The same instruction on the same bytes by all engines: emitted C++ and images against the reference engine.
 
 A plan (see pto.witness) becomes a function of a module: its tiles are allocated where `Case` put them, its
-views and scalars are arguments. Many functions are compiled as one library; each is called with an image of
-all on-chip memory, which it changes in place. Nothing may differ afterwards but what the tolerance allows.
+views and scalars are arguments. Many functions are compiled as one library, and each is lowered to an image;
+they are called with the contents of all on-chip memory, which they change in place. Nothing may differ
+afterwards but what the tolerance allows.
 
     python -m tests.engine.cpp.rows_bench tadd trowsum          # try single instructions
 """
@@ -10,27 +11,34 @@ all on-chip memory, which it changes in place. Nothing may differ afterwards but
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from pto import isa
-from pto.codegen.cpp import emit
+from pto.codegen.cpp import emit, program
+from pto.codegen.cpp.unit import Unit
 from pto.diag import DiagnosticError, has_errors
 from pto.engine import elements
 from pto.engine.compiled.library import Library
+from pto.engine.compiled.library import Outcome as Outcome_
 from pto.engine.cpp import build, compiler
 from pto.engine.memory import MemoryFault, Pointer, Tile, View
+from pto.engine.native import machine
 from pto.engine.reference.instr import IllegalInstruction
+from pto.image.format import END, Code, Image
+from pto.image.lower import Lowering
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
 from pto.ir.builder import Builder
-from pto.ir.core import Block, Value
+from pto.ir.core import Block, Module, Value
 from pto.ir.types import I64, INDEX, MemRefType, PtrType, ScalarType, TileBufType, ViewType
 from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
-from pto.isa.profiles import LOCATIONS, profile
+from pto.isa.profiles import LOCATIONS, Profile, profile
 from pto.passes import Options, compile
 from pto.witness.plan import Plan
 
@@ -69,7 +77,15 @@ class Compiled:
         self.case = Case(plan)
         #: Tiles with their whole valid region.
         self.tiles = [(v, (v.v_row, v.v_col)) for _, v in self._values() if isinstance(v, Tile)]
-        self.library: Any = None
+        #: On-chip memory, where the ordinary run looks at what operands take only, and arrays.
+        self.on_chip = {
+            loc: b.data if os.environ.get("PTO_TEST_MATRIX") else b.data[: self.case.used(loc)]
+            for loc, b in self.case.core.buffers.items()
+            if loc in LOCATIONS
+        }
+        self.gm = [b.data for b in self.case.core.gm.buffers]
+        #: What calls it with words and arrays, by engine.
+        self.engines: dict[str, Callable[..., Outcome_]] = {}
 
     def _values(self) -> Iterable[tuple[str, Any]]:
         for name, found in self.case.args.items():
@@ -163,22 +179,20 @@ class Compiled:
                 exact = encoding.decode(dtype, encoding.encode(dtype, float(value)))
                 self.case.args[name] = [exact] if isinstance(held, list) else exact
 
-    def run(self) -> str:
-        """Run the compiled function on the case's memory; what went wrong, or nothing."""
-        images = [self.case.core.buffers[loc].data.copy() for loc in LOCATIONS]
+    def run(self, engine: str) -> str:
+        """Run the function on the case's memory; what went wrong, or nothing."""
+        images = [self.on_chip[loc].copy() for loc in LOCATIONS]
         pointers = (ctypes.c_char_p * len(images))(
             *(ctypes.cast(i.ctypes.data, ctypes.c_char_p) for i in images)
         )
         sizes = (ctypes.c_uint64 * len(images))(*(i.size for i in images))
         words = [ctypes.addressof(pointers), ctypes.addressof(sizes), *self.words()]
         arrays = [(b.data.ctypes.data, b.data.size, b.name.encode()) for b in self.case.core.gm.buffers]
-        done = self.library.call(
-            f"pto_launch_{self.name}", [w & (2**64 - 1) for w in words], subblocks=1, arrays=arrays
-        )
+        done = self.engines[engine]([w & (2**64 - 1) for w in words], subblocks=1, arrays=arrays)
         if done.status:
             return done.text
         for loc, image in zip(LOCATIONS, images, strict=True):
-            self.case.core.buffers[loc].data[:] = image
+            self.on_chip[loc][:] = image
         return ""
 
 
@@ -211,8 +225,48 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
     assert built.ok, built.output[:4000]
     library = Library(built.path)
     for one in made:
-        one.library = library
+        one.engines["cpp"] = partial(library.call, f"pto_launch_{one.name}")
+    _native(made, ctx.module, target)
     return made
+
+
+#: What stands before and behind a function on the virtual machine, as `Imaged` has it.
+_ENTER, _LEAVE = (
+    f"char**& a0; uint64_t*& a1; for (int i = 0; i < pto::detail::kSpaces; ++i) std::memcpy({copy}, a1[i]);"
+    for copy in ("pto::detail::core().space[i], a0[i]", "a0[i], pto::detail::core().space[i]")
+)
+
+
+def _native(made: Sequence[Compiled], module: Module, target: Profile) -> None:
+    """The same functions as images; what they call is compiled in one go."""
+    program.load(module)
+    unit = Unit(module, target, index_type="int64_t", checked=True)
+    functions = {str(f.attr("sym_name")): f for f in module.functions}
+    images: list[Image] = []
+    for one in made:
+        calls: dict[str, int] = {}
+        lowering = Lowering(unit, "mix", calls)
+        memory = lowering.room(8), lowering.room(8)
+        function = functions[one.name]
+        args = [lowering.slot(v) for v in function.regions[0].blocks[0].args]
+        lowering.call(_ENTER, *memory)
+        lowering.body(function, [])
+        lowering.call(_LEAVE, *memory)
+        lowering.emit(END)
+        if lowering.problems:
+            raise DiagnosticError(lowering.problems)
+        places = tuple((place, 0) for place in (*memory, *args))
+        code = Code("mix", tuple(lowering.words), bytes(lowering.frame), places, ())
+        images.append(Image(one.name, target.name, tuple(calls), (code,)))
+    machine.functions(list(dict.fromkeys(c for image in images for c in image.calls)))
+    for one, image in zip(made, images, strict=True):
+        one.engines["native"] = _launcher(machine.Program(image, target))
+
+
+def _launcher(made: machine.Program) -> Callable[..., Outcome_]:
+    return lambda words, **options: machine.library().call(
+        "pto_launch_image", words, program=made.address, **options
+    )
 
 
 # -- comparing --------------------------------------------------------------------------------------------
@@ -221,9 +275,10 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
 class Outcome:
     """Memory after a run."""
 
-    def __init__(self, case: Case) -> None:
-        self.on_chip = {loc: b.data.copy() for loc, b in case.core.buffers.items() if loc in LOCATIONS}
-        self.gm = [b.data.copy() for b in case.core.gm.buffers]
+    def __init__(self, one: Compiled) -> None:
+        case = one.case
+        self.on_chip = {loc: data.copy() for loc, data in one.on_chip.items()}
+        self.gm = [data.copy() for data in one.gm]
         self.tiles = {
             name: (v.dtype, case.get(name))
             for name, v in case.args.items()

@@ -1,6 +1,6 @@
-"""Every executable row with a C++ spelling: compiled against the reference engine, byte for byte.
+"""Every executable row with a C++ spelling: engines cpp and native against the reference engine, byte for byte.
 
-`make matrix` compiles every plan of `some_plans`, optimised as the engine does it; the ordinary run takes a few
+`make matrix` compiles every plan of `some_plans`, optimised as the engines do it; the ordinary run takes a few
 of each row, which together show all columns, element types and layouts, and optimises little.
 """
 
@@ -160,28 +160,26 @@ def _compare(one: Compiled) -> Iterator[str]:
         rng = np.random.default_rng(run)
         for t, whole in one.tiles:
             t.v_row, t.v_col = whole if valid is None else (min(whole[0], valid[0]), min(whole[1], valid[1]))
-        for b in (*case.core.buffers.values(), *case.core.gm.buffers):
-            b.data[:] = FILL
+        memory = [*one.on_chip.values(), *one.gm]
+        for data in memory:
+            data[:] = FILL
         fill(case, rng, kind, special)
         one.settle()
-        before = [(b, b.data.copy()) for b in (*case.core.buffers.values(), *case.core.gm.buffers)]
+        before = [data.copy() for data in memory]
         refused = reference(case)
         if refused:  # these shapes or contents
             refusal = refused
             continue
         compared += 1
-        want = Outcome(case)
-        for b, data in before:
-            b.data[:] = data
-        scalars = {n: v for n, v in case.args.items() if isinstance(v, int | float)}
-        where = f"{case.row.name} {case.isa} {_shown(one.plan)} valid {valid} {scalars or ''}"
-        problem = one.run()
-        if problem:
-            yield f"{where}: {problem}"
-            continue
-        problem = _unlike(case, want)
-        if problem:
-            yield f"{where}: {problem}"
+        want = Outcome(one)
+        for engine in one.engines:
+            for data, kept in zip(memory, before, strict=True):
+                data[:] = kept
+            scalars = {n: v for n, v in case.args.items() if isinstance(v, int | float)}
+            where = f"{engine}: {case.row.name} {case.isa} {_shown(one.plan)} valid {valid} {scalars or ''}"
+            problem = one.run(engine) or _unlike(one, want)
+            if problem:
+                yield f"{where}: {problem}"
     if not compared:
         yield f"{case.row.name} {case.isa} {_shown(one.plan)}: nothing compared, {refusal}"
 
@@ -192,8 +190,8 @@ def _shown(plan: Plan) -> str:
     return " ".join((*tiles, *attrs))
 
 
-def _unlike(case: Case, want: Outcome) -> str:
-    got = Outcome(case)
+def _unlike(one: Compiled, want: Outcome) -> str:
+    case, got = one.case, Outcome(one)
     for name, (dtype, codes) in want.tiles.items():
         mine = got.tiles[name][1]
         if (mine == codes).all():
@@ -205,7 +203,7 @@ def _unlike(case: Case, want: Outcome) -> str:
             return f"{name}[{r}, {c}] is {pair[0]!r}, reference {pair[1]!r}; {differ.sum()} differ"
         place = case.args[name]
         place.region(*codes.shape).store(place.buffer.data, codes)  # NaN by NaN: the rest must be equal
-    rest = Outcome(case)
+    rest = Outcome(one)
     for loc, data in want.on_chip.items():
         if not np.array_equal(rest.on_chip[loc], data):
             at = int(np.argmax(rest.on_chip[loc] != data))

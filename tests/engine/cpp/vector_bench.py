@@ -1,4 +1,4 @@
-"""Vector rows on both engines: many instances of instructions in one kernel, each on bytes of its own.
+"""Vector rows on all engines: many instances of instructions in one kernel, each on bytes of its own.
 
     cases = [VectorRow(plan, seed) for plan in ..]
     differences(cases)                       # what the engines do not agree on
@@ -198,13 +198,15 @@ def module_of(cases: list[VectorRow], isa: str) -> Module:
 def differences(cases: list[VectorRow], isa: str) -> list[str]:
     module = module_of(cases, isa)
     given = np.concatenate([case.bytes for case in cases])
-    mine, theirs = np.zeros_like(given), np.zeros_like(given)
-    pto.kernel(module, engine="cpp")(given, mine)
+    theirs = np.zeros_like(given)
     pto.kernel(module)(given, theirs)
     found: list[str] = []
-    for k, case in enumerate(cases):
-        part = slice(k * ROOM, (k + 1) * ROOM)
-        unlike = case.unlike(mine[part], theirs[part])
-        if unlike:
-            found.append(f"{case.shown()}: {unlike}")
+    for engine in ("cpp", "native"):
+        mine = np.zeros_like(given)
+        pto.kernel(module, engine=engine)(given, mine)
+        for k, case in enumerate(cases):
+            part = slice(k * ROOM, (k + 1) * ROOM)
+            unlike = case.unlike(mine[part], theirs[part])
+            if unlike:
+                found.append(f"{engine}: {case.shown()}: {unlike}")
     return found

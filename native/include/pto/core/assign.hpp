@@ -67,7 +67,7 @@ inline void bind(T& tile, const void* at) {
 template <class T>
 inline size_t used_bytes(const T& tile) {
   if constexpr (is_conv_tile_v<T>) {
-    return T::GetSizeInBytes();
+    return tile.GetSizeInBytes();
   } else {
     const ptrdiff_t rows = tile.GetValidRow(), cols = tile.GetValidCol();
     return rows == 0 || cols == 0

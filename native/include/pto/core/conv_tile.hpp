@@ -80,7 +80,15 @@ struct ConvTile {
     return data_;
   }
 #endif
+#ifdef PTO_CPU_OPEN  // sizes are known at run time only
+  size_t GetSizeInBytes() const {
+    size_t count = 1;
+    for (int d = 0; d < totalDimCount; ++d) count *= static_cast<size_t>(extent_.shape[d]);
+    return detail::bytes_of<DType>(count);
+  }
+#else
   static constexpr size_t GetSizeInBytes() { return detail::bytes_of<DType>(BufferSize_); }
+#endif
 
 #define PTO_CONV_FIELD(type, Name, field)  \
   type Get##Name() const { return field; } \

@@ -8,6 +8,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
 
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #include <ucontext.h>
@@ -29,7 +32,11 @@ inline char* make_stack() {
 }
 
 inline void drop_stack(char* stack) {
-  if (stack != nullptr) munmap(stack, kStack + kGuard);
+  if (stack == nullptr) return;
+#ifdef __SANITIZE_ADDRESS__  // what was on it when it was left says nothing about the next one there
+  __asan_unpoison_memory_region(stack + kGuard, kStack);
+#endif
+  munmap(stack, kStack + kGuard);
 }
 
 #ifdef PTO_FIBER_UCONTEXT

@@ -35,6 +35,8 @@ typedef struct pto_launch {
   int32_t mark;         // out, of the core that failed: what it marked last as its place in the source, or -1
   uint64_t touched[2];  // out: first address outside of all arrays and the one behind the last, or zeros
   const void* program;  // of the virtual machine: what it executes; else not used
+  uint64_t limit;       // of the virtual machine: nanoseconds that the launch may take; 0: any time
+  uint64_t steps;       // of the virtual machine: repetitions of loops that a core may make; 0: any number
 } pto_launch;
 
 #endif

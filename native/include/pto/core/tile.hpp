@@ -114,6 +114,7 @@ struct TileSize {
 template <class T>
 struct TileSize<T, DYNAMIC, DYNAMIC> {
   int Rows = 0, Cols = 0, Numel = 0;
+  int Line = 0;  // of a window, how much of a line is its own; 0: all
   size_t GetSizeInBytes() const { return bytes_of<T>(static_cast<size_t>(Numel)); }
 };
 

@@ -111,18 +111,30 @@ inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t row
   fill_codes(data, to.rows, to.cols, row, col, rows, cols, value);
 }
 
+/// Rows and columns that are a tile's own: the lines of a window are as far apart as those of the tile it lies in.
+template <class TileT>
+inline ptrdiff_t own_rows(const TileT& tile) {
+  if constexpr (TileT::isOpen && !TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Rows;
+  return tile.Rows;
+}
+template <class TileT>
+inline ptrdiff_t own_cols(const TileT& tile) {
+  if constexpr (TileT::isOpen && TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Cols;
+  return tile.Cols;
+}
+
 /// Fill a whole tile but its first rows x cols elements.
 template <class TileT>
 inline void fill_around(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
                         code_t<typename TileT::DType> code) {
   // Compact tiles have no more rows between their column blocks.
-  const ptrdiff_t height =
-      TileT::Compact == CompactMode::Null
-          ? tile.Rows
-          : lesser(tile.Rows, (static_cast<ptrdiff_t>(tile.GetValidRow()) + 15) / 16 * 16);
+  const ptrdiff_t whole = own_rows(tile), width = own_cols(tile);
+  const ptrdiff_t height = TileT::Compact == CompactMode::Null
+                               ? whole
+                               : lesser(whole, (static_cast<ptrdiff_t>(tile.GetValidRow()) + 15) / 16 * 16);
   const auto to = place(tile);
-  if (rows > 0 && cols < tile.Cols) fill(to, 0, cols, rows, tile.Cols - cols, code);
-  if (rows < height) fill(to, rows, 0, height - rows, tile.Cols, code);
+  if (rows > 0 && cols < width) fill(to, 0, cols, rows, width - cols, code);
+  if (rows < height) fill(to, rows, 0, height - rows, width, code);
 }
 
 /// Fill what shares blocks of 32 bytes with the first rows x cols elements: all that a transfer pads.
@@ -137,10 +149,10 @@ inline void fill_blocks(const TileT& tile, ptrdiff_t rows, ptrdiff_t cols,
   const auto to = place(tile);
   if (rows <= 0 || cols <= 0) return;
   if constexpr (by_row) {
-    const ptrdiff_t end = lesser((cols + size - 1) / size * size, tile.Cols);
+    const ptrdiff_t end = lesser((cols + size - 1) / size * size, own_cols(tile));
     if (end > cols) fill(to, 0, cols, rows, end - cols, code);
   } else {
-    const ptrdiff_t end = lesser((rows + size - 1) / size * size, tile.Rows);
+    const ptrdiff_t end = lesser((rows + size - 1) / size * size, own_rows(tile));
     if (end > rows) fill(to, rows, 0, end - rows, cols, code);
   }
 }

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.core import Operation
-from ...ir.facts import may_fail
+from ...ir.facts import may_fail, may_repeat
 from ...ir.types import ViewType
 from ...verify import verify_flags
 from ..binding import Binding
@@ -20,7 +20,7 @@ from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options
 from ..memory import DealtPointer, GlobalMemory
 from . import bounds
 from .arguments import LaunchMemory, word
-from .library import STUCK, Library, Outcome
+from .library import INTERRUPTED, STUCK, Library, Outcome
 
 _CODE = re.compile(
     r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
@@ -54,17 +54,21 @@ class CompiledKernel(Launchable):
         threads: int = 1,
         out: TextIO | None = None,
         progress: Any = None,
+        timeout: float | None = None,
+        max_steps: int | None = None,
         **others: Any,
     ) -> LaunchResult:
         """One launch on `blocks` blocks, which `threads` host threads share.
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
-        Options of other engines are refused; `progress`, which every engine takes, has nothing to say here.
+        Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
+        after how many repetitions of loops on one core. Options of other engines are refused; `progress`,
+        which every engine takes, has nothing to say here.
         """
-        check_options(blocks, subblocks, memory_map=others.get("memory_map", False))
+        check_options(blocks, subblocks, None, max_steps, others.get("memory_map", False), timeout)
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
-        self.refuse(others)
+        self.refuse({**others, "timeout": timeout, "max_steps": max_steps})
         result = LaunchResult()
         result.diagnostics += self.findings
         gm = GlobalMemory()
@@ -75,8 +79,9 @@ class CompiledKernel(Launchable):
         kept = LaunchMemory(gm)
         try:
             problem = self._launch(
-                binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout
-            )
+                binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout, timeout or 0,
+                max_steps or 0,
+            )  # fmt: skip
         finally:
             binding.write_back()
         if problem is None:
@@ -89,8 +94,9 @@ class CompiledKernel(Launchable):
         return Binding(self, gm)
 
     def _launch(
-        self, binding: Binding, kept: LaunchMemory, blocks: int, subblocks: int, threads: int, out: TextIO
-    ) -> Diagnostic | None:
+        self, binding: Binding, kept: LaunchMemory, blocks: int, subblocks: int, threads: int, out: TextIO,
+        limit: float, steps: int,
+    ) -> Diagnostic | None:  # fmt: skip
         values = binding.values[self._longest]
         words = [
             word(t, v)
@@ -105,8 +111,12 @@ class CompiledKernel(Launchable):
             for v in values
         )
         done = self._library.call(
-            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program
-        )
+            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program,
+            limit, steps,
+        )  # fmt: skip
+        if done.status == INTERRUPTED:
+            place, _ = self._place(self._marked(done))
+            raise KeyboardInterrupt(f"at {place.source.name}:{place.line}" if place is not None else "")
         return self._problem(self._marked(done), kept, binding) if done.status else None
 
     def _marked(self, done: Outcome) -> Outcome:
@@ -140,7 +150,7 @@ class CompiledKernel(Launchable):
         if done.mark >= 0:
             for f in self.module.functions:
                 for op in f.walk():
-                    if may_fail(op) and self.module.mark(op) == done.mark:
+                    if (may_fail(op) or may_repeat(op)) and self.module.mark(op) == done.mark:
                         return op.loc, op.row.name if op.row else ""
         return self.span(), ""
 

@@ -35,6 +35,8 @@ class Launch(ctypes.Structure):
         ("mark", ctypes.c_int32),
         ("touched", ctypes.c_uint64 * 2),
         ("program", ctypes.c_void_p),
+        ("limit", ctypes.c_uint64),
+        ("steps", ctypes.c_uint64),
     )
 
 
@@ -57,7 +59,7 @@ class ViewArgument(ctypes.Structure):
 _PRINT = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 #: What a launch came to.
-DONE, FAILED, STUCK = 0, 1, 2
+DONE, FAILED, STUCK, INTERRUPTED = 0, 1, 2, 3
 
 
 class Outcome(NamedTuple):
@@ -132,13 +134,16 @@ class Library:
         write: Callable[[str], Any] | None = None,
         arrays: Sequence[tuple[int, int, bytes]] | None = None,
         program: int = 0,
+        limit: float = 0,
+        steps: int = 0,
     ) -> Outcome:
         """Call an entry point with 64-bit words.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
         of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
         size and name of all of global memory: an access outside fails. `program` is the address of what a
-        library executes that is a machine itself.
+        library executes that is a machine itself; such a one ends a launch that takes more than `limit`
+        seconds, or a core of which repeats loops more than `steps` times, and one that is interrupted.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
@@ -156,10 +161,16 @@ class Library:
         launch.error, launch.error_size = ctypes.addressof(error), _ERROR_SIZE
         launch.mark = -1
         launch.program = program
+        launch.limit, launch.steps = round(limit * 1e9), steps
         table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
         if arrays is not None:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
-        status = int(function(ctypes.byref(launch)))
+        try:
+            status = int(function(ctypes.byref(launch)))
+        except KeyboardInterrupt:  # as soon as it came back: where it was is known
+            if not launch.status:
+                raise
+            status = INTERRUPTED
         return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...diag import Diagnostic
+from ...image.calls import as_view
 from ...image.format import Image
 from ...ir.core import Module
 from ...isa.profiles import Profile
@@ -34,7 +35,7 @@ class NativeKernel(CompiledKernel):
     def _launched(self) -> None:
         """How a launch goes: the machine is given the program that was made."""
         longest = most_arguments(self)
-        types = [a.type for a in longest.regions[0].blocks[0].args]
+        types = [as_view(a).type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _marked(self, done: Outcome) -> Outcome:

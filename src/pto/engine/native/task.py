@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ...image.format import Image
 from ...ir.core import Value
 from ...ir.facts import SPMD
-from ...ir.types import ScalarType, ViewType
+from ...ir.types import MemRefType, ScalarType, ViewType
 from ...isa.profiles import Profile
 from .machine import Program, library
 
@@ -66,4 +66,4 @@ def _kind(argument: Value) -> int:
         return SPMD.index(argument.name)
     if isinstance(argument.type, ScalarType):
         return _NUMBER
-    return _VIEW if isinstance(argument.type, ViewType) else _POINTER
+    return _VIEW if isinstance(argument.type, ViewType | MemRefType) else _POINTER

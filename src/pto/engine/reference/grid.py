@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from time import monotonic
 from typing import Any, TextIO
 
 import numpy as np
@@ -46,6 +47,7 @@ class Grid:
         max_steps: int | None = None,
         in_order: bool = False,
         semantics: Semantics = SEMANTICS["hw"],
+        timeout: float | None = None,
     ) -> None:
         self.program = program
         self.profile = profile
@@ -63,6 +65,8 @@ class Grid:
         self.max_steps = max_steps
         self.in_order = in_order
         self.semantics = semantics
+        self._timeout = timeout
+        self._deadline = None if timeout is None else monotonic() + timeout
         self._steps = 0
         self._meetings: dict[str, set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
@@ -155,15 +159,18 @@ class Grid:
         self._steps += steps
         if self.progress is not None:
             self.progress(self._started, self.blocks, self._steps)
-        if self.max_steps is not None and self._steps > self.max_steps and not core.done:
-            raise RunError(
-                core.diagnostic(
-                    core.code.ops[core.pc],
-                    "PTO-E2106",
-                    f"still running after {self.max_steps} steps",
-                    help="a loop that never ends? raise the limit if not",
-                )
-            )
+        if core.done:
+            return
+        if self.max_steps is not None and self._steps > self.max_steps:
+            raise self._too_long(core, f"{self.max_steps} steps")
+        if self._deadline is not None and monotonic() > self._deadline:
+            raise self._too_long(core, f"{self._timeout:g} s")
+
+    def _too_long(self, core: Core, what: str) -> RunError:
+        help = "a loop that never ends? raise the limit if not"
+        return RunError(
+            core.diagnostic(core.code.ops[core.pc], "PTO-E2106", f"still running after {what}", help=help)
+        )
 
     def finish(self, core: Core) -> None:
         self.active.remove(core)

@@ -11,11 +11,11 @@ from operator import mul
 from typing import Any
 
 from ...ir.core import Operation
-from ...ir.facts import left_layout
+from ...ir.facts import left_layout, memref_strides
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View, memref_strides
+from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
 from .affine import affine_map
 from .core import Core
 from .instr import IllegalInstruction

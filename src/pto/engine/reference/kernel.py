@@ -71,6 +71,7 @@ class ReferenceKernel(Launchable):
         out: TextIO | None = None,
         progress: Callable[[int, int, int], None] | None = None,
         max_steps: int | None = None,
+        timeout: float | None = None,
         semantics: str = "hw",
         watchers: Sequence[Watcher] = (),
     ) -> LaunchResult:
@@ -80,14 +81,15 @@ class ReferenceKernel(Launchable):
         mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
         `sanitize` names checks (`pto.engine.sanitize.NAMES`, or "all"); `schedule` seeds an adversarial order
         of the pipes; `shadow="f64"` runs a float64 shadow beside; `out` receives what the program prints
-        (default: standard output); `max_steps` ends a run that takes more steps; `progress` is called now and
-        then with the blocks begun, all blocks and the steps done. `semantics` ("hw" or "doc") says what
+        (default: standard output); `max_steps` ends a run that takes more steps, `timeout` one that takes
+        more seconds; `progress` is called now and then with the blocks begun, all blocks and the steps done.
+        `semantics` ("hw" or "doc") says what
         vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
         `engine/watch.py`.
         """
         from ..sanitize import parse_names, watching
 
-        check_options(blocks, subblocks, schedule, max_steps, memory_map)
+        check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult()
         names = parse_names(sanitize)
         result.checked = names
@@ -122,6 +124,7 @@ class ReferenceKernel(Launchable):
             max_steps,
             self.in_order and order is None,
             preset(semantics),
+            timeout,
         )
         try:
             grid.run()
