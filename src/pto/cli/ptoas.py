@@ -309,6 +309,9 @@ def _assemble(path: str, options: argparse.Namespace) -> _Result:
     if options.time_passes:  # what is imported on first use is no step's time
         from .. import driver  # noqa: F401
         from ..codegen import cpp  # noqa: F401
+
+        if options.emit == "elf":
+            from ..engine.native import images  # noqa: F401
     if source.text.startswith("pto.image "):
         return _listing(source, options)
     clock = _Clock()
