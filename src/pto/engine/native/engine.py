@@ -48,7 +48,7 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
         from .files import ImageKernel, read
 
         try:
-            file = read(found.path)
+            file = read(found.path, own=True)  # the cache has just compared it with its digest
             return ImageKernel(file, file.images[0])
         except DiagnosticError:  # removed since, or calls that have to be compiled and cannot be
             pass
