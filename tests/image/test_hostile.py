@@ -246,6 +246,10 @@ def test_e1224_turned_tiles() -> None:
     refused("PTO-E1224", check, _changed(turn, words=tuple(other)))
 
 
+def _parameters(image: Image, *parameters: tuple[str, str]) -> Image:
+    return image.replace(functions=(image.functions[0].replace(parameters=parameters),))
+
+
 def test_e1224_the_whole() -> None:
     count, turn = two().images
     view = turn.codes[0].arguments[0][0]
@@ -263,6 +267,10 @@ def test_e1224_the_whole() -> None:
         ),
         "dealt out": count.replace(dealt=(7,)),
         "not those of its function": _changed(turn, arguments=((view, 0),)),
+        "is no number": _parameters(count, ("__pypto_spmd_block_idx", "!pto.ptr<i32>"), ("n", "index")),
+        "of one name": _parameters(count, ("n", "!pto.ptr<i32>"), ("n", "index")),
+        "another rank": _parameters(count, ("v", "!pto.tensor_view<1x1x1x1x1x1xf32>")),
+        "no pointer": count.replace(dealt=(1,)),
         "are not those": _changed(count, arguments=(*count.codes[0].arguments, (0, 0))),
     }
     for message, image in cases.items():

@@ -20,10 +20,11 @@ from typing import NoReturn
 
 from ..asm.type_text import TypeTextError, parse_type
 from ..diag import Diagnostic, DiagnosticError, Span
-from ..ir.types import ViewType
+from ..ir.facts import SPMD
+from ..ir.types import PtrType, ScalarType, Type, ViewType
 from ..isa.machine import MEMORIES, SUBBLOCKS
 from ..isa.profiles import PROFILES
-from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Code, Image
+from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Code, Function, Image
 from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_of, spread
 
 #: Where something of an image is written: the number of a code and that of a word in it, -1 for neither.
@@ -82,22 +83,49 @@ class _Whole(_Failing):
         self._functions()
 
     def _functions(self) -> None:
+        """What a launch is told of its arguments, it has to be able to believe."""
         functions = self.image.functions
-        if not 1 <= len(functions) <= len(self.image.codes):
+        if not 1 <= len(functions) <= len(self.image.codes) or len({f.name for f in functions}) < len(
+            functions
+        ):
             self.fail("functions", expected=f"1 .. {len(self.image.codes)}", got=len(functions))
-        longest = max(functions, key=lambda f: len(f.parameters))
-        views: list[bool] = []
-        for _, text in longest.parameters:
+        types = [self._parameters(f) for f in functions]
+        given = [
+            [type for (name, _), type in zip(f.parameters, own, strict=True) if name not in SPMD]
+            for f, own in zip(functions, types, strict=True)
+        ]
+        longest = max(range(len(types)), key=lambda n: len(types[n]))
+        for n, mine in enumerate(
+            given
+        ):  # a launch binds those of the first, and hands on those of the longest
+            same = mine == given[0][: len(mine)] or not (n == longest or self.image.dealt)
+            if len(mine) > len(given[0]) or not same:
+                self.fail("functions that take other arguments than the first one")
+        for at in self.image.dealt:
+            if any(at >= len(own) or not isinstance(own[at], PtrType) for own in types):
+                self.fail("an argument that is dealt out is no pointer", got=at)
+        views = [isinstance(type, ViewType) for type in types[longest]]
+        for code in self.image.codes:
+            taken = [bool(view) for _, view in code.arguments]
+            if taken != views[: len(taken)]:
+                self.fail(f"arguments of code {code.kind} are not those of its function")
+
+    def _parameters(self, function: Function) -> list[Type]:
+        names = [name for name, _ in function.parameters]
+        if len(set(names)) < len(names):
+            self.fail(f"two arguments of one name in @{function.name[:80]}")
+        found: list[Type] = []
+        for name, text in function.parameters:
             try:
-                views.append(isinstance(parse_type(text), ViewType))
+                type = parse_type(text)
             except TypeTextError as e:
                 self.fail(f"type of an argument: {e}", got=text[:80])
-        if any(at >= len(f.parameters) for f in functions for at in self.image.dealt):
-            self.fail("an argument that is dealt out is none", got=self.image.dealt)
-        for code in self.image.codes:
-            given = [bool(view) for _, view in code.arguments]
-            if given != views[: len(given)]:
-                self.fail(f"arguments of code {code.kind} are not those of its function")
+            if name in SPMD and not isinstance(type, ScalarType):
+                self.fail(f"argument %{name} is no number", got=text[:80])
+            if isinstance(type, ViewType) and not 1 <= type.rank <= 5:
+                self.fail(f"a view of another rank than 1 .. 5: %{name[:80]}", got=type.rank)
+            found.append(type)
+        return found
 
 
 class _Check(_Failing):

@@ -18,15 +18,18 @@ from pto.bytecode import to_bytecode
 from pto.cli import run
 from pto.cli.main import main
 from pto.cli.ptoas import main as ptoas
-from pto.engine.entry import Launchable
+from pto.engine.entry import SPMD, Launchable
 from pto.engine.native import files, images, machine
 from pto.engine.native.files import ImageKernel
 from pto.image import container
+from pto.image.check import check
 from pto.image.container import File
+from pto.image.format import END, Code, Function, Image
 
 from ...image.programs import TWO
 from ...image.test_hostile import mutant
-from .test_native import CASES, ready
+from ...seeds import seeds
+from .test_native import CASES, ready, zeros
 
 
 @once
@@ -243,11 +246,48 @@ class _Found:
 
 
 @pytest.mark.seeded
+def test_any_signature_is_refused_or_bound() -> None:
+    """Whatever a file says of the arguments of its kernel, a launch runs it or says what is wrong."""
+    types = ("i32", "index", "f32", "!pto.ptr<f32>", "!pto.ptr<f32, ub>", "!pto.tensor_view<?x4xf32>", "bf16",
+             "!pto.tile_buf<vec, 16x16xf32>", "memref<4xf32>", "i1", "!pto.ptr<i4>", "none")  # fmt: skip
+    names = ("a", "b", "c", *SPMD, "")
+    values = (1, 2.5, zeros(3, 4), zeros(4), np.zeros(4, np.uint8), "x", None)
+    bound = 0
+    for seed in seeds(range(300)):
+        random = Random(seed)
+        kinds = random.choice((("mix",), ("cube", "vector")))
+        functions = [
+            Function(
+                f"f{n}",
+                tuple((random.choice(names), random.choice(types)) for _ in range(random.randrange(4))),
+            )
+            for n in range(random.randint(1, len(kinds)))
+        ]
+        if random.random() < 0.6:
+            functions = [f.replace(parameters=functions[0].parameters) for f in functions]
+        codes = [
+            Code(kind, (END | 1 << 24,), bytes(1024),
+                 tuple((128 * i, int("view" in t)) for i, (_, t) in enumerate(functions[0].parameters)), ())
+            for kind in kinds
+        ]  # fmt: skip
+        dealt = (random.randrange(3),) if random.random() < 0.2 else ()
+        image = Image("k", "cpu", (), tuple(codes), tuple(functions), dealt, random.choice((1, 2)))
+        try:
+            check(image)
+            kernel = ImageKernel(File("k.elf", (image,)), image)
+            kernel.run(
+                *(random.choice(values) for _ in functions[0].parameters), blocks=random.choice((1, 3))
+            )
+            bound += 1
+        except pto.DiagnosticError as e:
+            assert str(e)
+    assert bound
+
+
+@pytest.mark.seeded
 def test_checked_mutants_end_without_a_crash_of_the_machine() -> None:
     """Whatever passes the check is executed in a process of its own, that may end by the clock (loops need not end) but
     not by a signal of the memory."""
-    from ...seeds import seeds
-
     for name in ("columns", "control flow", "count"):
         kernel, file = file_of(name)
         image = next(i for i in file.images if i.name == kernel.name)
