@@ -119,6 +119,51 @@ module attributes {pto.target_arch = "cpu"} {
 }
 """
 
+_HALF_CALLS = {
+    "tadd": "%a, %b : !t, !t", "tsub": "%a, %b : !t, !t", "tmul": "%a, %b : !t, !t", "tdiv": "%a, %b : !t, !t",
+    "tmax": "%a, %b : !t, !t", "tmin": "%a, %b : !t, !t", "tadds": "%a, %s : !t, f16", "tmuls": "%a, %s : !t, f16",
+    "tmaxs": "%a, %s : !t, f16", "tdivs": "%a, %s : !t, f16",
+}  # fmt: skip
+_HALF_BODY = "".join(
+    f"""
+    %o{n} = arith.constant {n} : index
+    %p{n} = pto.partition_view %v2, offsets = [%o{n}, %c0, %c0], sizes = [%c1, %c128, %c509] : !out -> !outs
+    pto.{name} ins({ins}) outs(%c : !t)
+    pto.tstore ins(%c : !t) outs(%p{n} : !outs)"""
+    for n, (name, ins) in enumerate(_HALF_CALLS.items())
+)
+#: Arithmetic of f16 that a machine may have of its own, on all codes, in rows that fill no vectors.
+HALVES = f"""
+!t = !pto.tile_buf<vec, 128x512xf16, valid=128x509>
+!in = !pto.tensor_view<128x509xf16>
+!window = !pto.partition_tensor_view<128x509xf16>
+!out = !pto.tensor_view<{len(_HALF_CALLS)}x128x509xf16>
+!outs = !pto.partition_tensor_view<1x128x509xf16>
+module attributes {{pto.target_arch = "cpu"}} {{
+  func.func @k(%x: !pto.ptr<f16>, %y: !pto.ptr<f16>, %z: !pto.ptr<f16>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %c509 = arith.constant 509 : index
+    %count = arith.constant {len(_HALF_CALLS)} : index
+    %whole = arith.constant {128 * 509} : index
+    %s = arith.constant 3.0e-5 : f16
+    %v0 = pto.make_tensor_view %x, shape = [%c128, %c509], strides = [%c509, %c1] : !in
+    %v1 = pto.make_tensor_view %y, shape = [%c128, %c509], strides = [%c509, %c1] : !in
+    %v2 = pto.make_tensor_view %z, shape = [%count, %c128, %c509], strides = [%whole, %c509, %c1] : !out
+    %w0 = pto.partition_view %v0, offsets = [%c0, %c0], sizes = [%c128, %c509] : !in -> !window
+    %w1 = pto.partition_view %v1, offsets = [%c0, %c0], sizes = [%c128, %c509] : !in -> !window
+    %a = pto.alloc_tile : !t
+    %b = pto.alloc_tile : !t
+    %c = pto.alloc_tile : !t
+    pto.tload ins(%w0 : !window) outs(%a : !t)
+    pto.tload ins(%w1 : !window) outs(%b : !t){_HALF_BODY}
+    return
+  }}
+}}
+"""
+CODES = np.random.default_rng(5).permutation(np.arange(65536, dtype=np.uint16)).view(np.float16)
+
 
 def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
     """Programs by name, with entry, arguments and blocks."""
@@ -143,6 +188,12 @@ def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
     for name, args in micro.items():
         found[f"micro {name}"] = EXAMPLES / "micro" / f"{name}.pto", None, args, 1
     found["control flow"] = FLOW, None, (zeros(3, dtype=np.int32), 20), 1
+    found["halves"] = (
+        HALVES,
+        None,
+        (CODES[: 128 * 509], CODES[-128 * 509 :], zeros(10, 128, 509, dtype=np.float16)),
+        1,
+    )
     found["columns"] = COLUMNS, None, (numbers(16, 8), zeros(16, 8)), 1
     return found
 

@@ -120,9 +120,10 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
     return mad_one_by_one(result, a, b, m, n, k, false);
   gemm::multiply(
       m, n, k, k,
-      [&](float* to, ptrdiff_t pitch) {
-        for (ptrdiff_t r = 0; r < m; ++r)
-          for (ptrdiff_t l = 0; l < k; ++l) to[r * pitch + l] = static_cast<float>(a.get(r, l));
+      [&](float* to, int row, int rows, bool laced) {
+        for (ptrdiff_t r = 0; r < rows; ++r)
+          for (ptrdiff_t l = 0; l < k; ++l)
+            to[laced ? l * rows + r : r * k + l] = static_cast<float>(a.get(row + r, l));
       },
       [&](float* to, ptrdiff_t pitch, int col, int cols) {
         for (ptrdiff_t l = 0; l < k; ++l)
@@ -168,9 +169,11 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
   const Place<B> b = placed(name, boxed(rhs, Form::ZN, right_block, 16, k, n), TileType::Right, k, n);
   const Place<C> acc = placed(name, boxed(dst, Form::NZ, 16, 16, m, n), TileType::Acc, m, n);
   const MadResult<C> result{acc.data, up_to(m, 16), !from_bias && !from_zero, static_cast<const C*>(bias)};
-  const gemm::Sink sink{[](const void* context, bool first, int row, int col, const float* sums, int count) {
+  const gemm::Sink sink{[](const void* context, bool first, int row, int rows, int col,
+                           const float (*sums)[gemm::kWidth], int count) {
                           const auto& to = *static_cast<const MadResult<C>*>(context);
-                          for (int i = 0; i < count; ++i) to.put(first, row, col + i, sums[i]);
+                          for (int r = 0; r < rows; ++r)
+                            for (int i = 0; i < count; ++i) to.put(first, row + r, col + i, sums[r][i]);
                         },
                         &result};
   const uint64_t ctrl = core().ctrl;

@@ -17,10 +17,11 @@ from ...ir.types import ViewType
 from ...verify import verify_flags
 from ..binding import Binding
 from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options
-from ..memory import DealtPointer, GlobalMemory
+from ..memory import DealtPointer, GlobalMemory, Pointer
 from . import bounds
 from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
+from .quick import Quick, suits
 
 _CODE = re.compile(
     r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
@@ -45,6 +46,7 @@ class CompiledKernel(Launchable):
         self._symbol = symbol
         self._longest = function
         self._types = types
+        self._quick = Quick(self, library, symbol, program) if suits(self) else None
 
     def run(
         self,
@@ -61,6 +63,11 @@ class CompiledKernel(Launchable):
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
         Options of other engines are refused; `progress`, which every engine takes, has nothing to say here.
         """
+        if self._quick is not None and subblocks is None and out is None and not others:
+            if type(blocks) is int and type(threads) is int and blocks >= 1 and 1 <= threads <= 256:
+                done = self._quick.launch(args, blocks, threads)
+                if done is not None:
+                    return self._result(done, args)
         check_options(blocks, subblocks, memory_map=others.get("memory_map", False))
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
@@ -83,6 +90,22 @@ class CompiledKernel(Launchable):
             problem = kept.changed(self.span())
         if problem is not None:
             result.diagnostics.append(problem)
+        return result
+
+    def _result(self, done: Outcome, args: tuple[Any, ...]) -> LaunchResult:
+        """What a quick launch came to; only where something went wrong it is known what it was given."""
+        result = LaunchResult()
+        if self.findings:
+            result.diagnostics += self.findings
+        if done.status:
+            gm = GlobalMemory()
+            binding = self._binding(gm)
+            binding.bind(args)
+            kept = LaunchMemory(gm)
+            for value in binding.values[self._longest]:
+                if isinstance(value, Pointer):
+                    kept.word(value)
+            result.diagnostics.append(self._problem(self._marked(done), kept, binding))
         return result
 
     def _binding(self, gm: GlobalMemory) -> Binding:
