@@ -16,12 +16,12 @@ from ...ir.facts import may_fail
 from ...ir.types import ViewType
 from ...verify import verify_flags
 from ..binding import Binding
-from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options
+from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options, sound
 from ..memory import DealtPointer, GlobalMemory, Pointer
 from . import bounds
 from .arguments import LaunchMemory, word
 from .library import STUCK, Library, Outcome
-from .quick import Quick, suits
+from .quick import outcome, quick
 
 _CODE = re.compile(
     r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
@@ -46,7 +46,15 @@ class CompiledKernel(Launchable):
         self._symbol = symbol
         self._longest = function
         self._types = types
-        self._quick = Quick(self, library, symbol, program) if suits(self) else None
+        self._quick = quick(self, library, symbol, program)
+
+    def __call__(self, *args: Any, **options: Any) -> LaunchResult:
+        if self._quick is None or options or self.findings:
+            return super().__call__(*args, **options)
+        done = self._quick.call(args, 1, 1)
+        if done == 0:
+            return LaunchResult()
+        return super().__call__(*args) if done is None else sound(self._result(outcome(done), args))
 
     def run(
         self,
@@ -65,9 +73,9 @@ class CompiledKernel(Launchable):
         """
         if self._quick is not None and subblocks is None and out is None and not others:
             if type(blocks) is int and type(threads) is int and blocks >= 1 and 1 <= threads <= 256:
-                done = self._quick.launch(args, blocks, threads)
+                done = self._quick.call(args, blocks, threads)
                 if done is not None:
-                    return self._result(done, args)
+                    return self._result(outcome(done), args)
         check_options(blocks, subblocks, memory_map=others.get("memory_map", False))
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")

@@ -71,10 +71,6 @@ class Outcome(NamedTuple):
     touched: range = range(0)
 
 
-def outcome(status: int, error: ctypes.Array[ctypes.c_char], launch: Launch) -> Outcome:
-    return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
-
-
 _seen: dict[str, tuple[int, int, int]] = {}
 
 
@@ -163,7 +159,8 @@ class Library:
         table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
         if arrays is not None:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)
-        return outcome(int(function(ctypes.byref(launch))), error, launch)
+        status = int(function(ctypes.byref(launch)))
+        return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
 
 
 def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:
