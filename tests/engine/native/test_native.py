@@ -289,6 +289,43 @@ def test_what_ends_a_launch_names_its_line() -> None:
     assert found.span is not None and "pto.tstore" in program.splitlines()[found.span.line - 1]
 
 
+def test_the_short_way_of_a_launch_is_that_of_plain_arguments_only() -> None:
+    """Arrays with gaps, read-only ones, numbers that are no int: the long way. Both end with the same words."""
+    ready()
+    loop = "%i = %c0 to %n step %c1"
+    text = COLUMNS.replace("%y: !pto.ptr<f32>)", "%y: !pto.ptr<f32>, %n: index)")
+    text = text.replace("    pto.tstore", f"    scf.for {loop} {{\n    pto.tstore").replace(
+        "    return", "    }\n    return"
+    )
+    kernel = pto.kernel(pto.parse(text), engine="native")
+    (x,) = CASES["columns"][2][:1]
+    plain, spread, fixed = x.copy(), np.repeat(x, 2, axis=1)[:, ::2], x.copy()
+    fixed.flags.writeable = False
+    want = zeros(16, 8)
+    kernel(plain, want, 1)
+    assert want.any()
+    for given in (plain, spread, fixed):
+        for count in (1, np.int64(1), True):
+            got = zeros(16, 16)[:, ::2] if given is spread else zeros(16, 8)
+            kernel(given, got, count)
+            assert np.array_equal(got, want)
+    untouched = zeros(16, 8)
+    kernel(plain, untouched, 0)
+    assert not untouched.any()
+    wrong = (
+        (plain, want),
+        (plain, want, 2**64),
+        (plain, want, 1.0),
+        (plain.astype(np.float64), want, 1),
+        (plain, 3, 1),
+    )
+    for args in wrong:
+        with pytest.raises(pto.DiagnosticError):
+            kernel(*args)
+    short, long = (kernel.run(plain, want[:4].copy(), 1, **o).diagnostics for o in ({}, {"out": sys.stdout}))
+    assert [str(d) for d in short] == [str(d) for d in long] and len(short) == 1
+
+
 def test_memrefs_are_refused() -> None:
     text = """
 func.func @k(%m: memref<4xf32, #pto.address_space<gm>>) attributes {pto.entry} {

@@ -64,13 +64,18 @@ inline void update(T* at, F&& f) {
 // --- loops -------------------------------------------------------------------------------------------------
 
 /// body(i) for 0 <= i < n. The inner loop has a constant length, so that it becomes vector code without more
-/// ado.
-template <int Block = 32, class Body>
+/// ado; that of a Short body is written out.
+template <int Block = 32, bool Short = false, class Body>
 PTO_INLINE void loop(ptrdiff_t n, Body body) {
   const ptrdiff_t rest = n % Block, whole = n - rest;
   for (ptrdiff_t i = 0; i < whole; i += Block) {
-    PTO_INDEPENDENT_MANY
-    for (int j = 0; j < Block; ++j) body(i + j);
+    if constexpr (Short) {
+      PTO_INDEPENDENT_MANY
+      for (int j = 0; j < Block; ++j) body(i + j);
+    } else {
+      PTO_INDEPENDENT
+      for (int j = 0; j < Block; ++j) body(i + j);
+    }
   }
   for (ptrdiff_t j = 0; j < rest; ++j) body(whole + j);
 }
@@ -353,6 +358,10 @@ class Lines {
 template <class F>
 inline constexpr bool is_long = false;
 
+/// Whether F, or what it is made of, is an instruction or two.
+template <class F>
+inline constexpr bool is_short = false;
+
 /// What computes F for the first of n floats, and says for how many, where a machine has something better than loops.
 template <class F>
 inline constexpr ptrdiff_t (*by_hand)(ptrdiff_t n, float* out, const float* in) = nullptr;
@@ -375,7 +384,7 @@ PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
       }
     }
   }
-  loop<kBlock<Out>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
+  loop<kBlock<Out>, is_short<F>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
 }
 
 /// The same for lines, each operand's a step apart.

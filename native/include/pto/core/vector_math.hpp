@@ -183,10 +183,17 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
   const LogConstants k;
   std::ptrdiff_t i = 0;
   Begun now = begun(in, k);
-  for (; i + 8 <= n; i += 4) {
+  for (; i + 12 <= n; i += 8) {  // two at a time: neither has to become the other
     const Begun next = begun(in + i + 4, k);
     finish(now, out + i, k);
-    now = next;
+    now = begun(in + i + 8, k);
+    finish(next, out + i + 4, k);
+  }
+  if (i + 8 <= n) {
+    const Begun last = begun(in + i + 4, k);
+    finish(now, out + i, k);
+    now = last;
+    i += 4;
   }
   finish(now, out + i, k);
   return i + 4;

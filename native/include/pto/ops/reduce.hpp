@@ -192,7 +192,7 @@ inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t len
     for (ptrdiff_t i = 0; i < length; ++i) {
       const From* x = in.template read<From>(i, first, n, buffer);
       Acc* to = acc;
-      loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], static_cast<Acc>(x[j])); });
+      loop<kBlock<Acc>, true>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], static_cast<Acc>(x[j])); });
       F::round(to, n);
     }
     typename Dst::DType results[kChunk];
@@ -361,7 +361,7 @@ inline void extreme_across(Value& value, Index& index, const Src& src, ptrdiff_t
       x = in.template read<C>(i, first, n, buffer.at);
       C* b = best.at;
       [[maybe_unused]] Number* a = at.at;
-      loop<kBlock<C>>(n, [=](ptrdiff_t j) {
+      loop<kBlock<C>, !wants_index>(n, [=](ptrdiff_t j) {
         const bool better = is_better<Largest>(x[j], b[j]);
         b[j] = better ? x[j] : b[j];
         if constexpr (wants_index) a[j] = better ? static_cast<Number>(i) : a[j];

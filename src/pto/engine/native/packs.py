@@ -7,9 +7,7 @@ import ctypes
 import os
 import platform
 import sys
-import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -99,6 +97,9 @@ def compiled(calls: Sequence[str]) -> Pack:
 
 def main() -> None:
     """The pack of the package: the calls of all instructions, compiled on all processors."""
+    import tempfile
+    from concurrent.futures import ThreadPoolExecutor
+
     from ...image.every_call import calls
 
     found = compiler.find()
