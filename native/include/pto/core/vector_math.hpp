@@ -29,7 +29,11 @@ typedef double Two __attribute__((vector_size(16)));
 typedef std::uint64_t TwoBits __attribute__((vector_size(16)));
 typedef float Loose __attribute__((vector_size(16), aligned(4), may_alias));
 
+#ifdef __clang__
+#define PTO_LOOP _Pragma("unroll 16")
+#else
 #define PTO_LOOP _Pragma("GCC unroll 16")
+#endif
 
 PTO_MATH Two both(double x) { return Two{x, x}; }
 PTO_MATH TwoBits both(std::uint64_t x) { return TwoBits{x, x}; }

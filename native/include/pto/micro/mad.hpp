@@ -90,6 +90,16 @@ struct MadResult {
   const C* bias;
 
   C* at(ptrdiff_t r, ptrdiff_t c) const { return acc + (c / 16 * high + r) * 16 + c % 16; }
+  /// Where sums of f32 go straight, and what joins them.
+  gemm::Floats floats() const {
+    if constexpr (std::is_same_v<C, float>) return {acc, 16, high * 16, 4};
+    return {};
+  }
+  gemm::Floats joining() const {
+    if constexpr (std::is_same_v<C, float>)
+      if (!onto && bias != nullptr) return {const_cast<float*>(bias), 0, 0, 62};
+    return onto ? floats() : gemm::Floats{};
+  }
   void put(bool first, ptrdiff_t r, ptrdiff_t c, float sum) const {
     C* const to = at(r, c);
     const bool adds = !first || onto || bias != nullptr;
@@ -175,7 +185,7 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
                           for (int r = 0; r < rows; ++r)
                             for (int i = 0; i < count; ++i) to.put(first, row + r, col + i, sums[r][i]);
                         },
-                        &result};
+                        &result, result.floats(), result.joining()};
   const uint64_t ctrl = core().ctrl;
   const bool finite = is_float_v<C> && (ctrl >> 60 & 1) == 0 && (ctrl >> 48 & 1) == 0;
   if constexpr (Scaled || is_float_v<C>) {
