@@ -369,8 +369,11 @@ nb::list dtypes() {
 
 }  // namespace
 
+void bind_launch(nb::module_& m);  // launch.cpp
+
 NB_MODULE(_native, m) {
   m.doc() = "Compiled loops of the engine.";
+  bind_launch(m);
   m.def("dtypes", &dtypes, "Name and bits of every element type.");
   m.def("decode", &decode, "dtype"_a, "codes"_a, "wide"_a = false,
         "Values of codes as float32, or float64 if wide.");

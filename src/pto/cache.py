@@ -19,7 +19,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -100,11 +99,13 @@ def folder() -> Path:
     return _private()
 
 
-_own: list[tempfile.TemporaryDirectory[str]] = []
+_own: list[Any] = []
 
 
 def _private() -> Path:
     if not _own:
+        import tempfile
+
         _own.append(tempfile.TemporaryDirectory(prefix="pto-cache-"))
     return Path(_own[0].name)
 
@@ -199,6 +200,8 @@ def built(name: str, kind: str, build: Callable[[Path], Built], files: Files | N
         with lock(where, name):
             if found := stored(name, files, where):  # somebody else was faster
                 return found
+            import tempfile  # takes longer than to find something
+
             with tempfile.TemporaryDirectory(prefix=".pto-build-", dir=where) as work:
                 made = build(Path(work))
                 if not made.ok:

@@ -129,14 +129,18 @@ template <bool Whole, bool RowsA, bool RowsB, class T>
 void run(int m, int n, int k, const T* a, const T* b, float* f, int32_t* i) {
   const struct { int n; float* f; int32_t* i; } out{n, f, i};
   using Out = decltype(out);
-  const gemm::Sink sink{[](const void* context, bool first, int r, int c, const float* x, int count) {
+  gemm::Sink sink{[](const void* context, bool first, int row, int rows, int c,
+                     const float (*x)[gemm::kWidth], int count) {
     const Out& out = *static_cast<const Out*>(context);
-    for (int j = 0; j < count; ++j) {
-      const int at = r * out.n + c + j;
-      if (Whole) out.i[at] = (first ? 0 : out.i[at]) + static_cast<int32_t>(x[j]);
-      else out.f[at] = x[j];
+    for (int r = 0; r < rows; ++r) {
+      for (int j = 0; j < count; ++j) {
+        const int at = (row + r) * out.n + c + j;
+        if (Whole) out.i[at] = (first ? 0 : out.i[at]) + static_cast<int32_t>(x[r][j]);
+        else out.f[at] = x[r][j];
+      }
     }
   }, &out};
+  if (!Whole && RowsA) sink.out = {f, n, 0, 62};  // whole blocks go straight there
   T* const room = new T[static_cast<size_t>(m) * k + static_cast<size_t>(k) * n + 1];
   multiply_places(m, n, k, matrix(a, m, k, RowsA, room), matrix(b, k, n, RowsB, room + m * k), sink);
   delete[] room;

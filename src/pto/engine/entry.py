@@ -82,10 +82,14 @@ class Launchable:
 
     def __call__(self, *args: Any, **options: Any) -> LaunchResult:
         """Run, and raise `DiagnosticError` where anything is wrong; see `run`."""
-        result = self.run(*args, **options)
-        if not result.ok:
-            raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
-        return result
+        return sound(self.run(*args, **options))
+
+
+def sound(result: LaunchResult) -> LaunchResult:
+    """What a launch left, if nothing is wrong; else an exception."""
+    if not result.ok:
+        raise DiagnosticError([d for d in result.diagnostics if d.severity == "error"])
+    return result
 
 
 def check_options(

@@ -36,10 +36,13 @@ Decisions, where the sources leave room:
 from __future__ import annotations
 
 import math
-from fractions import Fraction
 from functools import cache
+from typing import TYPE_CHECKING
 
 from .dtypes import DTYPES, ROUND_MODES, DType
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 #: What a saturating conversion makes of NaN when the destination type has none.
 NAN_RULES = ("max", "zero")

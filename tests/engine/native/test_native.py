@@ -3,6 +3,7 @@ and which line it names where a launch ends early."""
 
 from __future__ import annotations
 
+import sys
 from functools import cache
 from typing import Any
 
@@ -117,6 +118,51 @@ module attributes {pto.target_arch = "cpu"} {
   }
 }
 """
+
+_HALF_CALLS = {
+    "tadd": "%a, %b : !t, !t", "tsub": "%a, %b : !t, !t", "tmul": "%a, %b : !t, !t", "tdiv": "%a, %b : !t, !t",
+    "tmax": "%a, %b : !t, !t", "tmin": "%a, %b : !t, !t", "tadds": "%a, %s : !t, f16", "tmuls": "%a, %s : !t, f16",
+    "tmaxs": "%a, %s : !t, f16", "tdivs": "%a, %s : !t, f16",
+}  # fmt: skip
+_HALF_BODY = "".join(
+    f"""
+    %o{n} = arith.constant {n} : index
+    %p{n} = pto.partition_view %v2, offsets = [%o{n}, %c0, %c0], sizes = [%c1, %c128, %c509] : !out -> !outs
+    pto.{name} ins({ins}) outs(%c : !t)
+    pto.tstore ins(%c : !t) outs(%p{n} : !outs)"""
+    for n, (name, ins) in enumerate(_HALF_CALLS.items())
+)
+#: Arithmetic of f16 that a machine may have of its own, on all codes, in rows that fill no vectors.
+HALVES = f"""
+!t = !pto.tile_buf<vec, 128x512xf16, valid=128x509>
+!in = !pto.tensor_view<128x509xf16>
+!window = !pto.partition_tensor_view<128x509xf16>
+!out = !pto.tensor_view<{len(_HALF_CALLS)}x128x509xf16>
+!outs = !pto.partition_tensor_view<1x128x509xf16>
+module attributes {{pto.target_arch = "cpu"}} {{
+  func.func @k(%x: !pto.ptr<f16>, %y: !pto.ptr<f16>, %z: !pto.ptr<f16>) attributes {{pto.entry}} {{
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c128 = arith.constant 128 : index
+    %c509 = arith.constant 509 : index
+    %count = arith.constant {len(_HALF_CALLS)} : index
+    %whole = arith.constant {128 * 509} : index
+    %s = arith.constant 3.0e-5 : f16
+    %v0 = pto.make_tensor_view %x, shape = [%c128, %c509], strides = [%c509, %c1] : !in
+    %v1 = pto.make_tensor_view %y, shape = [%c128, %c509], strides = [%c509, %c1] : !in
+    %v2 = pto.make_tensor_view %z, shape = [%count, %c128, %c509], strides = [%whole, %c509, %c1] : !out
+    %w0 = pto.partition_view %v0, offsets = [%c0, %c0], sizes = [%c128, %c509] : !in -> !window
+    %w1 = pto.partition_view %v1, offsets = [%c0, %c0], sizes = [%c128, %c509] : !in -> !window
+    %a = pto.alloc_tile : !t
+    %b = pto.alloc_tile : !t
+    %c = pto.alloc_tile : !t
+    pto.tload ins(%w0 : !window) outs(%a : !t)
+    pto.tload ins(%w1 : !window) outs(%b : !t){_HALF_BODY}
+    return
+  }}
+}}
+"""
+CODES = np.random.default_rng(5).permutation(np.arange(65536, dtype=np.uint16)).view(np.float16)
 
 
 #: Memrefs as arguments, parts, tiles and by element; an array that a callee changes; a group; a map that divides.
@@ -260,6 +306,12 @@ def _kernels() -> dict[str, tuple[Any, str | None, tuple[Any, ...], int]]:
     found["control flow"] = FLOW, None, (zeros(3, dtype=np.int32), 20), 1
     found["values"] = VALUES, None, (numbers(7, 16), zeros(4, 16), zeros(2, dtype=np.int32)), 1
     found["windows"] = WINDOWS, None, (numbers(16, 16), zeros(16, 16)), 1
+    found["halves"] = (
+        HALVES,
+        None,
+        (CODES[: 128 * 509], CODES[-128 * 509 :], zeros(10, 128, 509, dtype=np.float16)),
+        1,
+    )
     found["columns"] = COLUMNS, None, (numbers(16, 8), zeros(16, 8)), 1
     found["count"] = TWO, "count", (zeros(1, dtype=np.int32), 7), 1
     found["turn"] = TWO, "turn", (numbers(16, 8),), 1
@@ -355,6 +407,43 @@ def test_what_ends_a_launch_names_its_line() -> None:
     (found,) = pto.kernel(pto.parse(program), entry, engine="native").run(x, y[:4]).diagnostics
     assert found.code == "PTO-E2101" and found.message.startswith("tstore")
     assert found.span is not None and "pto.tstore" in program.splitlines()[found.span.line - 1]
+
+
+def test_the_short_way_of_a_launch_is_that_of_plain_arguments_only() -> None:
+    """Arrays with gaps, read-only ones, numbers that are no int: the long way. Both end with the same words."""
+    ready()
+    loop = "%i = %c0 to %n step %c1"
+    text = COLUMNS.replace("%y: !pto.ptr<f32>)", "%y: !pto.ptr<f32>, %n: index)")
+    text = text.replace("    pto.tstore", f"    scf.for {loop} {{\n    pto.tstore").replace(
+        "    return", "    }\n    return"
+    )
+    kernel = pto.kernel(pto.parse(text), engine="native")
+    (x,) = CASES["columns"][2][:1]
+    plain, spread, fixed = x.copy(), np.repeat(x, 2, axis=1)[:, ::2], x.copy()
+    fixed.flags.writeable = False
+    want = zeros(16, 8)
+    kernel(plain, want, 1)
+    assert want.any()
+    for given in (plain, spread, fixed):
+        for count in (1, np.int64(1), True):
+            got = zeros(16, 16)[:, ::2] if given is spread else zeros(16, 8)
+            kernel(given, got, count)
+            assert np.array_equal(got, want)
+    untouched = zeros(16, 8)
+    kernel(plain, untouched, 0)
+    assert not untouched.any()
+    wrong = (
+        (plain, want),
+        (plain, want, 2**64),
+        (plain, want, 1.0),
+        (plain.astype(np.float64), want, 1),
+        (plain, 3, 1),
+    )
+    for args in wrong:
+        with pytest.raises(pto.DiagnosticError):
+            kernel(*args)
+    short, long = (kernel.run(plain, want[:4].copy(), 1, **o).diagnostics for o in ({}, {"out": sys.stdout}))
+    assert [str(d) for d in short] == [str(d) for d in long] and len(short) == 1
 
 
 def test_convolution_tiles() -> None:

@@ -38,6 +38,8 @@
 #include <cstring>
 
 #include "pto/core/assign.hpp"
+#include "pto/core/halves.hpp"
+#include "pto/core/vector_math.hpp"
 
 namespace pto::detail {
 
@@ -62,13 +64,18 @@ inline void update(T* at, F&& f) {
 // --- loops -------------------------------------------------------------------------------------------------
 
 /// body(i) for 0 <= i < n. The inner loop has a constant length, so that it becomes vector code without more
-/// ado.
-template <int Block = 32, class Body>
+/// ado; that of a Short body is written out.
+template <int Block = 32, bool Short = false, class Body>
 PTO_INLINE void loop(ptrdiff_t n, Body body) {
   const ptrdiff_t rest = n % Block, whole = n - rest;
   for (ptrdiff_t i = 0; i < whole; i += Block) {
-    PTO_INDEPENDENT
-    for (int j = 0; j < Block; ++j) body(i + j);
+    if constexpr (Short) {
+      PTO_INDEPENDENT_MANY
+      for (int j = 0; j < Block; ++j) body(i + j);
+    } else {
+      PTO_INDEPENDENT
+      for (int j = 0; j < Block; ++j) body(i + j);
+    }
   }
   for (ptrdiff_t j = 0; j < rest; ++j) body(whole + j);
 }
@@ -351,9 +358,21 @@ class Lines {
 template <class F>
 inline constexpr bool is_long = false;
 
+/// Whether F, or what it is made of, is an instruction or two.
+template <class F>
+inline constexpr bool is_short = false;
+
+/// What computes F for the first of n floats, and says for how many, where a machine has something better than loops.
+template <class F>
+inline constexpr ptrdiff_t (*by_hand)(ptrdiff_t n, float* out, const float* in) = nullptr;
+
 /// out[i] = f(in[i]...); apart from the walk, so that tiles of all shapes share it.
 template <class F, class Out, class... In>
 PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
+  if constexpr (by_hand<F> != nullptr) {
+    const ptrdiff_t done = by_hand<F>(n, out, in...);
+    n -= done, out += done, ((in += done), ...);
+  }
   if constexpr (is_long<F>) {
     constexpr int block = kBlock<Out>, step = block / 4;
     for (; n >= block; n -= block, out += block, ((in += block), ...)) {
@@ -365,7 +384,7 @@ PTO_EXACT_LOOP void map_run(ptrdiff_t n, F f, Out* out, const In*... in) {
       }
     }
   }
-  loop<kBlock<Out>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
+  loop<kBlock<Out>, is_short<F>>(n, [=](ptrdiff_t i) { out[i] = f(in[i]...); });
 }
 
 /// The same for lines, each operand's a step apart.
@@ -379,6 +398,45 @@ template <class F, class Out, class... In>
   for (ptrdiff_t line = 0; line < lines; ++line)
     map_run(n, f, out.at + line * out.step, (in.at + line * in.step)...);
 }
+
+/// What F makes of f16 by the machine's own arithmetic, as `of(f, vectors..)`: see elementwise.hpp.
+template <class F>
+struct InHalves {
+  static constexpr bool any = false;
+};
+
+#ifdef PTO_COMPUTES_HALVES
+/// map_runs of f16 in f16.
+template <class F, class... In>
+[[gnu::noinline]] void map_halves(ptrdiff_t lines, ptrdiff_t n, F f, Lined<half> out, Lined<const In>... in) {
+  using namespace halves;
+  const auto one = [f](half* to, const In*... from) {
+    save(to, canonical(InHalves<F>::of(f, load(from)...)));
+  };
+  for (ptrdiff_t line = 0; line < lines; ++line, out.at += out.step, ((in.at += in.step), ...)) {
+    ptrdiff_t i = 0;
+    for (; i + 4 * kLanes <= n; i += 4 * kLanes) {
+      const Vec a = canonical(InHalves<F>::of(f, load(in.at + i)...)),
+                b = canonical(InHalves<F>::of(f, load(in.at + i + kLanes)...)),
+                c = canonical(InHalves<F>::of(f, load(in.at + i + 2 * kLanes)...)),
+                d = canonical(InHalves<F>::of(f, load(in.at + i + 3 * kLanes)...));
+      save(out.at + i, a), save(out.at + i + kLanes, b);
+      save(out.at + i + 2 * kLanes, c), save(out.at + i + 3 * kLanes, d);
+    }
+    for (; i + kLanes <= n; i += kLanes) one(out.at + i, (in.at + i)...);
+    if (i < n) {
+      const size_t rest = static_cast<size_t>(n - i) * sizeof(half);
+      struct Padded {
+        half at[kLanes] = {};
+        Padded(const half* from, size_t bytes) { std::memcpy(static_cast<void*>(at), from, bytes); }
+      };
+      half last[kLanes];
+      one(last, Padded(in.at + i, rest).at...);
+      std::memcpy(static_cast<void*>(out.at + i), last, rest);
+    }
+  }
+}
+#endif
 
 template <class C>
 struct Buffer {
@@ -421,6 +479,15 @@ inline void map_lines(ptrdiff_t lines, ptrdiff_t length, Dst& dst, F f, const Sr
     map_runs(lines, length, f, Lined<Out>{to.data(), to.step()},
              Lined<const typename Src::DType>{src.data(), Lines<Src, A>(src).step()}...);
   } else {
+#ifdef PTO_COMPUTES_HALVES
+    if constexpr (all_contiguous && InHalves<F>::any) {
+      if (halves::are_computed()) {
+        map_halves(lines, length, f, Lined<half>{to.data(), to.step()},
+                   Lined<const half>{src.data(), Lines<Src, A>(src).step()}...);
+        return;
+      }
+    }
+#endif
     for (ptrdiff_t line = 0; line < lines; ++line) {
       for (ptrdiff_t i = 0; i < length; i += kChunk) {
         const ptrdiff_t n = length - i < kChunk ? length - i : kChunk;

@@ -81,14 +81,18 @@ inline constexpr bool kChecked = false;
 
 // --- loops -------------------------------------------------------------------------------------------------
 
-// The iterations of the following loop do not depend on each other, although they may work in place.
+// The iterations of the following loop do not depend on each other, although they may work in place. Of MANY short
+// ones, all go in one step.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Wpass-failed"  // where it is not worth it
 #define PTO_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#define PTO_INDEPENDENT_MANY PTO_INDEPENDENT
 #elif defined(__GNUC__)
 #define PTO_INDEPENDENT _Pragma("GCC ivdep")
+#define PTO_INDEPENDENT_MANY _Pragma("GCC ivdep") _Pragma("GCC unroll 8")
 #else
 #define PTO_INDEPENDENT
+#define PTO_INDEPENDENT_MANY
 #endif
 
 // A function whose loops compute exactly what is written: no product and sum with one rounding. All that it

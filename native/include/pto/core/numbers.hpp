@@ -324,6 +324,11 @@ struct ScalarMeaning {
   }
 };
 
+template <class M, class T, class D, class... S>
+inline constexpr bool is_short<Meaning<M, T, D, S...>> = is_short<M>;
+template <class M, class T, class D, class... S>
+inline constexpr bool is_short<ScalarMeaning<M, T, D, S...>> = is_short<M>;
+
 template <class M, class Dst, class... Src>
 inline void compute(Dst& dst, const Src&... src) {
   using T = typename first_t<Src...>::DType;

@@ -90,6 +90,16 @@ struct MadResult {
   const C* bias;
 
   C* at(ptrdiff_t r, ptrdiff_t c) const { return acc + (c / 16 * high + r) * 16 + c % 16; }
+  /// Where sums of f32 go straight, and what joins them.
+  gemm::Floats floats() const {
+    if constexpr (std::is_same_v<C, float>) return {acc, 16, high * 16, 4};
+    return {};
+  }
+  gemm::Floats joining() const {
+    if constexpr (std::is_same_v<C, float>)
+      if (!onto && bias != nullptr) return {const_cast<float*>(bias), 0, 0, 62};
+    return onto ? floats() : gemm::Floats{};
+  }
   void put(bool first, ptrdiff_t r, ptrdiff_t c, float sum) const {
     C* const to = at(r, c);
     const bool adds = !first || onto || bias != nullptr;
@@ -120,9 +130,10 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
     return mad_one_by_one(result, a, b, m, n, k, false);
   gemm::multiply(
       m, n, k, k,
-      [&](float* to, ptrdiff_t pitch) {
-        for (ptrdiff_t r = 0; r < m; ++r)
-          for (ptrdiff_t l = 0; l < k; ++l) to[r * pitch + l] = static_cast<float>(a.get(r, l));
+      [&](float* to, int row, int rows, bool laced) {
+        for (ptrdiff_t r = 0; r < rows; ++r)
+          for (ptrdiff_t l = 0; l < k; ++l)
+            to[laced ? l * rows + r : r * k + l] = static_cast<float>(a.get(row + r, l));
       },
       [&](float* to, ptrdiff_t pitch, int col, int cols) {
         for (ptrdiff_t l = 0; l < k; ++l)
@@ -168,11 +179,13 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
   const Place<B> b = placed(name, boxed(rhs, Form::ZN, right_block, 16, k, n), TileType::Right, k, n);
   const Place<C> acc = placed(name, boxed(dst, Form::NZ, 16, 16, m, n), TileType::Acc, m, n);
   const MadResult<C> result{acc.data, up_to(m, 16), !from_bias && !from_zero, static_cast<const C*>(bias)};
-  const gemm::Sink sink{[](const void* context, bool first, int row, int col, const float* sums, int count) {
+  const gemm::Sink sink{[](const void* context, bool first, int row, int rows, int col,
+                           const float (*sums)[gemm::kWidth], int count) {
                           const auto& to = *static_cast<const MadResult<C>*>(context);
-                          for (int i = 0; i < count; ++i) to.put(first, row, col + i, sums[i]);
+                          for (int r = 0; r < rows; ++r)
+                            for (int i = 0; i < count; ++i) to.put(first, row + r, col + i, sums[r][i]);
                         },
-                        &result};
+                        &result, result.floats(), result.joining()};
   const uint64_t ctrl = core().ctrl;
   const bool finite = is_float_v<C> && (ctrl >> 60 & 1) == 0 && (ctrl >> 48 & 1) == 0;
   if constexpr (Scaled || is_float_v<C>) {

@@ -29,7 +29,7 @@ PTO_INLINE float rounded(float x) {
 }
 
 /// A whole number (or NaN, or an infinity) as an integer.
-template <class D, bool Saturate>
+template <class D, bool Saturate, bool Hardware>
 PTO_INLINE compute_t<D> whole_to(float whole) {
   using I = compute_t<D>;
   constexpr int bits = bits_of<D>;
@@ -47,10 +47,10 @@ PTO_INLINE compute_t<D> whole_to(float whole) {
     const int32_t negative = -static_cast<int32_t>(whole < 0), positive = -static_cast<int32_t>(whole > 0);
     // The hardware clamps to an i32 and keeps low bits. Elsewhere floats beyond i32 are multiples of 256: the
     // low bits of an i64, which u8 keeps, are zero.
-    const int32_t beyond = Saturate                        ? (min & negative) | (max & ~negative)
-                           : kIsa != Isa::cpu && bits < 32 ? (INT32_MAX & positive) | (INT32_MIN & ~positive)
-                           : bits == 8 && !is_signed       ? 0
-                                                           : INT32_MIN;
+    const int32_t beyond = Saturate                  ? (min & negative) | (max & ~negative)
+                           : Hardware && bits < 32   ? (INT32_MAX & positive) | (INT32_MIN & ~positive)
+                           : bits == 8 && !is_signed ? 0
+                                                     : INT32_MIN;
     const int32_t all = (found & inside) | (beyond & ~inside);
     if constexpr (bits == 4) return static_cast<int8_t>(static_cast<int8_t>(all << 4) >> 4);
     return static_cast<I>(all);
@@ -98,8 +98,8 @@ constexpr bool has_infinity() {
   }
 }
 
-/// A float held in the range of another float type, as a saturating conversion does.
-template <class D, class S>
+/// A float held in the range of another float type, as a saturating conversion does; on hardware infinities stay.
+template <class D, class S, bool Hardware>
 PTO_INLINE float held(float value) {
   constexpr float limit = largest<D>();
   if constexpr (has_infinity<D>() && limit >= largest<S>()) {
@@ -107,7 +107,7 @@ PTO_INLINE float held(float value) {
   } else {
     float inside = value > limit ? limit : value < -limit ? -limit : value;
     constexpr bool bounded = std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>;
-    if (has_infinity<D>() && kIsa != Isa::cpu) {
+    if constexpr (has_infinity<D>() && Hardware) {
       inside = __builtin_fabsf(value) == math::kInfinity ? value
                                                          : inside;  // the hardware clamps finite values only
     } else if constexpr (bounded) {
@@ -120,7 +120,12 @@ PTO_INLINE float held(float value) {
 template <Round R, bool Saturate, class Dst, class Src>
 inline void to_integer(Dst& dst, const Src& src) {
   using D = typename Dst::DType;
-  map(dst, [](float x) { return whole_to<D, Saturate>(rounded<R>(x)); }, src);
+  PTO_IF_TARGET(!Saturate && kIsa != Isa::cpu) {
+    map(dst, [](float x) { return whole_to<D, Saturate, true>(rounded<R>(x)); }, src);
+  }
+  else {
+    map(dst, [](float x) { return whole_to<D, Saturate, false>(rounded<R>(x)); }, src);
+  }
 }
 template <Round R, class Dst, class Src>
 inline void to_integer(Dst& dst, const Src& src, bool saturate) {
@@ -185,7 +190,12 @@ PTO_INLINE void convert(Dst& dst, const Src& src, RoundMode mode, bool saturate)
     }
   } else {
     if (saturate && !(has_infinity<D>() && largest<D>() >= largest<S>())) {
-      map(dst, [](float x) { return held<D, S>(x); }, src);
+      PTO_IF_TARGET(kIsa != Isa::cpu) {
+        map(dst, [](float x) { return held<D, S, true>(x); }, src);
+      }
+      else {
+        map(dst, [](float x) { return held<D, S, false>(x); }, src);
+      }
     } else {
       transfer<float>(rows, cols, dst, src);
     }

@@ -31,7 +31,7 @@ struct Lane {
 
 /// N lines of N codes, `from_step` elements apart, to columns of `to`, `to_step` apart.
 template <class Code>
-[[gnu::noinline]] void copy_square(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step) {
+PTO_INLINE void copy_square(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step) {
   constexpr int n = kSquare<sizeof(Code)>;
   using Vec = typename Lane<Code, n>::Vec;
   Vec v[n];
@@ -53,14 +53,43 @@ template <class Code>
                 sizeof(Code));
 }
 
+/// A matrix of which `from` has runs along rows and `to` along columns.
+template <class Code>
+[[gnu::noinline]] void copy_across(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
+                                   const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                                   ptrdiff_t cols) {
+  constexpr ptrdiff_t side = kSquare<sizeof(Code)>;
+  const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
+  Walk t_row(to_rows), f_row(from_rows);
+  for (ptrdiff_t r = 0, high; r < rows; r += high, t_row.go(high), f_row.go(high)) {
+    high = lesser(lesser(rows - r, side), lesser(t_row.left, f_row.left));
+    Code* const to_row = static_cast<Code*>(to) + t_row.at;
+    const Code* const from_row = static_cast<const Code*>(from) + f_row.at;
+    Walk t(to_cols), f(from_cols);
+    for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
+      wide = lesser(cols - c, lesser(t.left, f.left));
+      Code* out = to_row + t.at;
+      const Code* in = from_row + f.at;
+      ptrdiff_t done = 0;
+      if (high == side) {
+        for (; done + side <= wide; done += side, out += side * to_step, in += side)
+          copy_square<Code>(out, to_step, in, from_step);
+      }
+      for (ptrdiff_t i = 0; i < high && done < wide; ++i)
+        copy_line<Code>(out + i, to_step, in + i * from_step, 1, wide - done);
+    }
+  }
+}
+
 /// What copies of elements of one size are made of, so that all sizes share the ways through memory.
 struct Copier {
-  ptrdiff_t size, side;
-  void (*square)(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step);
+  ptrdiff_t size;
+  void (*across)(void* to, const Axis& to_rows, const Axis& to_cols, const void* from, const Axis& from_rows,
+                 const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols);
   void (*line)(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step, ptrdiff_t n);
 };
 template <class Code>
-inline constexpr Copier kCopier{sizeof(Code), kSquare<sizeof(Code)>, copy_square<Code>, copy_line<Code>};
+inline constexpr Copier kCopier{sizeof(Code), copy_across<Code>, copy_line<Code>};
 
 PTO_COMMON void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
                             const void* from_data, const Axis& from_rows, const Axis& from_cols,
@@ -234,31 +263,6 @@ PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axi
   }
 }
 
-/// `from` has runs along rows and `to` along columns.
-PTO_BODY void copy_across(const Copier& copier, char* to, const Axis& to_rows, const Axis& to_cols,
-                          const char* from, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
-                          ptrdiff_t cols) {
-  const ptrdiff_t size = copier.size, side = copier.side;
-  const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
-  for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(lesser(rows - r, side), lesser(to_rows.left(r), from_rows.left(r)));
-    char* const to_row = to + to_rows.at(r) * size;
-    const char* const from_row = from + from_rows.at(r) * size;
-    Walk t(to_cols), f(from_cols);
-    for (ptrdiff_t c = 0, wide; c < cols; c += wide, t.go(wide), f.go(wide)) {
-      wide = lesser(lesser(cols - c, side), lesser(t.left, f.left));
-      char* const out = to_row + t.at * size;
-      const char* const in = from_row + f.at * size;
-      if (high == side && wide == side) {
-        copier.square(out, to_step, in, from_step);
-        continue;
-      }
-      for (ptrdiff_t i = 0; i < high; ++i)
-        copier.line(out + i * size, to_step, in + i * from_step * size, 1, wide);
-    }
-  }
-}
-
 PTO_BODY void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
                           const void* from_data, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
                           ptrdiff_t cols) {
@@ -270,9 +274,9 @@ PTO_BODY void copy_matrix(const Copier& copier, void* to_data, const Axis& to_ro
   } else if (to_rows.side_by_side() && from_rows.side_by_side()) {
     copy_rows(size, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
   } else if (to_rows.side_by_side() && from_cols.side_by_side()) {
-    copy_across(copier, to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
+    copier.across(to, to_rows, to_cols, from, from_rows, from_cols, rows, cols);
   } else if (to_cols.side_by_side() && from_rows.side_by_side()) {
-    copy_across(copier, to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
+    copier.across(to, to_cols, to_rows, from, from_cols, from_rows, cols, rows);
   } else {
     for (ptrdiff_t r = 0; r < rows; ++r) {
       Walk t(to_cols), f(from_cols);

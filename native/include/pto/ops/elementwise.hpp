@@ -13,6 +13,38 @@ inline constexpr bool is_long<Meaning<texp, float, float, float>> = true;
 template <>
 inline constexpr bool is_long<Meaning<tlog, float, float, float>> = true;
 
+#ifdef PTO_VECTOR_MATH
+template <>
+inline constexpr auto by_hand<Meaning<texp, float, float, float>> = &math::exp_many;
+template <>
+inline constexpr auto by_hand<Meaning<tlog, float, float, float>> = &math::log_many;
+#endif
+
+#ifdef PTO_COMPUTES_HALVES
+#define PTO_IN_HALVES(M, op)                                                                             \
+  template <>                                                                                            \
+  struct InHalves<Meaning<M, half, half, half, half>> {                                                  \
+    static constexpr bool any = true;                                                                    \
+    static PTO_INLINE halves::Vec of(Meaning<M, half, half, half, half>, halves::Vec a, halves::Vec b) { \
+      return halves::op(a, b);                                                                           \
+    }                                                                                                    \
+  };                                                                                                     \
+  template <>                                                                                            \
+  struct InHalves<ScalarMeaning<M##s, half, half, half>> {                                               \
+    static constexpr bool any = true;                                                                    \
+    static PTO_INLINE halves::Vec of(ScalarMeaning<M##s, half, half, half> f, halves::Vec a) {           \
+      return halves::op(a, halves::all(half(f.scalar).data));                                            \
+    }                                                                                                    \
+  };
+PTO_IN_HALVES(tadd, add)
+PTO_IN_HALVES(tsub, sub)
+PTO_IN_HALVES(tmul, mul)
+PTO_IN_HALVES(tdiv, div)
+PTO_IN_HALVES(tmax, max)
+PTO_IN_HALVES(tmin, min)
+#undef PTO_IN_HALVES
+#endif
+
 /// s * x + z, where only f16 into f16 rounds the product.
 template <class D>
 struct axpy {

@@ -23,6 +23,29 @@ struct ExpansionOf {
     return First ? expand_value<M, T>(same, x) : expand_value<M, T>(x, same);
   }
 };
+template <class M, class T>
+inline constexpr bool is_short<Expansion<M, T>> = is_short<M>;
+template <class M, class T, bool First>
+inline constexpr bool is_short<ExpansionOf<M, T, First>> = is_short<M>;
+#define PTO_SHORT(M) \
+  template <>        \
+  inline constexpr bool is_short<M> = true;
+PTO_SHORT(trowexpandadd)
+PTO_SHORT(trowexpandsub)
+PTO_SHORT(trowexpandmul)
+PTO_SHORT(trowexpandmax)
+PTO_SHORT(trowexpandmin)
+PTO_SHORT(tadd)
+PTO_SHORT(tsub)
+PTO_SHORT(tmul)
+PTO_SHORT(tmax)
+PTO_SHORT(tmin)
+PTO_SHORT(tadds)
+PTO_SHORT(tsubs)
+PTO_SHORT(tmuls)
+PTO_SHORT(tmaxs)
+PTO_SHORT(tmins)
+#undef PTO_SHORT
 template <bool First>
 inline constexpr bool is_long<ExpansionOf<trowexpandexpdif, float, First>> = true;
 

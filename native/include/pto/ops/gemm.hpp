@@ -3,7 +3,7 @@
 //     multiply(m, n, k, part, pack_a, pack_b, sink)
 //
 // Operands are packed as floats by whoever knows their layout (matmul_operands.hpp); the sums leave through
-// the sink, one short line at a time.
+// the sink, a few short lines at a time.
 //
 // Every sum is acc = a[i, k] * b[k, j] + acc with k rising from 0, a single chain of steps that round once: bit
 // for bit what the reference engine computes. Where the machine has no such step, the C library has it.
@@ -80,7 +80,14 @@ inline Vec fma_lane(Vec a, int lane, Vec b, Vec c) {
 // Packing
 
 // The transpose of a square to rows of `to`.
-PTO_COMMON void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch);
+inline void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
+  Vec v[kLanes];
+  PTO_UNROLL
+  for (int l = 0; l < kLanes; ++l) v[l] = load(square[l]);
+  transpose<kLanes>(v);
+  PTO_UNROLL
+  for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
+}
 
 // Memory for packed operands, kept by the thread. Nothing that uses it may wait for another core.
 PTO_COMMON float* scratch(std::size_t count);
@@ -88,30 +95,53 @@ PTO_COMMON float* scratch(std::size_t count);
 // ---------------------------------------------------------------------------------------------------------
 // Products
 
-// Takes `count` <= kWidth sums of a row; col is a multiple of kWidth. `first`: they begin a result.
-struct Sink {
-  void (*take)(const void* context, bool first, int row, int col, const float* sums, int count);
-  const void* context;
+// Floats by row and column: columns lie side by side in boxes of 2^bits, no less than kLanes.
+struct Floats {
+  float* data = nullptr;
+  std::ptrdiff_t row = 0, across = 0;
+  int bits = 0;
+  float* at(std::ptrdiff_t r, std::ptrdiff_t c) const {
+    return data + r * row + (c >> bits) * across + (c & ((std::ptrdiff_t{1} << bits) - 1));
+  }
 };
 
-// Products of packed operands: rows of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart.
+// Takes `count` <= kWidth sums of each of some rows; col is a multiple of kWidth. `first`: they begin a result.
+struct Sink {
+  void (*take)(const void* context, bool first, int row, int rows, int col, const float (*sums)[kWidth],
+               int count);
+  const void* context;
+  // Where whole blocks go straight, if known, and what joins them there.
+  Floats out{}, in{};
+};
+
+// Lines of a that are multiplied together are packed side by side where a machine multiplies by a lane of a register.
+#ifdef __aarch64__
+inline constexpr bool kLaced = true;
+#else
+inline constexpr bool kLaced = false;
+#endif
+
+// Products of packed operands: lines of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart. They
+// begin at step `from` of the lines of a.
 PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
-                                std::ptrdiff_t panel, bool first, const Sink& sink);
+                                std::ptrdiff_t panel, int from, const Sink& sink);
 
 // Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
 inline constexpr int kExactDepth = 256;
 
-// pack_a(to, pitch) writes the m x k elements of a, pack_b(to, pitch, col, cols) the k x cols ones of b from
-// column col on. Where both are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
+// pack_a(to, row, rows, laced) writes lines of a from a row on, k floats each or side by side; pack_b(to, pitch, col,
+// cols) the k x cols elements of b from column col on. Where both are 8-bit integers, k comes in parts of kExactDepth
+// whose sums are whole numbers.
 template <class PackA, class PackB>
 inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
                      const Sink& sink) {
   const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
-  const int panels = (n + kWidth - 1) / kWidth;
+  const int panels = (n + kWidth - 1) / kWidth, whole = kLaced ? m / kHeight * kHeight : 0;
   const std::size_t left = (static_cast<std::size_t>(m) * static_cast<std::size_t>(k) + 15) / 16 * 16;
   float* const pa = scratch(left + static_cast<std::size_t>(panels * panel) + kWidth);
   float* const pb = pa + left;
-  pack_a(pa, pitch);
+  for (int row = 0; row < whole; row += kHeight) pack_a(pa + row * pitch, row, kHeight, true);
+  if (whole < m) pack_a(pa + whole * pitch, whole, m - whole, false);
   for (int p = 0; p < panels; ++p) {
     const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
     if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
@@ -120,8 +150,8 @@ inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const P
   int from = 0;
   do {
     const int depth = k - from < part ? k - from : part;
-    multiply_packed(m, n, depth, pa + from, pitch, pb + static_cast<std::ptrdiff_t>(from) * kWidth, panel,
-                    from == 0, sink);
+    multiply_packed(m, n, depth, pa, pitch, pb + static_cast<std::ptrdiff_t>(from) * kWidth, panel, from,
+                    sink);
     from += part;
   } while (from < k);
 }
@@ -147,22 +177,28 @@ PTO_BODY float* scratch(std::size_t count) {
   return kept.reserve(count);
 }
 
-PTO_BODY void put_turned(const float (*square)[kLanes], float* to, std::ptrdiff_t pitch) {
-  Vec v[kLanes];
-  PTO_UNROLL
-  for (int l = 0; l < kLanes; ++l) v[l] = load(square[l]);
-  transpose<kLanes>(v);
-  PTO_UNROLL
-  for (int l = 0; l < kLanes; ++l) save(to + l * pitch, v[l]);
-}
-
-// sums[Rows][kWidth] of Rows lines of a (`pitch` apart) and one packed panel of b.
+// Sums of Rows lines of a (`pitch` apart, or laced) and one packed panel of b.
 template <int Rows>
-[[gnu::noinline]] void block(const float* a, std::ptrdiff_t pitch, const float* b, int k,
-                             float (*out)[kWidth]) {
-  Vec sum[Rows][kVectors] = {};
+PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int k,
+                       Vec (&sum)[Rows][kVectors]) {
   int step = 0;
 #ifdef __aarch64__
+  if constexpr (kLaced && Rows == kHeight) {
+    for (; step < k; ++step, a += Rows, b += kWidth) {
+      Vec left[Rows / kLanes], right[kVectors];
+      PTO_UNROLL
+      for (int i = 0; i < Rows / kLanes; ++i) left[i] = load(a + i * kLanes);
+      PTO_UNROLL
+      for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kLanes);
+      PTO_UNROLL
+      for (int r = 0; r < Rows; ++r) {
+        PTO_UNROLL
+        for (int v = 0; v < kVectors; ++v)
+          sum[r][v] = fma_lane(left[r / kLanes], r % kLanes, right[v], sum[r][v]);
+      }
+    }
+    return;
+  }
   // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the
   // units that multiply.
   for (; step + 4 <= k; step += 4, b += 4 * kWidth) {
@@ -193,6 +229,14 @@ template <int Rows>
       for (int v = 0; v < kVectors; ++v) sum[r][v] = fma(left, right[v], sum[r][v]);
     }
   }
+}
+
+// The sums to out[Rows][kWidth].
+template <int Rows>
+[[gnu::noinline]] void block(const float* a, std::ptrdiff_t pitch, const float* b, int k,
+                             float (*out)[kWidth]) {
+  Vec sum[Rows][kVectors] = {};
+  sum_up<Rows>(a, pitch, b, k, sum);
   PTO_UNROLL
   for (int r = 0; r < Rows; ++r) {
     PTO_UNROLL
@@ -200,24 +244,72 @@ template <int Rows>
   }
 }
 
+// Where the vectors of a block lie, `row` floats apart from line to line.
+struct Spot {
+  float* at[kVectors];
+  std::ptrdiff_t row;
+  Spot(const Floats& to, int r, int c) : row(to.row) {
+    for (int v = 0; v < kVectors; ++v) at[v] = to.at(r, c + v * kLanes);
+  }
+};
+
+// The sums to where they go, joined with what lies at `in`.
+template <int Rows, bool Joins>
+PTO_INLINE void block(const float* a, std::ptrdiff_t pitch, const float* b, int k, const Spot& out,
+                      const Spot& in) {
+  Vec sum[Rows][kVectors] = {};
+  sum_up<Rows>(a, pitch, b, k, sum);
+  PTO_UNROLL
+  for (int v = 0; v < kVectors; ++v) {
+    float* to = out.at[v];
+    const float* from = in.at[v];
+    PTO_UNROLL
+    for (int r = 0; r < Rows; ++r, to += out.row, from += in.row) {
+      if constexpr (Joins) {
+        save(to, load(from) + sum[r][v]);
+      } else {
+        save(to, sum[r][v]);
+      }
+    }
+  }
+}
+
 template <int Rows>
 inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bool first, int row, int col,
                  int wide, const Sink& sink) {
+  if (sink.out.data != nullptr && wide == kWidth && first) {
+    const Spot out(sink.out, row, col);
+    if (sink.in.data != nullptr) {
+      block<Rows, true>(a, pitch, b, k, out, Spot(sink.in, row, col));
+    } else {
+      block<Rows, false>(a, pitch, b, k, out, out);
+    }
+    return;
+  }
   alignas(64) float out[Rows][kWidth];
   block<Rows>(a, pitch, b, k, out);
-  for (int r = 0; r < Rows; ++r) sink.take(sink.context, first, row + r, col, out[r], wide);
+  sink.take(sink.context, first, row, Rows, col, out, wide);
+}
+
+// A few lines of a stay in the cache while the panels of b go by, one after another.
+template <int Rows>
+inline int across(int row, int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
+                  std::ptrdiff_t panel, int from, const Sink& sink) {
+  const std::ptrdiff_t skip = kLaced && Rows == kHeight ? static_cast<std::ptrdiff_t>(from) * Rows : from;
+  for (; row + Rows <= m; row += Rows) {
+    for (int col = 0; col < n; col += kWidth) {
+      const int wide = n - col < kWidth ? n - col : kWidth;
+      rows<Rows>(a + row * pitch + skip, pitch, b + col / kWidth * panel, k, from == 0, row, col, wide, sink);
+    }
+  }
+  return row;
 }
 
 PTO_BODY void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
-                              std::ptrdiff_t panel, bool first, const Sink& sink) {
-  for (int col = 0; col < n; col += kWidth, b += panel) {
-    const int wide = n - col < kWidth ? n - col : kWidth;
-    int row = 0;
-    for (; row + kHeight <= m; row += kHeight)
-      rows<kHeight>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
-    for (; row + 2 <= m; row += 2) rows<2>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
-    if (row < m) rows<1>(a + row * pitch, pitch, b, k, first, row, col, wide, sink);
-  }
+                              std::ptrdiff_t panel, int from, const Sink& sink) {
+  int row = across<kHeight>(0, m, n, k, a, pitch, b, panel, from, sink);
+  row = across<2>(row, m, n, k, a, pitch, b, panel, from, sink);
+  across<1>(row, m, n, k, a, pitch, b, panel, from, sink);
 }
 #endif
 

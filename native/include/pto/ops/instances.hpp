@@ -14,7 +14,8 @@ namespace pto::detail {
 // --- copies, by the size of elements ----------------------------------------------------------------------
 
 #define PTO_COPIES(Code)                                                                               \
-  PTO_INSTANCE void copy_square<Code>(void*, ptrdiff_t, const void*, ptrdiff_t);                       \
+  PTO_INSTANCE void copy_across<Code>(void*, const Axis&, const Axis&, const void*, const Axis&,       \
+                                      const Axis&, ptrdiff_t, ptrdiff_t);                              \
   PTO_INSTANCE void copy_line<Code>(void*, ptrdiff_t, const void*, ptrdiff_t, ptrdiff_t);              \
   PTO_INSTANCE void fill_codes<Code>(Code*, const Axis&, const Axis&, ptrdiff_t, ptrdiff_t, ptrdiff_t, \
                                      ptrdiff_t, Code);
@@ -92,7 +93,22 @@ PTO_UNARY(WithSame<trowexpandexpdif>)
 #undef PTO_UNARY
 #undef PTO_BINARY
 
+#ifdef PTO_COMPUTES_HALVES
+#define PTO_HALVES(M)                                                                           \
+  PTO_INSTANCE void map_halves<Meaning<M, half, half, half, half>, half, half>(                 \
+      ptrdiff_t, ptrdiff_t, Meaning<M, half, half, half, half>, Lined<half>, Lined<const half>, \
+      Lined<const half>);
+PTO_HALVES(tadd)
+PTO_HALVES(tsub)
+PTO_HALVES(tmul)
+#undef PTO_HALVES
+#endif
+
 PTO_INSTANCE void turn_strip<float>(float*, const float*, ptrdiff_t, ptrdiff_t);
 PTO_INSTANCE void fold_strip<Fold<float, float, false, true>>(float*, const float*, ptrdiff_t);
+PTO_INSTANCE ptrdiff_t fold_lines<Fold<float, float, false, true>>(float*, const float*, ptrdiff_t,
+                                                                   ptrdiff_t);
+PTO_INSTANCE float best_of<true>(float, const float*, ptrdiff_t);
+PTO_INSTANCE float best_of<false>(float, const float*, ptrdiff_t);
 
 }  // namespace pto::detail

@@ -42,15 +42,18 @@ inline T joined(T in, float sum) {
   return static_cast<T>(static_cast<uint32_t>(in) + static_cast<uint32_t>(static_cast<int32_t>(sum)));
 }
 
-/// n sums, usually 16, joined with what lies at `in`.
+/// Sums that lie side by side in every layout with boxes of 16 columns.
+inline constexpr ptrdiff_t kRun = gemm::kWidth < 16 ? gemm::kWidth : 16;
+
+/// n sums, usually kRun, joined with what lies at `in`.
 template <class T>
-inline void put_run(T* out, const T* in, const float* sums, ptrdiff_t n) {
-  if (n == 16) {
-    T line[16];
+PTO_INLINE void put_run(T* out, const T* in, const float* sums, ptrdiff_t n) {
+  if (n == kRun) {
+    T line[kRun];
     if (in == nullptr) {
-      for (int j = 0; j < 16; ++j) line[j] = static_cast<T>(sums[j]);
+      for (int j = 0; j < kRun; ++j) line[j] = static_cast<T>(sums[j]);
     } else {
-      for (int j = 0; j < 16; ++j) line[j] = joined(in[j], sums[j]);
+      for (int j = 0; j < kRun; ++j) line[j] = joined(in[j], sums[j]);
     }
     std::memcpy(out, line, sizeof line);
   } else {
@@ -70,11 +73,11 @@ inline void put_sums(const Lines<Dst>& to, const Add& addend, bool first, ptrdif
     return true;
   }();
   if constexpr (runs) {
-    for (ptrdiff_t i = 0; i < count; i += 16) {
+    for (ptrdiff_t i = 0; i < count; i += kRun) {
       T* out = to.data() + to.at(r, c + i);
       const T* in = first ? nullptr : out;
       if constexpr (Add::any) in = first ? addend.run(r, c + i) : out;
-      put_run(out, in, sums + i, count - i < 16 ? count - i : 16);
+      put_run(out, in, sums + i, count - i < kRun ? count - i : kRun);
     }
   } else {
     for (ptrdiff_t i = 0; i < count; ++i) {
@@ -84,6 +87,23 @@ inline void put_sums(const Lines<Dst>& to, const Add& addend, bool first, ptrdif
     }
   }
 }
+
+/// Where the sums, and what joins them, are floats in rows or in boxes of 16 columns.
+template <class TileT>
+inline gemm::Floats floats_of(const Lines<TileT>& lines, bool one_row = false) {
+  if constexpr (!std::is_same_v<typename TileT::DType, float> || !Addend<TileT, false>::in_runs) {
+    return {};
+  } else {
+    const bool flat = TileT::form == Form::ND;
+    const ptrdiff_t row = flat ? lines.cols() : 16;
+    return {lines.data(), one_row ? 0 : row, flat ? 0 : lines.pitch() * 16, flat ? 62 : 4};
+  }
+}
+template <class TileT, bool OneRow>
+inline gemm::Floats floats_of(const Addend<TileT, OneRow>& addend) {
+  return floats_of(addend.lines, OneRow);
+}
+inline gemm::Floats floats_of(NoAddend) { return {}; }
 
 // --- products ---------------------------------------------------------------------------------------------
 
@@ -121,9 +141,13 @@ template <class TA, class TB>
   const Operand<TB> right;
   gemm::multiply(
       m, n, k, is_float_v<TA> ? k : gemm::kExactDepth,
-      [&](float* to, ptrdiff_t pitch) {
-        pack(to, pitch, a, m, 0, k);
-        left.adjust(to, pitch * m);
+      [&](float* to, int row, int rows, bool laced) {
+        if (laced) {
+          pack(to, rows, turned(a), k, row, rows);
+        } else {
+          pack(to, k, rows_from(a, row), rows, 0, k);
+        }
+        left.adjust(to, static_cast<ptrdiff_t>(rows) * k);
       },
       [&](float* to, ptrdiff_t pitch, int col, int cols) {
         pack(to, pitch, b, k, col, cols);
@@ -140,11 +164,15 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
     Lines<Dst> to;
     const Add& addend;
   } result{Lines<Dst>(dst), addend};
-  const gemm::Sink sink{[](const void* context, bool first, int row, int col, const float* sums, int count) {
-                          const Result& r = *static_cast<const Result*>(context);
-                          put_sums(r.to, r.addend, first, row, col, sums, count);
+  const gemm::Floats joins = floats_of(addend);
+  const gemm::Sink sink{[](const void* context, bool first, int row, int rows, int col,
+                           const float (*sums)[gemm::kWidth], int count) {
+                          const Result r = *static_cast<const Result*>(context);
+                          for (int i = 0; i < rows; ++i)
+                            put_sums(r.to, r.addend, first, row + i, col, sums[i], count);
                         },
-                        &result};
+                        &result, Add::any && joins.data == nullptr ? gemm::Floats{} : floats_of(result.to),
+                        joins};
   if constexpr (ScaleA::any) {
     const ScaledOperand<true, A, ScaleA> left{decltype(ScaledOperand<true, A, ScaleA>::lines)(a), scale_a};
     const ScaledOperand<false, B, ScaleB> right{decltype(ScaledOperand<false, B, ScaleB>::lines)(b), scale_b};
@@ -152,8 +180,15 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
       return product_in_double(dst, left, right, m, n, k, addend);
     gemm::multiply(
         m, n, k, k,
-        [&](float* to, ptrdiff_t pitch) {
-          for (ptrdiff_t r = 0; r < m; ++r) left.read(r, 0, k, to + r * pitch);
+        [&](float* to, int row, int rows, bool laced) {
+          float line[kChunk];
+          for (ptrdiff_t r = 0; r < rows; ++r) {
+            for (ptrdiff_t i = 0; i < k; i += kChunk) {
+              const ptrdiff_t count = lesser(k - i, kChunk);
+              left.read(row + r, i, count, line);
+              for (ptrdiff_t j = 0; j < count; ++j) to[laced ? (i + j) * rows + r : r * k + i + j] = line[j];
+            }
+          }
         },
         [&](float* to, ptrdiff_t pitch, int col, int cols) {
           float line[kChunk];

@@ -155,6 +155,42 @@ template <class T>
   }
 }
 
+/// Eight codes of two bytes as floats.
+typedef uint16_t EightCodes __attribute__((vector_size(16)));
+template <class T>
+PTO_INLINE void widen_eight(EightCodes codes, float* to) {
+#if defined(__aarch64__)
+  if constexpr (std::is_same_v<T, half>) {
+    Floats low, high;
+    __asm__("fcvtl %0.4s, %1.4h" : "=w"(low) : "w"(codes));
+    __asm__("fcvtl2 %0.4s, %1.8h" : "=w"(high) : "w"(codes));
+    std::memcpy(to, &low, sizeof low);
+    std::memcpy(to + 4, &high, sizeof high);
+    return;
+  }
+#endif
+  if constexpr (std::is_same_v<T, bfloat16_t>) {
+    typedef uint32_t Eight __attribute__((vector_size(32)));
+    const Eight bits = __builtin_convertvector(codes, Eight) << 16;
+    std::memcpy(to, &bits, sizeof bits);
+  } else {
+    T elements[8];
+    std::memcpy(static_cast<void*>(elements), &codes, sizeof codes);
+    read_lines(elements, 8, to, 8, 1, 8);
+  }
+}
+
+/// 8 lines of 8 elements of two bytes, `step` apart, transposed and widened.
+template <class T>
+inline void put_square(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch) {
+  EightCodes v[8];
+  PTO_UNROLL
+  for (int i = 0; i < 8; ++i) std::memcpy(&v[i], from + i * step, sizeof v[i]);
+  transpose<8>(v);
+  PTO_UNROLL
+  for (int i = 0; i < 8; ++i) widen_eight<T>(v[i], to + i * pitch);
+}
+
 /// Rows 0 .. rows, columns first .. first + cols of a place, as rows of `to`, which are `pitch` floats apart.
 template <class T>
 [[gnu::noinline]] void pack(float* to, ptrdiff_t pitch, const Place<T>& from, int rows, int first, int cols) {
@@ -170,28 +206,47 @@ template <class T>
     }
     return;
   }
+  if (from.cols.side_by_side()) {
+    for (ptrdiff_t r = 0, high; r < rows; r += high) {
+      high = lesser(rows - r, from.rows.left(r));
+      const T* const row = from.data + from.rows.at(r);
+      Walk f(from.cols, first);
+      for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
+        wide = lesser(cols - c, f.left);
+        read_lines(row + f.at, from.rows.step[0], to + r * pitch + c, pitch, high, wide);
+      }
+    }
+    return;
+  }
   // Where the elements lie along columns, squares of them are transposed.
-  const bool by_rows = from.cols.side_by_side();
-  const ptrdiff_t most = by_rows ? PTRDIFF_MAX : lanes;
-  alignas(64) float square[lanes][lanes];
-  for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(lesser(rows - r, most), from.rows.left(r));
-    const T* const row = from.data + from.rows.at(r);
-    Walk f(from.cols, first);
-    for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
-      wide = lesser(lesser(cols - c, most), f.left);
+  constexpr bool in_eights = sizeof(T) == 2 && is_small_float<T>;
+  constexpr ptrdiff_t side = in_eights ? 8 : lanes;
+  const ptrdiff_t step = from.cols.step[0];
+  alignas(64) float square[side][side];
+  Walk f(from.cols, first);
+  for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
+    wide = lesser(lesser(cols - c, side), f.left);
+    const T* const col = from.data + f.at;
+    Walk g(from.rows);
+    for (ptrdiff_t r = 0, high; r < rows; r += high, g.go(high)) {
+      high = lesser(lesser(rows - r, side), g.left);
       float* const at = to + r * pitch + c;
-      if (by_rows) {
-        read_lines(row + f.at, from.rows.step[0], at, pitch, high, wide);
-        continue;
+      const bool whole = high == side && wide == side;
+      if constexpr (in_eights) {
+        if (whole) {
+          put_square(col + g.at, step, at, pitch);
+          continue;
+        }
       }
-      read_lines(row + f.at, from.cols.step[0], square[0], lanes, wide, high);
-      if (high == lanes && wide == lanes) {
-        gemm::put_turned(square, at, pitch);
-      } else {
-        for (ptrdiff_t i = 0; i < high; ++i)
-          for (ptrdiff_t l = 0; l < wide; ++l) at[i * pitch + l] = square[l][i];
+      read_lines(col + g.at, step, square[0], side, wide, high);
+      if constexpr (!in_eights) {
+        if (whole) {
+          gemm::put_turned(square, at, pitch);
+          continue;
+        }
       }
+      for (ptrdiff_t i = 0; i < high; ++i)
+        for (ptrdiff_t l = 0; l < wide; ++l) at[i * pitch + l] = square[l][i];
     }
   }
 }

@@ -44,8 +44,12 @@ struct Fold {
 
 /// Whether x takes the place of the best one so far; false where one of them is NaN.
 template <bool Largest, class C>
-constexpr bool is_better(C x, C best) {
-  return Largest ? x > best : x < best;
+PTO_INLINE constexpr auto is_better(C x, C best) {
+  if constexpr (Largest) {
+    return x > best;
+  } else {
+    return x < best;
+  }
 }
 
 // --- walks -------------------------------------------------------------------------------------------------
@@ -108,6 +112,36 @@ template <class T>
     for (int k = 0; k < kTogether; ++k) to[i * kTogether + k] = from[k * step + i];
 }
 
+/// Whether a square of elements is transposed and folded in registers.
+template <class F>
+inline constexpr bool folds_squares =
+    sizeof(typename F::Acc) == sizeof(typename F::From) && !F::rounds &&
+    kSquare<sizeof(typename F::From)> * sizeof(typename F::From) == kLineBytes;
+
+/// The first elements of kTogether lines, `step` apart, as many as fill squares; how many of each.
+template <class F>
+[[gnu::noinline]] ptrdiff_t fold_lines(typename F::Acc* acc, const typename F::From* x, ptrdiff_t step,
+                                       ptrdiff_t n) {
+  constexpr int side = kSquare<sizeof(typename F::From)>, groups = kTogether / side;
+  typedef typename F::Acc Vec __attribute__((vector_size(kLineBytes)));
+  Vec sums[groups];
+  std::memcpy(sums, acc, sizeof sums);
+  ptrdiff_t i = 0;
+  for (; i + side <= n; i += side) {
+    PTO_UNROLL
+    for (int g = 0; g < groups; ++g) {
+      Vec v[side];
+      PTO_UNROLL
+      for (int k = 0; k < side; ++k) std::memcpy(&v[k], x + (g * side + k) * step + i, sizeof v[k]);
+      transpose<side>(v);
+      PTO_UNROLL
+      for (int k = 0; k < side; ++k) sums[g] = F::step(sums[g], v[k]);
+    }
+  }
+  std::memcpy(acc, sums, sizeof sums);
+  return i;
+}
+
 template <class F, Along A, class Dst, class Src>
 inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t length) {
   using From = typename F::From;
@@ -117,7 +151,11 @@ inline void fold_along(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t leng
     const ptrdiff_t count = lines - line < kTogether ? lines - line : kTogether;
     typename F::Acc acc[kTogether];
     for (auto& a : acc) a = F::start;
-    for (ptrdiff_t i = 0; i < length; i += kStrip) {
+    ptrdiff_t done = 0;
+    if constexpr (In::template direct<From> && folds_squares<F>) {
+      if (count == kTogether) done = fold_lines<F>(acc, in.data() + in.at(line, 0), in.step(), length);
+    }
+    for (ptrdiff_t i = done; i < length; i += kStrip) {
       const ptrdiff_t n = length - i < kStrip ? length - i : kStrip;
       alignas(64) From buffer[kTogether * kStrip], turned[kTogether * kStrip];
       const From* x = buffer;
@@ -154,7 +192,7 @@ inline void fold_across(Dst& dst, const Src& src, ptrdiff_t lines, ptrdiff_t len
     for (ptrdiff_t i = 0; i < length; ++i) {
       const From* x = in.template read<From>(i, first, n, buffer);
       Acc* to = acc;
-      loop<kBlock<Acc>>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], static_cast<Acc>(x[j])); });
+      loop<kBlock<Acc>, true>(n, [=](ptrdiff_t j) { to[j] = F::step(to[j], static_cast<Acc>(x[j])); });
       F::round(to, n);
     }
     typename Dst::DType results[kChunk];
@@ -219,22 +257,31 @@ inline void fold_by(Dst& dst, const Src& src) {
 /// The best of n values, starting from one. Which of equal ones is left open, so zeros may have the wrong
 /// sign.
 template <bool Largest, class C>
-inline C best_of(C start, const C* x, ptrdiff_t n) {
-  constexpr int lanes = kBlock<C>;
-  C best[lanes];
-  for (auto& b : best) b = start;
-  const ptrdiff_t rest = n % lanes, whole = n - rest;
-  for (ptrdiff_t i = 0; i < whole; i += lanes) {
-    PTO_INDEPENDENT
-    for (int j = 0; j < lanes; ++j) best[j] = is_better<Largest>(x[i + j], best[j]) ? x[i + j] : best[j];
+[[gnu::noinline]] C best_of(C start, const C* x, ptrdiff_t n) {
+  constexpr int lanes = kLineBytes / sizeof(C), vectors = 4;
+  typedef C Vec __attribute__((vector_size(kLineBytes)));
+  Vec best[vectors];
+  const auto take = [](Vec& kept, const Vec& other) {
+    kept = is_better<Largest>(other, kept) ? other : kept;
+  };
+  PTO_UNROLL
+  for (int v = 0; v < vectors; ++v) best[v] = start - Vec{};
+  ptrdiff_t i = 0;
+  const auto next = [&](Vec& kept, ptrdiff_t at) {
+    Vec values;
+    std::memcpy(&values, x + at, sizeof values);
+    take(kept, values);
+  };
+  for (; i + vectors * lanes <= n; i += vectors * lanes) {
+    PTO_UNROLL
+    for (int v = 0; v < vectors; ++v) next(best[v], i + v * lanes);
   }
-  for (int width = lanes / 2; width > 0; width /= 2) {
-    PTO_INDEPENDENT
-    for (int j = 0; j < width; ++j)
-      best[j] = is_better<Largest>(best[j + width], best[j]) ? best[j + width] : best[j];
-  }
-  C found = best[0];
-  for (ptrdiff_t j = 0; j < rest; ++j) found = is_better<Largest>(x[whole + j], found) ? x[whole + j] : found;
+  for (; i + lanes <= n; i += lanes) next(best[0], i);
+  take(best[0], best[1]), take(best[2], best[3]), take(best[0], best[2]);
+  C found = best[0][0];
+  PTO_UNROLL
+  for (int j = 1; j < lanes; ++j) found = is_better<Largest>(best[0][j], found) ? best[0][j] : found;
+  for (; i < n; ++i) found = is_better<Largest>(x[i], found) ? x[i] : found;
   return found;
 }
 
@@ -314,7 +361,7 @@ inline void extreme_across(Value& value, Index& index, const Src& src, ptrdiff_t
       x = in.template read<C>(i, first, n, buffer.at);
       C* b = best.at;
       [[maybe_unused]] Number* a = at.at;
-      loop<kBlock<C>>(n, [=](ptrdiff_t j) {
+      loop<kBlock<C>, !wants_index>(n, [=](ptrdiff_t j) {
         const bool better = is_better<Largest>(x[j], b[j]);
         b[j] = better ? x[j] : b[j];
         if constexpr (wants_index) a[j] = better ? static_cast<Number>(i) : a[j];

@@ -48,12 +48,16 @@ struct OpenPipe : detail::PipeTag {
                  slots = (slot_num * sizeof(detail::FifoSlot) + 63) / 64 * 64;
     const size_t each = ring + slots + size_t{slot_num} * 2 * slot_size;
     const size_t size = 64 + 2 * each;
-    static thread_local size_t making;
-    making = size;
+    static thread_local struct {
+      size_t each, head;
+    } making;
+    making = {each, ring + slots};  // what lies in slots is written before it is read
     const int key = flag % (detail::Cluster::kShared / 2) * 2 + !is_c2v;
     char* state = reinterpret_cast<char*>(
         &detail::shared_state(key, flag, static_cast<uint32_t>(size), [](void* memory) -> detail::PipeState* {
-          return static_cast<detail::PipeState*>(std::memset(memory, 0, making));
+          char* first = static_cast<char*>(std::memset(memory, 0, 64 + making.head)) + 64;
+          std::memset(first + making.each, 0, making.head);
+          return static_cast<detail::PipeState*>(memory);
         }));
     char* mine = state + 64 + static_cast<size_t>(direction) * each;
     char* outside = static_cast<char*>(global);

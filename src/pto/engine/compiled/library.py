@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -83,6 +81,9 @@ def _load(path: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
     stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if _seen.setdefault(path, stamp) == stamp:
         return ctypes.CDLL(path, mode)
+    import shutil
+    import tempfile
+
     with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
         return ctypes.CDLL(shutil.copy(path, folder), mode)
 

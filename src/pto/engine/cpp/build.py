@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from ... import cache
@@ -138,6 +137,8 @@ def _compile(
                 [_objcopy(), "--remove-section=.group", "--localize-hidden", target, *parts]
             )
         return done.returncode == 0, done.stderr
+
+    from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(len(units)) as pool:
         results = list(pool.map(object_of, units))

@@ -10,10 +10,10 @@ import platform
 import re
 import shlex
 import shutil
-import subprocess
 import threading
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ... import cache, knobs
 from ...diag import Diagnostic, DiagnosticError
@@ -21,6 +21,9 @@ from ...isa.machine import MEMORIES
 from ...isa.profiles import PROFILES, Profile
 from ...isa.record import Record
 from . import digest
+
+if TYPE_CHECKING:
+    import subprocess
 
 #: Linkers that need half the time of the usual one, the best first.
 _LINKERS = ("mold", "lld", "gold")
@@ -204,6 +207,8 @@ def _ask(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
 
 def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
     """Run a tool with messages in English."""
+    import subprocess
+
     environment = {**os.environ, "LC_ALL": "C"}
     return subprocess.run(
         command, capture_output=True, text=True, errors="replace", check=False, env=environment,
@@ -244,7 +249,7 @@ def headers_digest() -> str:
     """A digest of all our headers; their contents are read again when one has changed."""
     root = include_dir()
     headers = digest.files(root)
-    seen = tuple((str(p), *_stamp(str(p))) for p in headers)
+    seen = tuple((name, *_stamp(f"{root}/{name}")) for name in headers)
     found = _digests.get(seen)
     if found is None:
         _digests.clear()

@@ -94,9 +94,9 @@ class FileKernel(CompiledKernel):
         self.name = about.name
         self.subblocks = about.subblocks
         self._params = list(about.params)
-        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params])
         #: What tells this kernel from one of a program.
         self.functions, self.roles = [], []
+        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params])
 
     @property
     def args(self) -> list[Any]:

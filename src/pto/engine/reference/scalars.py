@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Callable
-from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
@@ -158,10 +157,17 @@ def _quot(x: int, y: int) -> int:
     return q if (x < 0) == (y < 0) else -q
 
 
+def _exact(x: float, y: float, z: float) -> Any:
+    """x y + z."""
+    from fractions import Fraction  # which few programs need, and takes long to import
+
+    return Fraction(x) * Fraction(y) + Fraction(z)
+
+
 def _fma(x: float, y: float, z: float) -> float:
     if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
         return x * y + z
-    exact = Fraction(x) * Fraction(y) + Fraction(z)
+    exact = _exact(x, y, z)
     return float(exact) if exact else x * y + z
 
 
@@ -170,7 +176,7 @@ def _fma_to_odd(x: float, y: float, z: float) -> float:
     near = _fma(x, y, z)
     if not all(map(math.isfinite, (x, y, z, near))):
         return near
-    rest = Fraction(x) * Fraction(y) + Fraction(z) - Fraction(near)
+    rest = _exact(x, y, z) - _exact(near, 1, 0)
     if rest and not struct.unpack("<q", struct.pack("<d", near))[0] & 1:
         near = math.nextafter(near, math.inf if rest > 0 else -math.inf)
     return near
