@@ -8,6 +8,7 @@ import math
 import re
 import struct
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
 
@@ -316,7 +317,7 @@ class Lowering:
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
         made = self._call(op)
         places = [self._argument(op, kind, n) for kind, n in made.arguments]
-        if _COPIES.fullmatch(made.name):
+        if _only_copies(made.name):
             self.emit(COPY, *places, _size(op.results[0].type)[0])
             return
         turned = self._in_rows(op) if by_region(op.row) else {}
@@ -377,6 +378,11 @@ class Lowering:
 
 #: Calls that do nothing but copy a value.
 _COPIES = re.compile(r"(.*)& a0; \1& a1; a0 = a1;")
+
+
+@lru_cache(4096)
+def _only_copies(name: str) -> bool:
+    return _COPIES.fullmatch(name) is not None
 
 
 def _size(type: Type) -> tuple[int, int]:
