@@ -363,8 +363,10 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
   const detail::Scratch<char> scratch(static_cast<ptrdiff_t>(code.frame_size) + 64);
   char* frame = scratch.at + (64 - reinterpret_cast<uintptr_t>(scratch.at) % 64) % 64;
   std::memcpy(frame, code.frame, code.frame_size);
+  // What is special about arguments stands there for one code after another.
+  const auto special = static_cast<int>(&code - program.codes) * launch.argc;
   for (uint32_t i = 0; i < code.argc; ++i) {
-    const uint64_t word = detail::word_of(launch, core, static_cast<int>(i));
+    const uint64_t word = detail::word_of(launch, core, static_cast<int>(i), special);
     if (code.arguments[2 * i + 1] != 0) {
       std::memcpy(frame + code.arguments[2 * i], reinterpret_cast<const void*>(word), sizeof(pto_view));
     } else {
