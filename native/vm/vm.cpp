@@ -362,8 +362,10 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
   const auto& program = *static_cast<const pto_program*>(launch.program);
   core.target = reinterpret_cast<const detail::Target*>(&program.target);
   const Frame frame(code);
+  // What is special about arguments stands there for one code after another.
+  const auto special = static_cast<int>(&code - program.codes) * launch.argc;
   for (uint32_t i = 0; i < code.argc; ++i) {
-    const uint64_t word = detail::word_of(launch, core, static_cast<int>(i));
+    const uint64_t word = detail::word_of(launch, core, static_cast<int>(i), special);
     if (code.arguments[2 * i + 1] != 0) {
       std::memcpy(frame.at + code.arguments[2 * i], reinterpret_cast<const void*>(word), sizeof(pto_view));
     } else {

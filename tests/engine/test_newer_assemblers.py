@@ -59,7 +59,7 @@ def arrays() -> list[np.ndarray]:  # type: ignore[type-arg]
     return [given, np.zeros_like(given), np.zeros(2, np.int32), np.zeros(4096, np.int8)]
 
 
-@pytest.mark.parametrize("engine", ["reference", "cpp"])
+@pytest.mark.parametrize("engine", ["reference", "native", "cpp"])
 def test_the_program_runs(engine: str) -> None:
     if engine == "cpp" and shutil.which("g++") is None and shutil.which("clang++") is None:
         pytest.skip("no C++ compiler")

@@ -30,8 +30,9 @@ inline uint64_t part_of(const pto_launch& launch, const Core& core, uint64_t add
   return address;
 }
 
-[[gnu::noinline]] inline uint64_t word_of(const pto_launch& launch, const Core& core, int index) {
-  const int special = launch.special != nullptr ? launch.special[index] : 0;
+[[gnu::noinline]] inline uint64_t word_of(const pto_launch& launch, const Core& core, int index,
+                                          int first_special = 0) {
+  const int special = launch.special != nullptr ? launch.special[first_special + index] : 0;
   return special == 1   ? core.block_idx
          : special == 2 ? core.block_num
          : special == 3 ? core.subblock_idx

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..codegen.cpp import program
 from ..codegen.cpp.control import is_align
-from ..codegen.cpp.function import ATOM, HANDLERS, Function, reads_otherwise
+from ..codegen.cpp.function import ATOM, HANDLERS, Function, Handler, reads_otherwise
 from ..codegen.cpp.spelling import Types, Unspellable
 from ..codegen.cpp.unit import Unit
 from ..ir.core import Block, Operation, Value
@@ -184,7 +184,8 @@ class Recorder(Function):
         self._last: list[str] = []
         known = len(self.unit.problems)
         try:
-            HANDLERS.get(op.name, Function.regular)(self, op)
+            handler = _OWN.get(op.name) or HANDLERS.get(op.name, Function.regular)
+            handler(self, op)
         except Unspellable as e:
             raise NoCall(f"a value of type {e}") from None
         if len(self.unit.problems) > known:
@@ -342,6 +343,21 @@ def _unknown(values: list[Value]) -> list[Value]:
     return [
         Value(v.type, nowhere, 0, v.name) if isinstance(v.type, ScalarType) else v for v in _distinct(values)
     ]
+
+
+def _between_ranks(f: Function, op: Operation) -> None:
+    """A copy from or to another rank: our call needs no tiles to go through, which Flow A has to name."""
+    if op.group("ping"):
+        f.regular(op)
+        return
+    name = "TPUT" if op.name == "pto.tput" else "TGET"
+    atomic = f"<{ENUMS['atomic_type'].spelling(str(op.attr('atomicType')))}>" if name == "TPUT" else ""
+    values = ", ".join(f.tensor(op.group(n)[0]) for n in ("dst", "src"))
+    f.line(f"pto::comm::{name}{atomic}({values});")
+
+
+#: Operations that the library has more forms of than Flow A can spell.
+_OWN: dict[str, Handler] = {"pto.tput": _between_ranks, "pto.tget": _between_ranks}
 
 
 def _distinct(values: list[Value]) -> list[Value]:

@@ -1,7 +1,8 @@
-"""Programs whose cores and blocks depend on each other: the same on both engines."""
+"""Programs whose cores and blocks depend on each other: the same on all engines."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -77,11 +78,16 @@ def test_blocks_that_wait_for_later_blocks(threads: int) -> None:
 # -- programs of the reference engine's tests, with their own expectations ----------------------------------
 
 
+#: What has forms without C++: copies between ranks through no tile.
+NATIVE_ONLY = ("test_a_program_of_copies_and_events",)
+
+
 @pytest.mark.parametrize(
     ("module", "name"),
     [
         (test_comm, "test_a_program_of_all_collectives"),
         (test_comm, "test_signals_of_a_program"),
+        (test_comm, "test_a_program_of_copies_and_events"),
         (test_dma, "test_registers_stay_until_overwritten"),
         (test_debug, "test_a_trap_of_one_block_names_it"),
         (test_sync, "test_signals_in_memory_order_blocks"),
@@ -89,9 +95,10 @@ def test_blocks_that_wait_for_later_blocks(threads: int) -> None:
     ],
 )
 def test_as_on_the_reference_engine(monkeypatch: pytest.MonkeyPatch, module: Any, name: str) -> None:
-    def run(text: str, *args: Any, **options: Any) -> Any:
+    def run(text: str, *args: Any, engine: str, **options: Any) -> Any:
         options.pop("sanitize", None)
-        return pto.kernel(pto.parse(text), options.pop("entry", None), engine="cpp").run(*args, **options)
+        return pto.kernel(pto.parse(text), options.pop("entry", None), engine=engine).run(*args, **options)
 
-    monkeypatch.setattr(module, "run", run)
-    getattr(module, name)()
+    for engine in ("native",) if name in NATIVE_ONLY else ("cpp", "native"):
+        monkeypatch.setattr(module, "run", partial(run, engine=engine))
+        getattr(module, name)()

@@ -22,7 +22,8 @@ typedef struct pto_launch {
   uint32_t size;  // sizeof(pto_launch) of the caller
   int32_t argc;   // words in args
   const uint64_t* args;
-  const uint8_t* special;  // null, or by argument: 0 as given, 1 block, 2 blocks, 3 sub-block, 4 its part
+  const uint8_t* special;  // null, or by argument: 0 as given, 1 block, 2 blocks, 3 sub-block, 4 its part;
+                           // on the virtual machine for each code of its program
   int32_t blocks;          // at least 1
   int32_t subblocks;       // vector cores per block of a mixed kernel: 1 or 2
   int32_t threads;         // host threads

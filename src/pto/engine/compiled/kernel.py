@@ -139,10 +139,7 @@ class CompiledKernel(Launchable):
             else kept.word(v)
             for t, v in zip(self._types, values, strict=True)
         ]
-        special = bytes(
-            SPMD.index(v) + 1 if isinstance(v, str) else DEALT if isinstance(v, DealtPointer) else 0
-            for v in values
-        )
+        special = self._special(binding)
         done = self._library.call(
             self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program,
             limit, steps,
@@ -154,6 +151,11 @@ class CompiledKernel(Launchable):
         if done.status == INTERRUPTED:
             place, _ = self._place(self._marked(done))
             raise KeyboardInterrupt(f"at {place.source.name}:{place.line}" if place is not None else "")
+
+    def _special(self, binding: Binding) -> bytes:
+        """By argument, what only the launch knows of a core: see `Library.call`. A program of the virtual
+        machine has it for each of its codes, which are two at most."""
+        return special_words(binding.values[self._longest]) * (2 if self._program else 1)
 
     def _marked(self, done: Outcome) -> Outcome:
         """What a launch came to, with the place that the module knows."""
@@ -194,6 +196,13 @@ class CompiledKernel(Launchable):
         """The line that begins the function."""
         loc = self.functions[0].loc
         return loc.head if loc is not None else None
+
+
+def special_words(values: list[Any]) -> bytes:
+    return bytes(
+        SPMD.index(v) + 1 if isinstance(v, str) else DEALT if isinstance(v, DealtPointer) else 0
+        for v in values
+    )
 
 
 def most_arguments(kernel: Launchable) -> Operation:

@@ -7,7 +7,8 @@ from ...image.calls import as_view
 from ...image.format import Image
 from ...ir.core import Module
 from ...isa.profiles import Profile
-from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
+from ..binding import Binding
+from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments, special_words
 from ..compiled.library import Outcome
 from ..entry import Launchable
 from . import images
@@ -37,6 +38,13 @@ class NativeKernel(CompiledKernel):
         longest = most_arguments(self)
         types = [as_view(a).type for a in longest.regions[0].blocks[0].args]
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
+
+    def _special(self, binding: Binding) -> bytes:
+        """Those of every function of the image, one after another: halves of a kernel may differ in them."""
+        count = len(binding.values[self._longest])
+        functions = {kind: str(f.attr("sym_name")) for kind, _, f in reversed(self.roles)}
+        found = [special_words(binding.values[functions[code.kind]]) for code in self.image.codes]
+        return b"".join(special.ljust(count, b"\0") for special in found)
 
     def _marked(self, done: Outcome) -> Outcome:
         """The machine says at which word it was; the program, where that came from."""
