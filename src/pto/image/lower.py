@@ -131,10 +131,7 @@ class Lowering:
         arguments = []
         try:
             for value in function.regions[0].blocks[0].args:
-                place = self.slot(value)
-                if isinstance(value.type, ViewType):
-                    self.frame[place : place + _VIEW] = _fixed_view(value.type)
-                arguments.append((place, int(isinstance(value.type, ViewType | MemRefType))))
+                arguments.append((self.slot(value), int(isinstance(value.type, ViewType | MemRefType))))
             self.body(function, [])
         except NoCall as e:
             self.refuse(function, str(e))
@@ -410,13 +407,6 @@ def _size(type: Type) -> tuple[int, int]:
     if isinstance(type, ScalarType | PtrType) or (isinstance(type, ShapedType) and type.name == "vector"):
         return 8, 8
     raise NoCall(f"a value of type {type}")
-
-
-def _fixed_view(type: ViewType) -> bytes:
-    """A view as its type says it, one element behind the other: where a launch gives an address alone."""
-    shape = [1] * (5 - type.rank) + [d or 0 for d in type.dims]
-    strides = [math.prod(shape[d + 1 :]) for d in range(5)]
-    return struct.pack("<11q", 0, *shape, *strides)
 
 
 def _bytes(type: Type) -> int:

@@ -41,6 +41,7 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
     "space": range(len(MEMORIES)),
     "compact": range(len(ENUMS["compact_mode"].values)),
     "flag": range(2),
+    "dimensions": range(1 << 5),  # a bit for each that stays
     "id": range(1 << 16),
     "directions": range(1, 4),
     "count": range(1 << 31),
@@ -89,12 +90,18 @@ OWN = {
         "vm.dim": "result:word source:view rank:rank dimension:word",
         "vm.stride": "result:word source:view rank:rank dimension:word",
         "vm.tile": "result:tile rows:extent columns:extent valid_rows:word valid_columns:word",
+        "vm.valid": "tile:tile rows:extent columns:extent valid_rows:word valid_columns:word",
         "vm.same": "result:tile source:tile rows:extent columns:extent valid_rows:word valid_columns:word "
         "alike:flag",
         "vm.assign": "tile:tile address:word width:width LIE",
-        "vm.window": "result:tile source:tile row:word column:word width:width LIE",
+        "vm.window": "result:tile source:tile row:word column:word width:width line:extent LIE",
         "vm.subset": "result:tile source:tile rows:extent columns:extent height:extent breadth:extent "
-        "valid_rows:word valid_columns:word row:word column:word width:width down:step across:step bits:bits",
+        "valid_rows:word valid_columns:word row:word column:word width:width down:step across:step bits:bits "
+        "line:extent",
+        "vm.cut": "result:view source:view bits:bits rank:rank kept:dimensions offsets:word*rank sizes:word*rank "
+        "steps:word*rank",
+        "vm.element": "result:word source:view rank:rank indices:word*rank",
+        "vm.tile_of": "result:tile source:view rank:rank columns:flag",
         "vm.rows": "result:turned source:tile bits:bits",
         "vm.back": "result:tile source:turned bits:bits",
         "vm.pointer": "result:word address:word width:width space:space",
@@ -107,6 +114,15 @@ OWN = {
         "vm.control": "value:word",
     }.items()
 }  # fmt: skip
+
+#: Calls whose values lie in arrays of the program's own sizes: a program has them, an image in a file does not.
+NOT_IN_FILES = {
+    "vm.get": "an array of a function",
+    "vm.set": "an array of a function",
+    "vm.group": "a group of ranks",
+    "vm.conv": "a convolution tile",
+    "vm.conv_at": "a convolution tile",
+}
 
 #: A tile that `vm.rows` made lives until `vm.back`; the call in between takes it for a tile.
 VALUES["turned"] = VALUES["tile"]

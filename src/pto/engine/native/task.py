@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import math
+import struct
 from collections.abc import Sequence
 
-from ...image.format import Image
+from ...image.format import Code, Image
 from ...ir.core import Value
 from ...ir.facts import SPMD
 from ...ir.types import MemRefType, ScalarType, ViewType
@@ -34,8 +36,9 @@ class Task:
     def __init__(
         self, image: Image, profile: Profile, kind: str, arguments: Sequence[Value], tensors: bool
     ) -> None:
-        self._program = Program(image, profile)
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
+        codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
+        self._program = Program(image.replace(codes=tuple(codes)), profile)
         self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
         self._names = (ctypes.c_char_p * max(1, len(arguments)))(*(f"%{a.name}".encode() for a in arguments))
         task = self._task = _Task()
@@ -59,6 +62,18 @@ class Task:
         abi = library().raw("pto_vm_task_abi")
         abi.restype = ctypes.c_uint64
         return abi()
+
+
+def _with_views(code: Code, arguments: Sequence[Value]) -> Code:
+    """A code whose frame has views as their types say them, one element behind the other: a slot that is an
+    address gives no more than that."""
+    frame = bytearray(code.frame)
+    for (place, _), argument in zip(code.arguments, arguments, strict=True):
+        if isinstance(argument.type, ViewType):
+            shape = [1] * (5 - argument.type.rank) + [d or 0 for d in argument.type.dims]
+            strides = [math.prod(shape[d + 1 :]) for d in range(5)]
+            struct.pack_into("<10q", frame, place + 8, *shape, *strides)
+    return code.replace(frame=bytes(frame))
 
 
 def _kind(argument: Value) -> int:
