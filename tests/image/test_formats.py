@@ -18,7 +18,7 @@ from pto.engine.native.files import program_of
 from pto.engine.native.images import images as images_of
 from pto.image import container, format, listing
 from pto.image.check import check
-from pto.image.operands import INSTRUCTIONS, NUMBERS, OWN, VALUES, kind_of, operands_of
+from pto.image.operands import INSTRUCTIONS, NOT_IN_FILES, NUMBERS, OWN, VALUES, kind_of, operands_of
 from pto.isa import rows
 from pto.isa.row import Row
 from pto.witness.plan import plans
@@ -113,7 +113,9 @@ def test_a_listing_shows_the_source() -> None:
 
 
 def test_the_machine_has_what_the_table_says() -> None:
-    text = "".join((ROOT / "native" / "vm" / name).read_text(encoding="utf-8") for name in ("vm.cpp", "values.hpp"))
+    text = "".join(
+        (ROOT / "native" / "vm" / name).read_text(encoding="utf-8") for name in ("vm.cpp", "values.hpp")
+    )
     assert set(re.findall(r'\{"(vm\.\w+)", \w+\}', text)) == {*OWN, *NOT_IN_FILES}
     assert {len(found) for found in INSTRUCTIONS.values()} == {0, 1, 2, 3, 4, 5}
     kinds = {o.kind for table in (INSTRUCTIONS, OWN) for operands in table.values() for o in operands}

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.objects.test_objects import made
 
 import pto
 from pto.cli import main as pto_main
@@ -18,6 +17,9 @@ from pto.diag import DiagnosticError
 from pto.image import container
 from pto.objects import machine_code
 from pto.objects.contents import check_runnable
+
+pytest.importorskip("llvmlite")
+from .test_objects import made  # behind the line above, as it needs that too
 
 PROGRAM = "func.func @k() attributes {pto.entry} {\n  return\n}\n"
 

@@ -98,8 +98,8 @@ OWN = {
         "vm.subset": "result:tile source:tile rows:extent columns:extent height:extent breadth:extent "
         "valid_rows:word valid_columns:word row:word column:word width:width down:step across:step bits:bits "
         "line:extent",
-        "vm.cut": "result:view source:view bits:bits rank:rank kept:dimensions offsets:word*rank sizes:word*rank "
-        "steps:word*rank",
+        "vm.cut": "result:view source:view bits:bits rank:rank kept:dimensions offsets:word*rank "
+        "sizes:word*rank steps:word*rank",
         "vm.element": "result:word source:view rank:rank indices:word*rank",
         "vm.tile_of": "result:tile source:view rank:rank columns:flag",
         "vm.rows": "result:turned source:tile bits:bits",
@@ -115,7 +115,7 @@ OWN = {
     }.items()
 }  # fmt: skip
 
-#: Calls whose values lie in arrays of the program's own sizes: a program has them, an image in a file does not.
+#: Calls whose values have sizes of their own: a program has them, an image in a file does not.
 NOT_IN_FILES = {
     "vm.get": "an array of a function",
     "vm.set": "an array of a function",

@@ -60,10 +60,12 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
 
 def _keep(name: str, kernel: Launchable) -> None:
     from ...image import container
-    from .images import file_of_kernel
+    from .images import file_of_kernel, only_in_process
     from .kernel import NativeKernel
 
     assert isinstance(kernel, NativeKernel)
+    if only_in_process(kernel.image):
+        return
     file = file_of_kernel(kernel.image, kernel)
 
     def build(work: Path) -> cache.Built:

@@ -12,6 +12,7 @@ from ...image.container import File
 from ...image.format import Function, Image
 from ...image.lines import lines_of
 from ...image.lower import lowered_image
+from ...image.operands import NOT_IN_FILES
 from ...ir.core import Module, Operation, Value
 from ...ir.facts import entries, halves
 from ...ir.types import MemRefType, PtrType, ScalarType, ViewType
@@ -82,10 +83,20 @@ def images(module: Module, done: Lowered, names: Iterable[str] = ()) -> list[Ima
     """Images of kernels of a program, or of all of them."""
     found = kernels(module)
     chosen = {name: found[name] for name in names} if names else found
-    return [
-        portable(image_of(name, module, functions, done), module, functions, done.profile)
-        for name, functions in chosen.items()
-    ]
+    made = [(image_of(name, module, functions, done), functions) for name, functions in chosen.items()]
+    for image, functions in made:
+        if reason := only_in_process(image):
+            what = f"@{image.name} has {reason}, which images in files do not have"
+            raise DiagnosticError([
+                Diagnostic("PTO-E2003", what, functions[0].loc and functions[0].loc.head,
+                           help="run the program itself (pto run FILE.pto)")
+            ])  # fmt: skip
+    return [portable(image, module, functions, done.profile) for image, functions in made]
+
+
+def only_in_process(image: Image) -> str:
+    """What an image has that no file can hold; empty where there is nothing."""
+    return next((NOT_IN_FILES[name] for name in image.calls if name in NOT_IN_FILES), "")
 
 
 def file_of(module: Module, done: Lowered, name: str) -> File:
