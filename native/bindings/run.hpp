@@ -61,6 +61,7 @@ class PyKernels {
     kernel.core_type = core_type;
     kernel.on_machine = reinterpret_cast<decltype(kernel.on_machine)>(function);
     kernel.task = reinterpret_cast<const void*>(task);
+    kernel.text = text_around(function);
     kernel.places = places;
     kernels.add(func_id, std::move(kernel));
     owners_.push_back(std::move(owner));

@@ -45,5 +45,5 @@ PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::
     core->array_count = count;
     core->only_arrays = true;
   }
-  pto::vm::execute(program, code, frame.at, *core);
+  pto::vm::execute(program, code, frame.at, *core, false);
 }

@@ -30,14 +30,14 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
 }
 
 /// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
-void interpret(const pto_code& code, int32_t base, const Function* functions, char* frame,
-               detail::Core& core) {
+void interpret(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core,
+               bool in_launch) {
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
   Patience patience;
   const auto to = [&](uint32_t target) {
     const uint32_t* there = words + target;
-    if (there <= pc) patience.tick(core, words, pc, base);
+    if (there <= pc && in_launch) patience.tick(core, words, pc, base);
     pc = there;
   };
   for (;;) {
@@ -372,7 +372,7 @@ void run_code(const pto_launch& launch, const detail::Core& const_core, const pt
       std::memcpy(frame.at + code.arguments[2 * i], &word, sizeof word);
     }
   }
-  execute(program, code, frame.at, core);
+  execute(program, code, frame.at, core, true);
 }
 
 void first_code(const pto_launch& launch, const detail::Core& core) {
@@ -384,10 +384,11 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 
 }  // namespace
 
-void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core) {
+void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
+             bool in_launch) {
   if (code.run != nullptr) return code.run(frame, code.words, program.functions, &core.mark);
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
-  interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core);
+  interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core, in_launch);
 }
 
 }  // namespace pto::vm

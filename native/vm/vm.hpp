@@ -74,7 +74,9 @@ struct Frame {
   char* const at;
 };
 
-/// Execute a code on a core whose target is set.
-void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core);
+/// Execute a code on a core whose target is set. In a launch of ours loops ask whether they are to end; the task
+/// runtime ends its kernels itself.
+void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
+             bool in_launch);
 
 }  // namespace pto::vm

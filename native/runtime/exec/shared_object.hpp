@@ -12,6 +12,30 @@
 
 namespace pto2 {
 
+/// The code of the library that a function is in; empty if that is not known.
+inline Text text_around(uint64_t function) {
+  struct Search {
+    uint64_t function;
+    Text found;
+  } search{function, {}};
+  dl_iterate_phdr(
+      [](dl_phdr_info* info, size_t, void* data) {
+        auto& s = *static_cast<Search*>(data);
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+          const auto& part = info->dlpi_phdr[i];
+          const uint64_t begin = info->dlpi_addr + part.p_vaddr;
+          if (part.p_type != PT_LOAD || (part.p_flags & PF_X) == 0) continue;
+          if (s.function < begin || s.function >= begin + part.p_memsz) continue;
+          s.found.begin = begin;
+          s.found.end = begin + part.p_memsz;
+          return 1;
+        }
+        return 0;
+      },
+      &search);
+  return search.found;
+}
+
 class SharedObject {
  public:
   explicit SharedObject(const std::string& path)
