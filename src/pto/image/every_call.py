@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,13 @@ from .lower import is_call
 
 #: Instructions that bring tiles from one memory or layout to another.
 _MOVES = ("tload", "tstore", "tmov", "textract", "tinsert", "ttrans", "tpush", "tpop")
+#: Instructions whose attributes are rarely used, and would double what there is to compile.
+_AS_USUAL = frozenset((
+    "tmov", "tmov.fp", "textract", "textract_fp", "tinsert", "tinsert_fp", "tstore_fp", "timg2col", "mgather",
+    "mscatter", "treduce", "tbroadcast", "comm.tgather", "comm.tscatter", "tput", "tput_async", "tget_async",
+))  # fmt: skip
+#: Elements that tiles of moves usually have; those of other types are moved from where they usually are.
+_USUAL = ("f32", "f16", "bf16", "i8", "i32", "ui64")
 #: Instructions whose functions take the compiler longer than others do, and how many times.
 _HEAVY = {"tcvt": 6}
 
@@ -82,6 +90,9 @@ def _planned(row: Row, isa: str) -> Iterator[Plan]:
 
 
 def _moved(made: Plan) -> Iterator[Plan]:
+    tiles = [t for types in made.operands.values() for t in types if isinstance(t, TileBufType)]
+    if any(str(t.elem) not in _USUAL for t in tiles):
+        return
     names = [n for n, types in made.operands.items() if len(types) == 1]
     for choice in itertools.product(*(_places(made.operands[n][0]) for n in names)):
         other = {n: (t,) for n, t in zip(names, choice, strict=True)}
@@ -144,7 +155,7 @@ def _other(made: Plan, attr: Attr, word: Any) -> Plan:
 
 def _words(row: Row, attr: Attr) -> Iterable[Any]:
     """Values of an attribute that calls may spell: all, where there are so many; of signals their numbers."""
-    if attr.inert or attr.hint:
+    if attr.inert or attr.hint or row.name in _AS_USUAL:
         return ()
     return range(16) if row.order and attr.kind == "int" else attr.domain
 
@@ -187,9 +198,18 @@ def pieces(found: dict[str, str], parts: int) -> list[list[str]]:
     return out
 
 
+def _some(names: list[str]) -> dict[str, str]:
+    return calls([row for row in rows() if row.full_name in names])
+
+
 def main(folder: str, parts: str) -> None:
     Path(folder).mkdir(parents=True, exist_ok=True)
-    for name, text in pack.files(pieces(calls(), int(parts))):
+    names = [row.full_name for row in rows()]
+    found: dict[str, str] = {}
+    with ProcessPoolExecutor() as pool:
+        for some in pool.map(_some, [names[n : n + 16] for n in range(0, len(names), 16)]):
+            found = {**some, **found}  # what two instructions call is named for the first
+    for name, text in pack.files(pieces(found, int(parts))):
         path = Path(folder, name)
         if not path.exists() or path.read_text(encoding="utf-8") != text:  # else nothing is compiled again
             path.write_text(text, encoding="utf-8")

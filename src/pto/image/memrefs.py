@@ -39,9 +39,10 @@ def _stand_in(f: Lowering, value: Value, kinds: Sequence[str]) -> Value:
         return as_tile(f, value)
     if not type.local and ("view" in kinds or "tensor_view" in kinds):
         made = as_view(value)
-    else:
-        made = Value(pointer_type(type), value.owner)
-    f.slots[made] = f.slot(value)  # a pointer is what a view begins with
+        f.slots[made] = f.slot(value)
+        return made
+    made = Value(pointer_type(type), value.owner)
+    f.emit(COPY, f.slot(made), f.slot(value), 8)  # a pointer is what a view begins with
     return made
 
 

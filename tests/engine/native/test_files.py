@@ -49,7 +49,15 @@ def opened(path: Path, file: File) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", CASES)
+def test_e2003_values_of_sizes_of_their_own() -> None:
+    """Arrays of a function, groups and convolution tiles are no part of a file."""
+    with pytest.raises(pto.DiagnosticError) as e:
+        file_of("values")
+    (problem,) = e.value.diagnostics
+    assert problem.code == "PTO-E2003" and "@k has an array of a function" in problem.message
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != "values"])
 def test_as_on_the_engine_itself(name: str, tmp_path: Path) -> None:
     kernel, file = file_of(name)
     sets = [given(name) for _ in range(2)]
