@@ -50,7 +50,7 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
         if not is_call(row):
             continue
         for isa in ISAS:
-            if isa == "cpu" and row.name in _HEAVY:  # where anything goes: what the others have is what is used
+            if isa == "cpu" and row.name in _HEAVY:  # anything goes there: others have what is used
                 continue
             for made in _scalars(row, isa) if row.dialect in ("arith", "math") else _planned(row, isa):
                 module = build(made)
