@@ -108,7 +108,7 @@ ENGINES: dict[str, Engine] = {
             takes=("module", "image", "object"),
             options=("subblocks", "threads", "max_steps", "timeout"),
             remembers="pto.engine.native.engine:remembered",
-            instead={"checked": "the virtual machine always checks"},
+            instead={"checked": "the virtual machine always checks accesses and indices"},
         ),
         Engine(
             "cpp",

@@ -68,9 +68,12 @@ def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
         if op.row is not row:
             continue
         try:
-            yield record.call(op).name
+            name = record.call(op).name
         except NoCall:
             continue
+        yield name
+        if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):
+            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a matrix that lies by its columns
 
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:
