@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -35,6 +37,12 @@ def test_task_graphs_of_programs_need_none() -> None:
     c = np.zeros_like(a)
     runtime.run(lambda rt: rt.submit(add, a, b, c))
     assert (c == 3).all()
+
+
+def test_other_libraries_do_not_find_the_machine() -> None:
+    """Else one that was compiled from our headers for other vectors would call its functions."""
+    packs.library()
+    assert not hasattr(ctypes.CDLL(None), "pto_vm_own")
 
 
 def test_a_call_that_the_pack_does_not_have_is_named() -> None:

@@ -74,27 +74,26 @@ class Outcome(NamedTuple):
 _seen: dict[str, tuple[int, int, int]] = {}
 
 
-def _load(path: str, mode: int = ctypes.DEFAULT_MODE) -> ctypes.CDLL:
+def _load(path: str) -> ctypes.CDLL:
     """Load a library. The system takes one by a name it knows for the same, so a file that has changed
     since is loaded from a copy."""
     status = os.stat(path)
     stamp = status.st_ino, status.st_mtime_ns, status.st_size
     if _seen.setdefault(path, stamp) == stamp:
-        return ctypes.CDLL(path, mode)
+        return ctypes.CDLL(path)
     import shutil
     import tempfile
 
     with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
-        return ctypes.CDLL(shutil.copy(path, folder), mode)
+        return ctypes.CDLL(shutil.copy(path, folder))
 
 
 class Library:
     """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
 
-    def __init__(self, path: str, shared: bool = False) -> None:
-        """`shared` libraries lend their functions to those that are loaded later."""
+    def __init__(self, path: str) -> None:
         self.path = path
-        self._loaded = _load(path, ctypes.RTLD_GLOBAL if shared else ctypes.DEFAULT_MODE)
+        self._loaded = _load(path)
 
     def text(self, symbol: str) -> str | None:
         """What a function without arguments says; None where there is no such function."""

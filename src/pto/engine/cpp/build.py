@@ -48,19 +48,19 @@ def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -
     return cache.built(_key(found, (*units, *files), flags), "kernel", build)
 
 
-def cached_pack(units: Sequence[Unit], flags: Sequence[str]) -> Built:
-    """The library of units that are linked with nothing: who loads it has the rest."""
+def cached_pack(units: Sequence[Unit], flags: Sequence[str], machine: str) -> Built:
+    """The library of units that are linked with another one, which is loaded before."""
     found = compilers.find()
 
     def build(work: Path) -> Built:
-        return _compile(found, units, _written(found, units, flags, work), [], work)
+        return _compile(found, units, _written(found, units, flags, work), [machine], work)
 
-    return cache.built(_key(found, units, flags), "pack", build)
+    return cache.built(_key(found, units, (*flags, machine)), "pack", build)
 
 
-def kept_pack(units: Sequence[Unit], flags: Sequence[str]) -> Built | None:
+def kept_pack(units: Sequence[Unit], flags: Sequence[str], machine: str) -> Built | None:
     """The same, where it is in the cache; nothing is built."""
-    return cache.stored(_key(compilers.find(), units, flags))
+    return cache.stored(_key(compilers.find(), units, (*flags, machine)))
 
 
 def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str) -> Built:

@@ -41,8 +41,9 @@ def level() -> str:
 
 @cache
 def library() -> Library:
-    """The machine itself, for the vectors that packs are compiled for: both see memory alike."""
-    return Library(str(_library(level())), shared=True)
+    """The machine itself, for the vectors that packs are compiled for: both see memory alike. Packs are
+    linked with it; nobody else's library may take what it has for its own."""
+    return Library(str(_library(level())))
 
 
 @cache
@@ -118,7 +119,7 @@ def built(calls: Sequence[str]) -> str:
         more = f" and {len(calls) - 1} more" if len(calls) > 1 else ""
         cause.notes.append((f"engine native compiles what the package does not have: {calls[0]}{more}", None))
         raise
-    made = build.cached_pack(_units(calls), _flags(found))
+    made = build.cached_pack(_units(calls), _flags(found), str(_library(level())))
     if not made.ok:
         raise DiagnosticError([
             Diagnostic("PTO-E2402", f"a call of engine native does not compile: {made.output[:200]}",
@@ -130,7 +131,7 @@ def built(calls: Sequence[str]) -> str:
 def kept(calls: Sequence[str]) -> Pack | None:
     """A pack of these calls, where it is in the cache."""
     try:
-        found = build.kept_pack(_units(calls), _flags(compiler.find()))
+        found = build.kept_pack(_units(calls), _flags(compiler.find()), str(_library(level())))
     except DiagnosticError:  # no compiler: nothing was compiled
         return None
     return Pack(found.path) if found is not None else None
