@@ -248,6 +248,16 @@ def test_a_view_takes_shape_and_strides_of_its_tensor(write: Write) -> None:
     assert np.array_equal(x, expected)
 
 
+def test_a_view_of_a_fixed_size_takes_an_address(write: Write) -> None:
+    """Its type says the rest: rows of 20, of which the kernel takes 16 columns."""
+    twice = runtime.kernel(write("twice.pto", VIEW.replace("SIZE", "18x20")), "inout")
+    x = np.ones((18, 20), np.float32)
+    runtime.run(lambda rt: rt.add_task(twice, x), runtime="host_build_graph")
+    expected = np.ones((18, 20), np.float32)
+    expected[:16, :16] = 2
+    assert np.array_equal(x, expected)
+
+
 def test_e2610_a_view_needs_a_tensor(write: Write) -> None:
     """A view of unknown size cannot come from a bare address."""
     found = _errors(_job(write("twice.pto", VIEW.replace("SIZE", "?x?"))))
