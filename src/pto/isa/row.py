@@ -323,6 +323,7 @@ class Row(Record):
     cpp: str = ""  # C++ spelling: the calls of its forms
     forms: tuple[Form, ...] = ()  # C++ overloads; left out where the spelling says it all
     no_cpp: str = ""  # why there is none
+    py: str = ""  # the function of Python that it is, where that does not follow: see isa/python.py
     variant: int | None = None  # variant byte where several rows share an opcode
     core: str = ""  # "cube" or "vector" where it runs on one kind of core only
     scope: str = "tile"

@@ -1,0 +1,72 @@
+"""The Python language of PTO: kernels and graphs of tasks, read from their syntax trees.
+
+    import numpy as np
+    import pto.language as pl
+
+    @pl.jit
+    def add(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            x = pl.load(a, [0, 0], [128, 128])
+            y = pl.load(b, [0, 0], [128, 128])
+            pl.store(pl.add(x, y), [0, 0], c)
+        return c
+
+    add(a, b, c)     # NumPy arrays, used in place
+"""
+
+from __future__ import annotations
+
+import types as _types
+from typing import Any
+
+from . import enums as _enums
+from .dtypes import DATA_TYPES as _DATA_TYPES
+from .dtypes import DataType
+from .enums import (
+    AtomicType,
+    ForKind,
+    FunctionType,
+    Level,
+    MaskPattern,
+    MemorySpace,
+    PadValue,
+    Role,
+    ScopeMode,
+    SplitMode,
+    TensorLayout,
+)
+from .forms import FORMS as _FORMS
+from .jit import function, inline, jit, program
+from .operators import OPERATORS as _OPERATORS
+from .types import Array, DynVar, InOut, Out, Scalar, TaskId, Tensor, Tile, Tuple, dynamic
+
+Mem = MemorySpace
+ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
+
+
+def _namespace(name: str) -> _types.SimpleNamespace:
+    """`pl.tile` and its like: operators of that level, and those of every level."""
+    found: dict[str, Any] = {n: o for n, o in _OPERATORS.items() if "." not in n}
+    found.update({n.partition(".")[2]: o for n, o in _OPERATORS.items() if n.startswith(f"{name}.")})
+    return _types.SimpleNamespace(**found)
+
+
+tensor, tile, array, system = (_namespace(n) for n in ("tensor", "tile", "array", "system"))
+tile.MaskPattern = MaskPattern
+globals().update(_DATA_TYPES)
+globals().update(_FORMS)
+globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
+
+
+def yield_(*values: Any) -> Any:
+    """What an iteration hands to the next; the last statement of a loop with `init_values`."""
+    return values[0] if len(values) == 1 else values
+
+
+__all__ = [
+    "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
+    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
+    "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
+    "yield_",
+]  # fmt: skip
+del _enums

@@ -1,0 +1,109 @@
+"""Arrays and numbers that functions are called with: their types in the language, and as NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError
+from .declare import Declared
+from .dtypes import BY_ISA, DataType
+from .ir import TensorType
+from .problems import CALL
+from .types import Annotation, DynVar
+
+_NAMES = {
+    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
+    "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "u8",
+    "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e8m0fnu": "f8e8m0",
+}  # fmt: skip
+
+
+def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> DiagnosticError:
+    return DiagnosticError([Diagnostic(CALL, message, help=help, expected=expected, got=got)])
+
+
+def element_type(value: Any) -> DataType | None:
+    """What an array holds, by the name of its dtype; NumPy's and torch's are the same."""
+    name = str(getattr(value, "dtype", "")).removeprefix("torch.")
+    return BY_ISA.get(_NAMES.get(name, ""))
+
+
+def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Arguments by parameter."""
+    try:
+        found = declared.signature.bind(*args, **kwargs)
+    except TypeError as e:
+        raise TypeError(f"{declared.name}({', '.join(declared.signature.parameters)}): {e}") from None
+    found.apply_defaults()
+    return dict(found.arguments)
+
+
+def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
+    """A tensor type per array, with extents that are known or `DynVar`s; numbers as they are."""
+    return [_type(declared, name, value) for name, value in given.items()]
+
+
+def _type(declared: Declared, name: str, value: Any) -> Any:
+    said = declared.annotations.get(name)
+    if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
+        return _tensor(declared, name, value, said)
+    if hasattr(value, "item") and not isinstance(value, int | float):
+        value = value.item()
+    if not isinstance(value, int | float):
+        what = said.kind if said is not None else "array or number"
+        raise refuse(f"'{name}' of {declared.name} is no {what}", got=type(value).__name__,
+                     help="give NumPy arrays, torch tensors and numbers")  # fmt: skip
+    if said is not None and said.kind in ("tensor", "tile"):
+        raise refuse(f"'{name}' of {declared.name} is a tensor", got=repr(value))
+    if said is not None and said.dtype is not None:
+        return float(value) if said.dtype.is_float else int(value) if said.dtype.is_int else value
+    return value
+
+
+def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) -> TensorType:
+    dtype = element_type(value)
+    if dtype is None:
+        raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does")
+    if said is not None and said.kind == "scalar":
+        raise refuse(f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}")
+    shape: list[Any] = [int(n) for n in value.shape]
+    if said is not None and said.dtype is not None and said.dtype != dtype:
+        same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
+        if not same:
+            raise refuse(f"'{name}' of {declared.name} holds {said.dtype.name}", got=str(value.dtype),
+                         help="convert the array first")  # fmt: skip
+        dtype = said.dtype
+    if said is not None and said.shape is not None:
+        if len(said.shape) != len(shape):
+            raise refuse(f"'{name}' of {declared.name} has {len(said.shape)} dimensions", got=str(tuple(shape)))
+        for axis, want in enumerate(said.shape):
+            if isinstance(want, DynVar):
+                shape[axis] = want
+            elif want != shape[axis]:
+                raise refuse(f"'{name}' of {declared.name} has another shape", expected=str(list(said.shape)),
+                             got=str(shape))  # fmt: skip
+    return TensorType(dtype, tuple(shape))
+
+
+def as_numpy(value: Any) -> Any:
+    """The same memory as a NumPy array."""
+    import numpy as np
+
+    if isinstance(value, np.ndarray):
+        return value
+    if type(value).__module__.partition(".")[0] == "torch":
+        return _from_torch(value)
+    return np.asarray(value)
+
+
+def _from_torch(value: Any) -> Any:
+    import ml_dtypes
+    import numpy as np
+    import torch  # pyright: ignore[reportMissingImports]
+
+    name = str(value.dtype).removeprefix("torch.")
+    value = value.detach()
+    if hasattr(ml_dtypes, name):
+        raw = torch.int16 if value.element_size() == 2 else torch.uint8
+        return value.view(raw).numpy().view(np.dtype(getattr(ml_dtypes, name)))
+    return value.numpy()

@@ -1,0 +1,156 @@
+"""What operators build with: operations at the end of a block, and problems at the argument that has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from ..diag import Span
+from . import index
+from .dtypes import BOOL, FP32, INDEX, DataType
+from .ir import Block, Op, ScalarType, Type, Value, is_scalar, scalar_type
+from .problems import ARGUMENTS, SHAPE, TYPE, fail
+
+_COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+class Build:
+    """Appends to `block`. `place` is where in the source; `place_of` finds that of a parameter of the
+    operator that is being applied."""
+
+    def __init__(self, block: Block, target: Any = None) -> None:
+        self.block = block
+        self.target = target  # profile
+        self.place: Span | None = None
+        self.place_of: Callable[[str], Span | None] = lambda _: None
+        self.in_core = False
+
+    @contextmanager
+    def into(self, block: Block) -> Iterator[Block]:
+        """Build in another block for a while."""
+        before, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = before
+
+    # ---- operations ----
+
+    def op(self, name: str, types: list[Type], **args: Any) -> Value:
+        """Append an operation with one result, which is returned."""
+        return self.append(name, types, args).results[0]
+
+    def append(self, name: str, types: list[Type], args: dict[str, Any]) -> Op:
+        return self.block.append(Op(name, args, types, self.place))
+
+    def scalar(self, name: str, *args: Any) -> Any:
+        """An operation on numbers; done at once where they are known."""
+        if all(not isinstance(a, Value) for a in args):
+            folded = _folded(name, args)
+            if folded is not None:
+                return folded
+        dtype = self._scalar_result(name, args)
+        if dtype.is_int:
+            constant = self._simplified(name, args)
+            if constant is not None:
+                return constant
+        names = ("x",) if len(args) == 1 else ("lhs", "rhs")
+        return self.op(f"scalar.{name}", [ScalarType(dtype)], **dict(zip(names, args, strict=True)))
+
+    def _scalar_result(self, name: str, args: tuple[Any, ...]) -> DataType:
+        if name in (*_COMPARISONS, "and", "or", "not"):
+            return BOOL
+        types = [scalar_type(a) for a in args]
+        if name == "truediv":
+            return FP32
+        dtype = types[0]
+        for a, t in zip(args[1:], types[1:], strict=True):
+            if dtype is None or t is None:
+                self.fail(TYPE, "not a number", expected="scalars", got=args)
+            if dtype.is_float != t.is_float:
+                literal = not isinstance(a, Value) or not isinstance(args[0], Value)
+                if not literal:
+                    self.fail(TYPE, f"{dtype.name} and {t.name} in one expression",
+                              help="convert one of them: pl.cast(x, dtype)")  # fmt: skip
+                dtype = dtype if isinstance(args[0], Value) else t
+            elif not isinstance(args[0], Value) or isinstance(a, Value) and t.bits > dtype.bits:
+                dtype = t
+        assert dtype is not None
+        return dtype
+
+    def _simplified(self, name: str, args: tuple[Any, ...]) -> int | Value | None:
+        """What sums, products and the like of INDEX scalars are, where that needs no operation."""
+        a = args[0]
+        b = args[1] if len(args) > 1 else 0
+        if name in ("add", "sub") and not isinstance(b, Value) and b == 0:
+            return a
+        if name == "add" and not isinstance(a, Value) and a == 0:
+            return b
+        if name == "sub":
+            return index.known_difference(a, b)
+        if name == "mul":
+            for one, other in ((a, b), (b, a)):
+                if not isinstance(one, Value) and one in (0, 1):
+                    return other if one else 0
+        if name == "floordiv" and not isinstance(b, Value) and b == 1:
+            return a
+        if name in ("min", "max"):
+            difference = index.known_difference(a, b)
+            if difference is not None:
+                return a if (difference <= 0) == (name == "min") else b
+        return None
+
+    # ---- checks of arguments ----
+
+    def fail(self, code: str, message: str, at: str = "", **more: Any) -> NoReturn:
+        fail(code, message, (self.place_of(at) if at else None) or self.place, **more)
+
+    def dims(self, given: Any, at: str, rank: int | None = None) -> list[Any]:
+        """A list of extents or offsets."""
+        if isinstance(given, tuple):
+            given = list(given)
+        if not isinstance(given, list):
+            self.fail(ARGUMENTS, f"'{at}' is a list, one entry per dimension", at, got=_shown(given))
+        for item in given:
+            if not is_scalar(item) or not getattr(scalar_type(item), "is_int", False):
+                self.fail(TYPE, f"'{at}' holds integers", at, got=_shown(item))
+        if rank is not None and len(given) != rank:
+            self.fail(SHAPE, f"'{at}' has {len(given)} entries", at, expected=f"{rank}: one per dimension")
+        return list(given)
+
+    def static(self, given: Any, at: str) -> list[int]:
+        """A list of extents that are known now."""
+        found = [index.known(d) for d in self.dims(given, at)]
+        for item in found:
+            if item is None:
+                self.fail(SHAPE, f"'{at}' of a tile is known when the program is read", at,
+                          help="give the part that holds data as valid_shape")  # fmt: skip
+        return [n for n in found if n is not None]
+
+    def as_index(self, value: Any) -> Any:
+        """An integer scalar as INDEX."""
+        if isinstance(value, Value) and value.type.dtype != INDEX:
+            return self.op("scalar.cast", [ScalarType(INDEX)], x=value, dtype=INDEX)
+        return value
+
+
+def _shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
+
+
+def _folded(name: str, args: tuple[Any, ...]) -> Any:
+    import operator as o
+
+    table: dict[str, Callable[..., Any]] = {
+        "add": o.add, "sub": o.sub, "mul": o.mul, "floordiv": o.floordiv, "mod": o.mod, "truediv": o.truediv,
+        "eq": o.eq, "ne": o.ne, "lt": o.lt, "le": o.le, "gt": o.gt, "ge": o.ge, "min": min, "max": max,
+        "neg": o.neg, "and": lambda a, b: bool(a and b), "or": lambda a, b: bool(a or b), "not": o.not_,
+        "shl": o.lshift, "shr": o.rshift, "invert": o.invert, "abs": abs,
+    }  # fmt: skip
+    if name not in table:
+        return None
+    try:
+        return table[name](*args)
+    except (ZeroDivisionError, ValueError, TypeError) as e:
+        fail(TYPE, f"{name} of {', '.join(map(repr, args))}: {e}")

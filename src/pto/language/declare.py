@@ -1,0 +1,88 @@
+"""Functions of the language as they are declared: their Python, their kind, and what their parameters say."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+from ..diag import Span
+from .problems import TYPE, fail
+from .types import Annotation, annotation
+
+#: Kinds of functions: what runs them.
+KINDS = {
+    "orchestration": "the orchestrator",
+    "incore": "a core",
+    "aic": "a cube core",
+    "aiv": "a vector core",
+    "inline": "whoever calls it: its body takes the place of the call",
+    "opaque": "the orchestrator, or a core where it has no regions",
+    "host": "the host",
+    "group": "a cluster",
+    "extern": "a core, from C++",
+}
+
+
+class Declared:
+    """A function that was decorated. `enclosing` are the names of the function it is written in."""
+
+    def __init__(
+        self, function: Callable[..., Any], kind: str, enclosing: Mapping[str, Any] | None = None,
+        method: bool = False, **options: Any,
+    ) -> None:  # fmt: skip
+        self.function = function
+        self.kind = kind
+        self.enclosing = enclosing or {}
+        self.method = method
+        self.options = options
+        self.owner: Any = None  # the program that a method belongs to
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        whole = inspect.signature(self.function)
+        params = list(whole.parameters.values())
+        if self.method and params and params[0].name == "self":
+            params = params[1:]
+        return whole.replace(parameters=params)
+
+    @cached_property
+    def annotations(self) -> dict[str, Annotation]:
+        """What parameters say they are; those that say nothing are tensors or numbers, as they come."""
+        out: dict[str, Annotation] = {}
+        for name, p in self.signature.parameters.items():
+            given = p.annotation
+            if isinstance(given, str):
+                given = self._evaluated(name, given)
+            found = annotation(given)
+            if given is not inspect.Parameter.empty and found is None:
+                fail(TYPE, f"parameter '{name}' of {self.name} has a type that is none of the language",
+                     self._place(), got=repr(given))  # fmt: skip
+            if found is not None:
+                out[name] = found
+        return out
+
+    def _evaluated(self, name: str, text: str) -> Any:
+        from .reader.frame import surroundings
+
+        find = surroundings(self.function, self.enclosing)
+
+        class Names(dict[str, Any]):
+            def __missing__(self, key: str) -> Any:
+                return find(key)
+
+        try:
+            return eval(text, {"__builtins__": __builtins__}, Names())
+        except Exception as e:
+            fail(TYPE, f"the type of parameter '{name}' of {self.name} cannot be read: {e}", self._place(), got=text)
+
+    def _place(self) -> Span | None:
+        from .reader.source import file_of
+
+        file, node = file_of(self.function)
+        return file.span(node).head

@@ -1,0 +1,63 @@
+"""Element types as the language spells them: `pl.FP32`, `pl.INT8`, `pl.INDEX`, `pl.TASK_ID`."""
+
+from __future__ import annotations
+
+from ..isa.dtypes import DTYPES
+from ..isa.record import Record
+
+
+class DataType(Record):
+    """An element type. `isa` is its name in the instruction table, or one of index, i1 and task: scalars."""
+
+    name: str
+    isa: str
+
+    @property
+    def bits(self) -> int:
+        return DTYPES[self.isa].bits if self.isa in DTYPES else 64
+
+    @property
+    def is_float(self) -> bool:
+        return self.isa in DTYPES and DTYPES[self.isa].is_float
+
+    @property
+    def is_int(self) -> bool:
+        """Whether it is a number without a fraction; truth values and tasks are none."""
+        return self.isa == "index" or self.isa in DTYPES and DTYPES[self.isa].is_int and self.isa != "i1"
+
+    def get_byte(self) -> int:
+        """Bytes of an element; 4-bit ones count as a byte."""
+        return max(1, self.bits // 8)
+
+    def __repr__(self) -> str:
+        return f"pl.{self.name}"
+
+
+_NAMES = {
+    "FP32": "f32", "FP16": "f16", "BF16": "bf16", "FP8E4M3FN": "f8e4m3", "FP8E5M2": "f8e5m2",
+    "FP8E8M0": "f8e8m0", "HF8": "hif8", "FP4": "f4e2m1", "INT4": "s4", "INT8": "i8", "INT16": "i16",
+    "INT32": "i32", "INT64": "i64", "UINT8": "u8", "UINT16": "u16", "UINT32": "u32", "UINT64": "u64",
+    "BOOL": "i1", "INDEX": "index", "TASK_ID": "task",
+}  # fmt: skip
+
+#: Every element type by its name in the language, and by its name in the table.
+DATA_TYPES: dict[str, DataType] = {name: DataType(name, isa) for name, isa in _NAMES.items()}
+BY_ISA: dict[str, DataType] = {d.isa: d for d in DATA_TYPES.values()}
+
+FP32 = DATA_TYPES["FP32"]
+INT32 = DATA_TYPES["INT32"]
+INT64 = DATA_TYPES["INT64"]
+INDEX = DATA_TYPES["INDEX"]
+BOOL = DATA_TYPES["BOOL"]
+TASK_ID = DATA_TYPES["TASK_ID"]
+
+
+def promoted(a: DataType, b: DataType) -> DataType:
+    """What two array types become together: floats before integers, wider before narrower, signed first."""
+    if a == b:
+        return a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.bits != b.bits:
+        return a if a.bits > b.bits else b
+    return a if a.isa[0] != "u" else b

@@ -1,0 +1,162 @@
+"""Loops and regions: what stands behind `for .. in` and `with`.
+
+In a program that is read, these are descriptions; executed as ordinary Python they are iterators and contexts
+(interpret.py).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from ..isa.record import Record
+from .enums import ForKind, Level, Role, ScopeMode, SplitMode
+
+
+class Loop(Record):
+    """`pl.range(start, stop, step, init_values=...)` and its kin."""
+
+    kind: str
+    start: Any
+    stop: Any
+    step: Any
+    init_values: tuple[Any, ...] | None = None
+    stage: int = 0
+
+    def __iter__(self) -> Iterator[Any]:
+        from .interpret import iterations
+
+        return iterations(self)
+
+
+class Region(Record):
+    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and their kin. `kind`: at, spmd, cluster, scope, split_aiv."""
+
+    kind: str
+    options: dict[str, Any]
+
+    def __enter__(self) -> Any:
+        from .interpret import enter
+
+        return enter(self)
+
+    def __exit__(self, *_: object) -> None:
+        from .interpret import leave
+
+        leave(self)
+
+    def __iter__(self) -> Iterator[Any]:
+        from .interpret import iterations
+
+        return iterations(self)
+
+
+def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
+    if not 1 <= len(args) <= 3:
+        raise TypeError("takes (stop), (start, stop) or (start, stop, step)")
+    start, stop, step = ((0, *args, 1), (*args, 1), args)[len(args) - 1][:3]
+    return start, stop, step
+
+
+def range(*args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+    """One iteration after the other."""
+    return Loop("range", *_bounds(args), None if init_values is None else tuple(init_values))
+
+
+def parallel(*args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+    """Iterations that do not depend on each other: the author says so, and tools check it."""
+    return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
+
+
+def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+    """Each iteration written out."""
+    return Loop("unroll", *_bounds(args))
+
+
+def pipeline(*args: Any, stage: int = 2, init_values: Any = None) -> Loop:
+    """As `range`; loads of later iterations may overlap with the work of earlier ones."""
+    return Loop("pipeline", *_bounds(args), None if init_values is None else tuple(init_values), stage)
+
+
+class While(Record):
+    """`for (x,) in pl.while_(init_values=(x0,)):`, with `pl.cond(..)` as the first statement."""
+
+    init_values: tuple[Any, ...]
+
+
+def while_(*, init_values: Any) -> While:
+    return While(tuple(init_values))
+
+
+def at(
+    level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Any = None, deps: Any = None,
+    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
+    windowize: bool = False,
+) -> Region:  # fmt: skip
+    """Work of a core: a task. `as tid` names it."""
+    return Region("at", {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps,
+                         "no_dep_args": no_dep_args or [], "name_hint": name_hint})  # fmt: skip
+
+
+def incore() -> Region:
+    """As `pl.at(level=pl.Level.CORE_GROUP)`."""
+    return at()
+
+
+def spmd(
+    core_num: Any, *, sync_start: bool = False, name_hint: str = "", optimizations: Any = None, deps: Any = None,
+    allow_early_resolve: bool = False, predicate: Any = None,
+) -> Region:  # fmt: skip
+    """Work of several cores, a block each: one task."""
+    return Region("spmd", {"core_num": core_num, "sync_start": sync_start, "name_hint": name_hint, "deps": deps,
+                           "optimizations": optimizations or [], "predicate": predicate})  # fmt: skip
+
+
+def cluster(*, name_hint: str = "") -> Region:
+    """Tasks that share a cluster: a cube core and its vector cores."""
+    return Region("cluster", {"name_hint": name_hint})
+
+
+def scope(mode: ScopeMode = ScopeMode.AUTO) -> Region:
+    """What tasks in it make may be given back when it ends."""
+    return Region("scope", {"mode": mode})
+
+
+def manual_scope() -> Region:
+    """A scope in which only `deps=` orders tasks."""
+    return scope(ScopeMode.MANUAL)
+
+
+def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> Region:
+    """Vector work of both vector cores of a block."""
+    return Region("split_aiv", {"count": count, "mode": mode})
+
+
+class Split(Record):
+    """Which way vector work of a mixed region is halved."""
+
+    mode: SplitMode
+    slot_num: int | None = None
+
+
+def split(mode: SplitMode, *, slot_num: int | None = None) -> Split:
+    return Split(mode, slot_num)
+
+
+class CrossCoreSlot(Record):
+    slot_num: int
+
+
+def cross_core_slot(*, slot_num: int) -> CrossCoreSlot:
+    """How many slots FIFOs between cube and vector cores have."""
+    return CrossCoreSlot(slot_num)
+
+
+#: Loops and regions by name.
+FORMS: dict[str, Any] = {
+    name: made
+    for name, made in list(globals().items())
+    if inspect.isfunction(made) and made.__module__ == __name__ and not name.startswith("_")
+}
+__all__ = ["FORMS", "ForKind", "Loop", "Region", "While", *FORMS]

@@ -1,0 +1,339 @@
+"""Programs above tiles: functions over tensors, tiles, scalars, arrays and task ids, as a tree in SSA form.
+
+An operation keeps the arguments of the call it stands for, by the names of its parameters: numbers, words and
+lists of them, and `Value`s anywhere within. So every stage prints as Python that reads back as the same program
+(`printer.py`). Control flow is structured: `for`, `while`, `if` and regions hold blocks; what a block hands on
+is in its last operation, `yield`.
+
+Memory is not in SSA form. A tensor that is a parameter or was created by an orchestration, and a tile, name
+storage: `store`, `assemble` and `write` change it, and what they return is the same value again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..diag import Span
+from ..isa.record import Record
+from .dtypes import BOOL, INDEX, DataType
+
+#: An extent: known, or an INDEX scalar.
+Dim = Any
+Dims = tuple[Dim, ...]
+
+
+class Type(Record):
+    """Of a value."""
+
+    dtype: DataType
+
+
+class ScalarType(Type):
+    dtype: DataType
+
+    def __str__(self) -> str:
+        return f"Scalar[{self.dtype.name}]"
+
+
+class ArrayType(Type):
+    """Numbers, truth values or task ids on the stack of a core or of the orchestrator."""
+
+    dtype: DataType
+    extent: int = 0
+
+    def __str__(self) -> str:
+        return f"Array[{self.extent}, {self.dtype.name}]"
+
+
+class ShapedType(Type):
+    dtype: DataType
+    shape: Dims = ()
+    valid: Dims | None = None  # the part that holds data, from the origin on; None: all of it
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def extent(self) -> Dims:
+        """How far data goes in each dimension."""
+        return self.shape if self.valid is None else self.valid
+
+    def __str__(self) -> str:
+        shape = ", ".join(str(d) if isinstance(d, int) else d.name or "?" for d in self.shape)
+        return f"{type(self).__name__.removesuffix('Type')}[[{shape}], {self.dtype.name}]"
+
+
+class TensorType(ShapedType):
+    """`strides`: of a window of a larger tensor; None where rows follow one another without gaps."""
+
+    strides: Dims | None = None
+    layout: str = "ND"
+
+
+class TileType(ShapedType):
+    """`space` is empty until it is decided."""
+
+    space: str = ""
+    transposed: bool = False  # of a tile in mat: stored as the transpose
+
+
+class Value:
+    """What an operation gives, or an argument of a block."""
+
+    __slots__ = ("index", "name", "owner", "type")
+
+    def __init__(self, type: Type, name: str = "", owner: Op | Block | None = None, index: int = 0) -> None:
+        self.type: Any = type
+        self.name = name
+        self.owner = owner
+        self.index = index
+
+    @property
+    def op(self) -> Op | None:
+        """The operation that gives it; None for an argument."""
+        return self.owner if isinstance(self.owner, Op) else None
+
+    def __repr__(self) -> str:
+        return f"<{self.name or '_'}: {self.type}>"
+
+
+class Op:
+    """An operation. `args` are those of the call, by parameter; `blocks` what it holds."""
+
+    __slots__ = ("args", "blocks", "loc", "name", "parent", "results")
+
+    def __init__(self, name: str, args: dict[str, Any], types: list[Type], loc: Span | None) -> None:
+        self.name = name
+        self.args = args
+        self.results = [Value(t, "", self, i) for i, t in enumerate(types)]
+        self.blocks: list[Block] = []
+        self.loc = loc
+        self.parent: Block | None = None
+
+    @property
+    def result(self) -> Value:
+        return self.results[0]
+
+    def add_block(self, args: list[tuple[Type, str]] | None = None) -> Block:
+        block = Block(self)
+        for type, name in args or ():
+            block.add_arg(type, name)
+        self.blocks.append(block)
+        return block
+
+    def operands(self) -> Iterator[Value]:
+        """Every value among its arguments and in the types of what it gives."""
+        yield from values_in(self.args)
+        for result in self.results:
+            yield from values_in(dims_of(result.type))
+
+    def walk(self) -> Iterator[Op]:
+        """Itself and everything in its blocks, in order."""
+        yield self
+        for block in self.blocks:
+            for op in block.ops:
+                yield from op.walk()
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}>"
+
+
+class Block:
+    __slots__ = ("args", "ops", "outer")
+
+    def __init__(self, outer: Op | Function | None = None) -> None:
+        self.args: list[Value] = []
+        self.ops: list[Op] = []
+        self.outer = outer
+
+    def add_arg(self, type: Type, name: str = "") -> Value:
+        value = Value(type, name, self, len(self.args))
+        self.args.append(value)
+        return value
+
+    def append(self, op: Op) -> Op:
+        op.parent = self
+        self.ops.append(op)
+        return op
+
+    @property
+    def yielded(self) -> list[Any]:
+        """What it hands on."""
+        return list(self.ops[-1].args["values"]) if self.ops and self.ops[-1].name == "yield" else []
+
+    def walk(self) -> Iterator[Op]:
+        for op in self.ops:
+            yield from op.walk()
+
+
+#: What a parameter is to its function.
+IN, OUT, INOUT = "in", "out", "inout"
+
+
+class Param(Record):
+    value: Value
+    direction: str = IN
+
+    @property
+    def name(self) -> str:
+        return self.value.name
+
+
+class Function:
+    """`kind`: orchestration, incore, aic, aiv, mixed or extern. `returns` are values of its body."""
+
+    def __init__(self, name: str, kind: str, loc: Span | None = None) -> None:
+        self.name = name
+        self.kind = kind
+        self.loc = loc
+        self.body = Block(self)
+        self.params: list[Param] = []
+        self.returns: list[Any] = []
+        self.attrs: dict[str, Any] = {}
+
+    def param(self, type: Type, name: str, direction: str = IN) -> Value:
+        value = self.body.add_arg(type, name)
+        self.params.append(Param(value, direction))
+        return value
+
+    def walk(self) -> Iterator[Op]:
+        return self.body.walk()
+
+    def __repr__(self) -> str:
+        return f"<Function {self.name} ({self.kind})>"
+
+
+class Program:
+    """Functions by name; `entry` is the one that is called."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.functions: dict[str, Function] = {}
+        self.entry: Function | None = None
+
+    def add(self, function: Function) -> Function:
+        """Under its name, or one like it that is free."""
+        name, n = function.name, 0
+        while function.name in self.functions:
+            function.name = f"{name}_{n}"
+            n += 1
+        self.functions[function.name] = function
+        return function
+
+    def as_python(self, concise: bool = False) -> str:
+        """Its text in the language, which reads back as the same program."""
+        from .printer import program_text
+
+        return program_text(self, concise)
+
+
+# ---- values within arguments ----
+
+
+def values_in(arg: Any) -> Iterator[Value]:
+    """Every value in an argument, however deep."""
+    if isinstance(arg, Value):
+        yield arg
+    elif isinstance(arg, list | tuple):
+        for item in arg:
+            yield from values_in(item)
+    elif isinstance(arg, dict):
+        for item in arg.values():
+            yield from values_in(item)
+
+
+def replaced(arg: Any, of: Callable[[Value], Any]) -> Any:
+    """An argument with other values in the same places."""
+    if isinstance(arg, Value):
+        return of(arg)
+    if isinstance(arg, list):
+        return [replaced(item, of) for item in arg]
+    if isinstance(arg, tuple):
+        return tuple(replaced(item, of) for item in arg)
+    if isinstance(arg, dict):
+        return {key: replaced(item, of) for key, item in arg.items()}
+    return arg
+
+
+def dims_of(type: Type) -> list[Any]:
+    """What a type says by values: extents and strides."""
+    if not isinstance(type, ShapedType):
+        return []
+    return [type.shape, type.valid, getattr(type, "strides", None)]
+
+
+def retyped(type: Any, of: Callable[[Value], Any]) -> Any:
+    """A type whose extents are other values."""
+    if not isinstance(type, ShapedType) or not any(True for _ in values_in(dims_of(type))):
+        return type
+    changes: dict[str, Any] = {"shape": replaced(type.shape, of), "valid": replaced(type.valid, of)}
+    if isinstance(type, TensorType):
+        changes["strides"] = replaced(type.strides, of)
+    return type.replace(**changes)
+
+
+def scalar_type(arg: Any) -> DataType | None:
+    """The type of a scalar argument; of a literal, what it is by itself."""
+    if isinstance(arg, Value):
+        return arg.type.dtype if isinstance(arg.type, ScalarType) else None
+    if isinstance(arg, bool):
+        return BOOL
+    if isinstance(arg, int):
+        return INDEX
+    from .dtypes import FP32
+
+    return FP32 if isinstance(arg, float) else None
+
+
+def is_shaped(arg: Any) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, ShapedType)
+
+
+def is_tensor(arg: Any) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, TensorType)
+
+
+def is_tile(arg: Any) -> bool:
+    return isinstance(arg, Value) and isinstance(arg.type, TileType)
+
+
+def is_scalar(arg: Any) -> bool:
+    return isinstance(arg, int | float) or isinstance(arg, Value) and isinstance(arg.type, ScalarType)
+
+
+#: Operations whose result is a window of, or another name for, the storage of their first argument.
+VIEWS = ("slice", "reshape", "transpose", "reinterpret_view", "tensor.view")
+
+
+def root(value: Value) -> Value:
+    """The storage that a tensor is a part of."""
+    while (op := value.op) is not None and op.name in VIEWS:
+        first = next(iter(op.args.values()))
+        if not isinstance(first, Value):
+            break
+        value = first
+    return value
+
+
+def is_memory(value: Value) -> bool:
+    """Whether a tensor lies in global memory: a parameter, one that an orchestration made, a window of one.
+    Others are results of operators."""
+    if not isinstance(value.type, TensorType):
+        return False
+    value = root(value)
+    op = value.op
+    if op is None:
+        return isinstance(value.owner, Block) and isinstance(value.owner.outer, Function)
+    return op.name in ("create_tensor", "call", "region", "spmd") and in_orchestration(op)
+
+
+def in_orchestration(op: Op) -> bool:
+    """Whether an operation is the orchestrator's, and not of a core."""
+    outer: Any = op.parent.outer if op.parent is not None else None
+    while isinstance(outer, Op):
+        if outer.name in ("region", "spmd"):
+            return False
+        outer = outer.parent.outer if outer.parent is not None else None
+    return isinstance(outer, Function) and outer.kind == "orchestration"

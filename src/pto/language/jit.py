@@ -1,0 +1,149 @@
+"""Decorators, and what they make: functions that are read, lowered and run for the arguments they get."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .declare import Declared
+from .enums import FunctionType
+
+_KINDS = {
+    FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
+    FunctionType.AIC: "aic", FunctionType.AIV: "aiv", FunctionType.Group: "group", FunctionType.Spmd: "group",
+    FunctionType.Inline: "inline", FunctionType.Graph: "orchestration",
+}  # fmt: skip
+
+
+def _enclosing(depth: int) -> dict[str, Any]:
+    """Names of the function that a decorated one is written in; none for one of a module."""
+    frame = sys._getframe(depth)
+    return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+
+
+class JitFunction:
+    """A function of the language that Python can call, with arrays and numbers.
+
+    f(a, b, out)               run it; arrays are used in place
+    f.lower(a, b, out)         the program for such arguments, after every pass
+    f.compile(a, b, out)       the same, ready to run and to save
+    f.run(a, b, out, ...)      run it under watch: engine=, sanitize=, ...
+    """
+
+    def __init__(self, declared: Declared) -> None:
+        self.declared = declared
+        self._cache: dict[Any, Any] = {}
+        self.__name__ = declared.name
+        self.__doc__ = declared.function.__doc__
+        self.__wrapped__ = declared.function
+
+    def __repr__(self) -> str:
+        return f"<pl.jit {self.declared.kind} {self.declared.name}>"
+
+    def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        from .call import call
+
+        return call(self, args, kwargs, config)
+
+    def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        from .call import lower
+
+        return lower(self, args, kwargs, config)
+
+    def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        from .call import compiled
+
+        return compiled(self, args, kwargs, config)
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        from .call import run
+
+        return run(self, args, kwargs)
+
+
+class _Jit:
+    """`@pl.jit` and `@pl.jit.incore`, with or without options in parentheses."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind = kind
+
+    def __call__(self, function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        enclosing = _enclosing(2)
+        if function is not None:
+            return JitFunction(Declared(function, self._kind, enclosing, **options))
+        return lambda f: JitFunction(Declared(f, self._kind, enclosing, **options))
+
+
+class _JitFamily(_Jit):
+    def __init__(self) -> None:
+        super().__init__("orchestration")
+        self.incore = _Jit("incore")
+        self.inline = _Jit("inline")
+        self.opaque = _Jit("opaque")
+        self.host = _Jit("host")
+        self.extern = _Jit("extern")
+
+
+jit = _JitFamily()
+inline = _Jit("inline")
+
+
+class Method:
+    """A function of a program class, as `@pl.function` leaves it."""
+
+    def __init__(self, declared: Declared) -> None:
+        self.declared = declared
+
+
+def function(
+    func: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Any = None,
+    role: Any = None, attrs: Any = None, auto_scope: bool = True, strict_ssa: bool = False,
+    external_source: Any = None,
+) -> Any:  # fmt: skip
+    """A function of a program class, or one by itself."""
+    enclosing = _enclosing(2)
+
+    def make(f: Callable[..., Any]) -> Method:
+        return Method(Declared(f, _KINDS[type], enclosing, method=True, auto_scope=auto_scope))
+
+    return make if func is None else make(func)
+
+
+class ProgramClass:
+    """A class of functions: `self.name` calls one. Its orchestration is what a call runs."""
+
+    def __init__(self, name: str, methods: dict[str, Method]) -> None:
+        self.__name__ = name
+        self.methods = methods
+        for method in methods.values():
+            method.declared.owner = self
+        self._cache: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        methods = self.__dict__.get("methods", {})
+        if name in methods:
+            return methods[name]
+        raise AttributeError(f"program {self.__dict__.get('__name__')} has no function '{name}'")
+
+    @property
+    def declared(self) -> Declared:
+        kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
+        for kind in ("orchestration", "opaque", "incore"):
+            if kind in kinds:
+                return kinds[kind]
+        return next(iter(self.methods.values())).declared
+
+    __call__ = JitFunction.__call__
+    lower = JitFunction.lower
+    compile = JitFunction.compile
+    run = JitFunction.run
+
+
+def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
+    """A class of functions as a program."""
+
+    def make(cls: Any) -> ProgramClass:
+        return ProgramClass(cls.__name__, {n: m for n, m in vars(cls).items() if isinstance(m, Method)})
+
+    return make if cls is None else make(cls)

@@ -1,0 +1,476 @@
+"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index
+from ..build import Build
+from ..dtypes import FP32, INDEX, INT32, DataType
+from ..enums import ROUNDINGS, AtomicType, MemorySpace, PadValue, TensorLayout
+from ..ir import (
+    ArrayType,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    TileType,
+    Value,
+    is_scalar,
+    is_shaped,
+    is_tensor,
+    is_tile,
+    scalar_type,
+)
+from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
+from .core import operator
+
+
+def _tensor(b: Build, value: Any, at: str) -> Value:
+    if not is_tensor(value):
+        b.fail(TYPE, f"'{at}' is a tensor", at, got=value.type if isinstance(value, Value) else repr(value))
+    return value
+
+
+def _tile(b: Build, value: Any, at: str) -> Value:
+    if not is_tile(value):
+        help = "pl.load(tensor, offsets, shape) gives a tile" if is_tensor(value) else ""
+        got = value.type if isinstance(value, Value) else repr(value)
+        b.fail(TYPE, f"'{at}' is a tile", at, got=got, help=help)
+    return value
+
+
+def _shaped(b: Build, value: Any, at: str) -> Value:
+    if not is_shaped(value):
+        got = value.type if isinstance(value, Value) else repr(value)
+        b.fail(TYPE, f"'{at}' is a tile or a tensor", at, got=got)
+    return value
+
+
+def in_core(b: Build, what: str) -> None:
+    if not b.in_core:
+        b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator",
+               help="put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function")  # fmt: skip
+
+
+def fits(b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False) -> None:
+    """Refuse a window that goes beyond its source for certain."""
+    for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
+        start = index.known(o)
+        past = index.known_difference(b.scalar("add", o, n) if not isinstance(o, Value) else n, whole)
+        if isinstance(o, Value):
+            past = None
+        if (start is not None and start < 0) or (past is not None and past > 0 and not clamp):
+            b.fail(SHAPE, f"the window goes beyond dimension {axis}", at, expected=f"within {_text(whole)}",
+                   got=f"{_text(o)} to {_text(o)} + {_text(n)}")  # fmt: skip
+
+
+def _text(d: Any) -> str:
+    return str(d) if not isinstance(d, Value) else d.name or "?"
+
+
+def cut_valid(
+    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None
+) -> tuple[Any, ...] | None:
+    """How far data goes in a window: what was asked for, no further than that of the source."""
+    out: list[Any] = []
+    for n, o, whole, n_valid in zip(
+        shape, offsets, source.extent, wanted or [None] * len(shape), strict=True
+    ):
+        valid = n if n_valid is None else b.as_index(n_valid)
+        if source.valid is not None and not index.same(whole, source.shape[len(out)]):
+            left = b.scalar("max", b.scalar("sub", whole, o), 0)
+            valid = b.scalar("min", valid, left)
+        out.append(valid)
+    return None if index.same_dims(out, shape) else tuple(out)
+
+
+@operator
+def load(
+    b: Build, tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = None,
+    target_memory: MemorySpace = MemorySpace.Vec, clamp: bool = False,
+) -> Value:  # fmt: skip
+    """Copy a window of a tensor into a new tile; only its valid part is read."""
+    in_core(b, "load")
+    t = _tensor(b, tensor, "tensor").type
+    at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
+    shape = b.static(shapes, "shapes")
+    if len(shape) != t.rank:
+        b.fail(SHAPE, f"'shapes' has {len(shape)} entries", "shapes", expected=f"{t.rank}: one per dimension")
+    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp)
+    if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
+        b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
+               help="pl.move takes a tile from Mat to Left and Right")  # fmt: skip
+    valid = cut_valid(b, t, at, shape, wanted)
+    type_ = TileType(t.dtype, tuple(shape), valid, target_memory.isa)
+    return b.op("load", [type_], tensor=tensor, offsets=at, shapes=shape,
+                valid_shape=None if valid is None else list(valid), target_memory=target_memory)  # fmt: skip
+
+
+@operator
+def store(
+    b: Build, tile: Any, offsets: Any, output_tensor: Any, shapes: Any = None,
+    *, atomic: AtomicType = AtomicType.None_,
+) -> Value:  # fmt: skip
+    """Write the valid part of a tile to a tensor; the tensor is what it returns."""
+    in_core(b, "store")
+    t = _tensor(b, output_tensor, "output_tensor").type
+    s = _shaped(b, tile, "tile").type
+    at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
+    extent = list(s.extent)[-t.rank :]
+    extent = [1] * (t.rank - len(extent)) + extent
+    fits(b, t, at, extent, "offsets")
+    b.append("store", [], {"tile": tile, "offsets": at, "output_tensor": output_tensor, "atomic": atomic})
+    return output_tensor
+
+
+@operator
+def slice(
+    b: Build, x: Any, shape: Any, offset: Any, valid_shape: Any = None, drop_dims: Any = None,
+    pad_value: Any = None, clamp: bool = False,
+) -> Value:  # fmt: skip
+    """A window of a tensor or of a tile: other names for the same elements."""
+    t = _shaped(b, x, "x").type
+    at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
+    sizes = b.dims(shape, "shape", t.rank)
+    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    sizes = [n if index.known(n) is None else index.known(n) for n in sizes]
+    if isinstance(t, TileType):
+        sizes = b.static(sizes, "shape")
+    fits(b, t, at, sizes if wanted is None else wanted, "shape", clamp)
+    valid = cut_valid(b, t, at, sizes, wanted)
+    dropped = tuple(drop_dims or ())
+    kept = [i for i in range(t.rank) if i not in dropped]
+    type_ = t.replace(shape=tuple(sizes[i] for i in kept), valid=None if valid is None else tuple(valid[i] for i in kept))
+    if isinstance(t, TensorType):
+        strides = t.strides or dense_strides(b, t.shape)
+        type_ = type_.replace(strides=tuple(strides[i] for i in kept))
+    return b.op("slice", [type_], x=x, shape=sizes, offset=at,
+                valid_shape=None if valid is None else list(valid), drop_dims=list(dropped) or None)  # fmt: skip
+
+
+def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
+    out: list[Any] = [1]
+    for n in reversed(shape[1:]):
+        out.append(b.scalar("mul", out[-1], n))
+    return tuple(reversed(out))
+
+
+@operator
+def assemble(b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_) -> Value:
+    """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+    in_core(b, "assemble")
+    t = _shaped(b, target, "target").type
+    s = _shaped(b, source, "source").type
+    at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
+    extent = list(s.extent)[-t.rank :]
+    fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
+    if s.dtype != t.dtype and not isinstance(t, TensorType):
+        b.fail(TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})")
+    b.append("assemble", [], {"target": target, "source": source, "offset": at, "atomic": atomic})
+    return target
+
+
+@operator
+def reshape(b: Build, x: Any, shape: Any) -> Value:
+    """The same elements, row after row, in another shape."""
+    t = _shaped(b, x, "x").type
+    sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
+    if isinstance(t, TileType):
+        sizes = b.static(sizes, "shape")
+    before, after = (_count(b, dims) for dims in (t.shape, sizes))
+    if index.known_difference(before, after) not in (None, 0):
+        b.fail(SHAPE, f"{_text(after)} elements", "shape", expected=_text(before), got=_text(after))
+    valid = None
+    if t.valid is not None:
+        valid = _valid_reshaped(t, sizes)
+        if valid is None:
+            b.fail(SHAPE, "the valid part is no rectangle in the new shape", "shape",
+                   help="reshape before the part is chosen, or fillpad first")  # fmt: skip
+    changes: dict[str, Any] = {"shape": tuple(sizes), "valid": valid}
+    if isinstance(t, TensorType):
+        changes["strides"] = None
+    return b.op("reshape", [t.replace(**changes)], x=x, shape=sizes)
+
+
+def _valid_reshaped(t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
+    """The valid part where only dimensions of 1 come and go, or it is a run of whole rows."""
+    def kept(dims: Any, by: Any) -> list[Any]:
+        return [d for d, n in zip(dims, by, strict=True) if index.known(n) != 1]
+
+    if index.same_dims(kept(t.shape, t.shape), kept(sizes, sizes)):
+        rest = iter(kept(t.extent, t.shape))
+        return tuple(1 if index.known(n) == 1 else next(rest) for n in sizes)
+    return None
+
+
+def _count(b: Build, dims: Any) -> Any:
+    total: Any = 1
+    for d in dims:
+        total = b.scalar("mul", total, d)
+    return total
+
+
+@operator
+def create_tile(
+    b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace = MemorySpace.Vec, transpose: Any = None,
+    *, flat_layout: Any = None,
+) -> Value:  # fmt: skip
+    """A tile that holds nothing yet."""
+    in_core(b, "create_tile")
+    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, target_memory.isa)],
+                shape=b.static(shape, "shape"), dtype=dtype, target_memory=target_memory)  # fmt: skip
+
+
+@operator
+def create_tensor(
+    b: Build, shape: Any, dtype: DataType, layout: TensorLayout = TensorLayout.ND, manual_dep: bool = False,
+    init_value: Any = None,
+) -> Value:  # fmt: skip
+    """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
+    sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
+    return b.op("create_tensor", [TensorType(dtype, tuple(sizes))], shape=sizes, dtype=dtype,
+                manual_dep=manual_dep, init_value=init_value)  # fmt: skip
+
+
+@operator
+def full(b: Build, shape: Any, dtype: DataType, value: Any) -> Value:
+    """Every element the same number."""
+    in_core(b, "full")
+    if not is_scalar(value):
+        b.fail(TYPE, "'value' is a number", "value", got=repr(value))
+    sizes = b.static(shape, "shape")
+    return b.op("full", [TileType(dtype, tuple(sizes), None, "vec")], shape=sizes, dtype=dtype, value=value)
+
+
+@operator
+def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, slayout: Any = None) -> Value:
+    """A copy in another memory."""
+    in_core(b, "move")
+    t = _tile(b, tile, "tile").type
+    return b.op("move", [t.replace(space=target_memory.isa)], tile=tile, target_memory=target_memory)
+
+
+@operator
+def cast(b: Build, x: Any, target_type: DataType, mode: str = "round") -> Any:
+    """Convert to another type; `mode` says how floats are rounded."""
+    if mode not in ROUNDINGS:
+        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
+    if is_scalar(x):
+        if not isinstance(x, Value):
+            return float(x) if target_type.is_float else int(x)
+        if x.type.dtype == target_type:
+            return x
+        return b.op("scalar.cast", [ScalarType(target_type)], x=x, dtype=target_type)
+    in_core(b, "cast")
+    t = _shaped(b, x, "x").type
+    if t.dtype == target_type:
+        return x
+    made: ShapedType = TensorType(target_type, t.shape, t.valid)
+    if isinstance(t, TileType):
+        made = TileType(target_type, t.shape, t.valid, "vec")
+    return b.op("cast", [made], x=x, target_type=target_type, mode=mode)
+
+
+@operator
+def fillpad(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
+    """A tile that is valid everywhere: what was outside the valid part is the padding."""
+    in_core(b, "fillpad")
+    t = _shaped(b, x, "x").type
+    made: ShapedType = TensorType(t.dtype, t.shape)
+    if isinstance(t, TileType):
+        made = TileType(t.dtype, t.shape, None, "vec")
+    return b.op("fillpad", [made], x=x, pad_value=_pad(b, pad_value))
+
+
+def _pad(b: Build, given: Any) -> PadValue:
+    if isinstance(given, PadValue):
+        return given
+    words = {0: PadValue.zero, float("inf"): PadValue.max, float("-inf"): PadValue.min}
+    if given not in words:
+        b.fail(ARGUMENTS, f"no padding {given!r}", "pad_value", expected="a pl.PadValue, 0 or an infinity")
+    return words[given]
+
+
+@operator
+def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
+    """The same elements, of which another part is valid."""
+    t = _shaped(b, x, "x").type
+    valid = (*t.shape[:-2], b.as_index(valid_rows), b.as_index(valid_cols))
+    return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
+
+
+@operator
+def row_expand(b: Build, target: Any, row_vec: Any) -> Value:
+    """The shape of `target`, each row filled with its element of a column."""
+    return _expanded(b, "row_expand", target, row_vec)
+
+
+@operator
+def col_expand(b: Build, target: Any, col_vec: Any) -> Value:
+    """The shape of `target`, each column filled with its element of a row."""
+    return _expanded(b, "col_expand", target, col_vec)
+
+
+def _expanded(b: Build, name: str, target: Any, vec: Any) -> Value:
+    in_core(b, name)
+    t, v = _shaped(b, target, "target").type, _shaped(b, vec, "vec").type
+    wanted = (*t.shape[:-1], 1) if name == "row_expand" else (*(1 for _ in t.shape[1:]), t.shape[-1])
+    if not index.same_dims(v.shape, wanted):
+        b.fail(SHAPE, f"{name} of {v}", "row_vec" if name == "row_expand" else "col_vec",
+               expected=f"shape {list(wanted)}", got=f"shape {list(v.shape)}")  # fmt: skip
+    made: ShapedType = TensorType(v.dtype, t.shape, t.valid)
+    if isinstance(t, TileType) or isinstance(v, TileType):
+        made = TileType(v.dtype, t.shape, t.valid, "vec")
+    return b.op(name, [made], target=target, vec=vec)
+
+
+@operator
+def read(b: Build, x: Any, offset: Any) -> Value:
+    """One element as a number. An orchestrator waits until the tensor is written."""
+    if isinstance(getattr(x, "type", None), ArrayType):
+        return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=b.as_index(offset))
+    t = _shaped(b, x, "x").type
+    at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
+    return b.op("read", [ScalarType(t.dtype)], x=x, offset=[b.as_index(o) for o in at])
+
+
+@operator
+def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
+    """Set one element."""
+    t = _shaped(b, x, "x").type
+    at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
+    if isinstance(value, Value) and scalar_type(value) != t.dtype:
+        b.fail(TYPE, f"{value.type} into {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
+    b.append("write", [], {"x": x, "offset": [b.as_index(o) for o in at], "value": value})
+    return x
+
+
+@operator
+def dim(b: Build, tensor: Any, axis: int) -> Any:
+    """The extent of a dimension."""
+    t = _shaped(b, tensor, "tensor").type
+    if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
+        b.fail(ARGUMENTS, f"no dimension {axis!r}", "axis", expected=f"0 to {t.rank - 1}")
+    return t.shape[axis]
+
+
+@operator
+def const(b: Build, value: Any, dtype: DataType) -> Any:
+    """A number of a certain type."""
+    if dtype in (INDEX, FP32) or not isinstance(value, int | float):
+        return value
+    return b.op("const", [ScalarType(dtype)], value=value, dtype=dtype)
+
+
+@operator(name="min")
+def minimum_of(b: Build, lhs: Any, rhs: Any) -> Any:
+    """The smaller of two numbers."""
+    return b.scalar("min", lhs, rhs)
+
+
+@operator(name="max")
+def maximum_of(b: Build, lhs: Any, rhs: Any) -> Any:
+    """The larger of two numbers."""
+    return b.scalar("max", lhs, rhs)
+
+
+def _identity(name: str, doc: str) -> None:
+    def function(b: Build) -> Value:
+        in_core(b, name)
+        return b.op(name, [ScalarType(INDEX)])
+
+    function.__doc__ = doc
+    operator(function, name=name)
+
+
+_identity("get_block_idx", "The number of the block that runs.")
+_identity("get_block_num", "How many blocks there are.")
+_identity("get_subblock_idx", "Which vector core of its block this is.")
+
+
+@operator
+def matmul(
+    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False, b_trans: bool = False,
+    c_matrix_nz: bool = False,
+) -> Value:  # fmt: skip
+    """The product of two matrices, summed in FP32 or INT32."""
+    in_core(b, "matmul")
+    made = _product(b, lhs, rhs, a_trans, b_trans)
+    return b.op("matmul", [made], lhs=lhs, rhs=rhs, out_dtype=out_dtype, a_trans=a_trans, b_trans=b_trans)
+
+
+@operator
+def matmul_acc(
+    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False, init_cond: Any = None
+) -> Value:
+    """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    in_core(b, "matmul_acc")
+    made = _product(b, lhs, rhs, a_trans, b_trans)
+    a = _shaped(b, acc, "acc").type
+    if not index.same_dims(a.shape, made.shape):
+        b.fail(SHAPE, "'acc' has another shape than the product", "acc", expected=made, got=a)
+    return b.op("matmul_acc", [made], acc=acc, lhs=lhs, rhs=rhs, a_trans=a_trans, b_trans=b_trans, init_cond=init_cond)
+
+
+@operator(level="tile")
+def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
+    """The product of two matrices plus a row."""
+    in_core(b, "matmul_bias")
+    return b.op("matmul_bias", [_product(b, lhs, rhs, False, False)], lhs=lhs, rhs=rhs, bias=bias)
+
+
+def _product(b: Build, lhs: Any, rhs: Any, a_trans: bool, b_trans: bool) -> ShapedType:
+    x, y = _shaped(b, lhs, "lhs").type, _shaped(b, rhs, "rhs").type
+    if x.rank < 2 or y.rank != x.rank:
+        b.fail(SHAPE, "matrices of two dimensions", "lhs", got=f"{x} and {y}")
+    (m, k), (k2, n) = x.shape[-2:], y.shape[-2:]
+    m, k = (k, m) if a_trans else (m, k)
+    k2, n = (n, k2) if b_trans else (k2, n)
+    if index.known_difference(k, k2) not in (None, 0):
+        b.fail(SHAPE, f"{_text(k)} columns times {_text(k2)} rows", "rhs", expected=f"{_text(k)} rows", got=_text(k2))
+    if x.dtype != y.dtype:
+        b.fail(TYPE, f"matmul of {x.dtype.name} and {y.dtype.name}", "rhs", help=f"pl.cast(rhs, pl.{x.dtype.name})")
+    shape = (*x.shape[:-2], m, n)
+    valid = None
+    if x.valid is not None or y.valid is not None:
+        vm = x.extent[-1 if a_trans else -2]
+        vn = y.extent[-2 if b_trans else -1]
+        valid = (*x.extent[:-2], vm, vn)
+    dtype = INT32 if x.dtype.is_int else FP32
+    if is_tile(lhs) and is_tile(rhs):
+        return TileType(dtype, shape, valid, "acc")
+    return TensorType(dtype, shape, valid)
+
+
+@operator
+def concat(b: Build, a: Any, c: Any) -> Value:
+    """Two arrays side by side."""
+    in_core(b, "concat")
+    x, y = _shaped(b, a, "a").type, _shaped(b, c, "c").type
+    if not index.same_dims(x.shape[:-1], y.shape[:-1]) or x.dtype != y.dtype:
+        b.fail(SHAPE, f"{x} beside {y}", "c", expected="as many rows, the same elements")
+    shape = (*x.shape[:-1], b.scalar("add", x.shape[-1], y.shape[-1]))
+    made: ShapedType = TensorType(x.dtype, shape)
+    if isinstance(x, TileType):
+        made = TileType(x.dtype, shape, None, "vec")
+    return b.op("concat", [made], a=a, c=c)
+
+
+@operator
+def transpose(b: Build, x: Any, axis1: int, axis2: int) -> Value:
+    """Two dimensions change places; on a core, elements move."""
+    t = _shaped(b, x, "x").type
+    axes = list(range(t.rank))
+    for axis in (axis1, axis2):
+        if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
+            b.fail(ARGUMENTS, f"no dimension {axis!r}", "axis1", expected=f"0 to {t.rank - 1}")
+    axes[axis1], axes[axis2] = axes[axis2], axes[axis1]
+    valid = None if t.valid is None else tuple(t.valid[i] for i in axes)
+    made: ShapedType = t.replace(shape=tuple(t.shape[i] for i in axes), valid=valid)
+    if isinstance(t, TensorType) and not b.in_core:
+        strides = t.strides or dense_strides(b, t.shape)
+        made = made.replace(strides=tuple(strides[i] for i in axes))
+    elif isinstance(t, TileType):
+        made = made.replace(space="vec")
+    return b.op("transpose", [made], x=x, axis1=axis1 % t.rank, axis2=axis2 % t.rank)

@@ -1,0 +1,351 @@
+"""Expressions: what a node of the syntax tree stands for, a value of the program or an object of Python."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from ...diag import Span, did_you_mean
+from .. import forms, index
+from ..dtypes import DataType
+from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
+from ..operators.core import OPERATORS, Operator
+from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
+from .frame import POISON, Frame
+
+_BINARY = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
+    ast.Mod: "mod", ast.LShift: "shl", ast.RShift: "shr", ast.BitAnd: "bitand", ast.BitOr: "bitor",
+    ast.BitXor: "bitxor", ast.Pow: "pow",
+}  # fmt: skip
+_COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
+_ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+
+
+def value_of(f: Frame, node: ast.expr) -> Any:
+    """What an expression is."""
+    reader = _READERS.get(type(node))
+    if reader is None:
+        fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
+    before = f.build.place
+    f.build.place = f.span(node)
+    try:
+        return reader(f, node)
+    finally:
+        f.build.place = before
+
+
+def _constant(f: Frame, node: ast.Constant) -> Any:
+    return node.value
+
+
+def _name(f: Frame, node: ast.Name) -> Any:
+    return f.lookup(node)
+
+
+def _attribute(f: Frame, node: ast.Attribute) -> Any:
+    owner = value_of(f, node.value)
+    if isinstance(owner, Value):
+        if node.attr == "shape" and isinstance(owner.type, ShapedType):
+            return tuple(owner.type.shape)
+        if node.attr == "dtype":
+            return owner.type.dtype
+        if node.attr == "bind_dynamic":
+            return lambda *_: None
+        fail(NAME, f"a value has no '{node.attr}'", f.span(node), got=owner.type, help="shape and dtype")
+    try:
+        return getattr(owner, node.attr)
+    except AttributeError:
+        what = getattr(owner, "__name__", type(owner).__name__)
+        fail(NAME, f"'{what}' has no '{node.attr}'", f.span(node), help=did_you_mean(node.attr, dir(owner)))
+
+
+def _list(f: Frame, node: ast.List) -> Any:
+    return [value_of(f, item) for item in node.elts]
+
+
+def _tuple(f: Frame, node: ast.Tuple) -> Any:
+    return tuple(value_of(f, item) for item in node.elts)
+
+
+def _binary(f: Frame, node: ast.BinOp) -> Any:
+    name = _BINARY.get(type(node.op))
+    if name is None:
+        fail(SYNTAX, f"operator {type(node.op).__name__} is not in the language", f.span(node))
+    lhs, rhs = value_of(f, node.left), value_of(f, node.right)
+    return binary(f, node, name, lhs, rhs)
+
+
+def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
+    """An operator between two expressions."""
+    f.build.place = f.span(node)
+    if is_shaped(lhs) or is_shaped(rhs):
+        if name not in _ON_ARRAYS:
+            fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node))
+        return OPERATORS[_ON_ARRAYS[name]].function(f.build, lhs, rhs)
+    if not isinstance(lhs, Value) and not isinstance(rhs, Value):
+        return _python(f, node, name, lhs, rhs)
+    if not (is_scalar(lhs) and is_scalar(rhs)):
+        fail(TYPE, "not numbers", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}")
+    return f.build.scalar(name, lhs, rhs)
+
+
+def _python(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
+    """What Python makes of two of its own objects."""
+    import operator as o
+
+    words = {"bitand": "and_", "bitor": "or_", "bitxor": "xor", "shl": "lshift", "shr": "rshift"}
+    try:
+        return getattr(o, words.get(name, name))(lhs, rhs)
+    except (TypeError, ValueError, ArithmeticError) as e:
+        fail(TYPE, str(e), f.span(node))
+
+
+def _unary(f: Frame, node: ast.UnaryOp) -> Any:
+    value = value_of(f, node.operand)
+    if isinstance(node.op, ast.UAdd):
+        return value
+    if is_shaped(value) and isinstance(node.op, ast.USub):
+        return OPERATORS["neg"].function(f.build, value)
+    if not isinstance(value, Value):
+        return -value if isinstance(node.op, ast.USub) else not value if isinstance(node.op, ast.Not) else ~value
+    name = {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}[type(node.op)]
+    return f.build.scalar(name, value)
+
+
+def _compare(f: Frame, node: ast.Compare) -> Any:
+    if len(node.ops) > 1:
+        fail(SYNTAX, "comparisons cannot be chained", f.span(node), help="write `a < b and b < c`")
+    lhs, rhs = value_of(f, node.left), value_of(f, node.comparators[0])
+    name = _COMPARE.get(type(node.ops[0]))
+    if not isinstance(lhs, Value) and not isinstance(rhs, Value):
+        if name is None:
+            words = {ast.Is: lhs is rhs, ast.IsNot: lhs is not rhs}
+            if type(node.ops[0]) in words:
+                return words[type(node.ops[0])]
+            return (lhs in rhs) == isinstance(node.ops[0], ast.In)
+        return _python(f, node, name, lhs, rhs)
+    if name is None:
+        fail(SYNTAX, f"{type(node.ops[0]).__name__} is not in the language", f.span(node))
+    if not (is_scalar(lhs) and is_scalar(rhs)):
+        fail(TYPE, "only numbers are compared", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}",
+             help="pl.cmp compares arrays")  # fmt: skip
+    return f.build.scalar(name, lhs, rhs)
+
+
+def _both(f: Frame, node: ast.BoolOp) -> Any:
+    word = "and" if isinstance(node.op, ast.And) else "or"
+    result = value_of(f, node.values[0])
+    for part in node.values[1:]:
+        other = value_of(f, part)
+        if not isinstance(result, Value) and not isinstance(other, Value):
+            result = (result and other) if word == "and" else (result or other)
+        else:
+            result = f.build.scalar(word, result, other)
+    return result
+
+
+def _choice(f: Frame, node: ast.IfExp) -> Any:
+    test = value_of(f, node.test)
+    if isinstance(test, Value):
+        fail(SYNTAX, "a choice between values is a statement", f.span(node), help="write if and else")
+    return value_of(f, node.body if test else node.orelse)
+
+
+# ---- subscripts ----
+
+
+def _subscript(f: Frame, node: ast.Subscript) -> Any:
+    owner = value_of(f, node.value)
+    if not isinstance(owner, Value):
+        return _python_item(f, node, owner)
+    if isinstance(owner.type, ArrayType):
+        return OPERATORS["read"].function(f.build, owner, value_of(f, node.slice))  # type: ignore[arg-type]
+    if not is_shaped(owner):
+        fail(TYPE, "only arrays have elements", f.span(node), got=owner.type)
+    offsets, sizes, dropped = window(f, node, owner)
+    f.build.place = f.span(node)
+    if len(dropped) == owner.type.rank:
+        return OPERATORS["read"].function(f.build, owner, offsets)
+    if isinstance(owner.type, TileType):
+        dropped = dropped[: max(0, owner.type.rank - 2)]
+    return OPERATORS["slice"].function(f.build, owner, sizes, offsets, drop_dims=dropped)
+
+
+def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
+    item = value_of(f, node.slice)
+    if isinstance(item, Value):
+        fail(TYPE, "an object of Python is indexed with numbers that are known", f.span(node.slice),
+             help="pl.array.create makes an array that a program can index")  # fmt: skip
+    try:
+        return owner[item]
+    except (TypeError, LookupError) as e:
+        fail(TYPE, f"{type(e).__name__}: {e}", f.span(node))
+
+
+def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list[Any], list[int]]:
+    """Offsets and extents that a subscript names, and the dimensions that it drops."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    shape = owner.type.shape
+    if len(parts) > len(shape):
+        fail(SHAPE, f"{len(parts)} indices", f.span(node.slice), expected=f"at most {len(shape)}")
+    offsets: list[Any] = []
+    sizes: list[Any] = []
+    dropped: list[int] = []
+    for axis, whole in enumerate(shape):
+        part = parts[axis] if axis < len(parts) else ast.Slice()
+        if isinstance(part, ast.Slice):
+            start, stop = _bounds(f, part, whole)
+            offsets.append(start)
+            f.build.place = f.span(node)
+            sizes.append(f.build.scalar("sub", stop, start))
+        else:
+            at = value_of(f, part)
+            if not is_scalar(at):
+                fail(TYPE, "an index is a number", f.span(part), got=_type(at))
+            offsets.append(_from_end(f, at, whole))
+            sizes.append(1)
+            dropped.append(axis)
+    return offsets, sizes, dropped
+
+
+def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
+    if part.step is not None:
+        fail(SYNTAX, "windows have no step", f.span(part.step))
+    start = 0 if part.lower is None else _from_end(f, value_of(f, part.lower), whole)
+    stop = whole if part.upper is None else _from_end(f, value_of(f, part.upper), whole)
+    for n in (start, stop):
+        if not is_scalar(n):
+            fail(TYPE, "a bound is a number", f.span(part) if hasattr(part, "lineno") else None, got=_type(n))
+    return start, stop
+
+
+def _from_end(f: Frame, at: Any, whole: Any) -> Any:
+    known = index.known(at) if is_scalar(at) and not isinstance(at, float) else None
+    return f.build.scalar("add", whole, at) if known is not None and known < 0 else at
+
+
+# ---- calls ----
+
+
+def _call(f: Frame, node: ast.Call) -> Any:
+    from .calls import call_function
+
+    target = value_of(f, node.func)
+    args: list[Any] = []
+    for part in node.args:
+        if isinstance(part, ast.Starred):
+            args.extend(value_of(f, part.value))
+        else:
+            args.append(value_of(f, part))
+    kwargs = {k.arg: value_of(f, k.value) for k in node.keywords if k.arg is not None}
+    for k in node.keywords:
+        if k.arg is None:
+            kwargs.update(value_of(f, k.value))
+    f.build.place = f.span(node)
+    if isinstance(target, Operator):
+        return apply(f, node, target, args, kwargs)
+    if hasattr(target, "declared"):
+        return call_function(f, node, target.declared, args, kwargs)
+    return _python_call(f, node, target, args, kwargs)
+
+
+def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Apply an operator: bind its arguments, and let it build."""
+    try:
+        bound = op.signature.bind(*args, **kwargs)
+    except TypeError as e:
+        fail(ARGUMENTS, f"{op.full_name}: {e}", f.span(node), expected=f"{op.full_name}{op.signature}")
+    if not f.build.in_core and any(is_shaped(a) for a in bound.args) and op.name not in _ANYWHERE:
+        from ..operators.memory import in_core
+
+        in_core(f.build, op.full_name)
+    before = f.build.place_of
+    f.build.place_of = lambda name: _argument(f, node, op.signature, name)
+    try:
+        return op.function(f.build, *bound.args, **bound.kwargs)
+    finally:
+        f.build.place_of = before
+
+
+#: Operators on arrays that an orchestrator has.
+_ANYWHERE = ("slice", "reshape", "transpose", "read", "write", "dim", "create_tensor", "reinterpret_view", "view")
+
+
+def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str) -> Span | None:
+    """Where the argument of a parameter is written."""
+    for k in node.keywords:
+        if k.arg == name:
+            return f.span(k.value)
+    names = list(signature.parameters)
+    at = names.index(name) if name in names else -1
+    return f.span(node.args[at]) if 0 <= at < len(node.args) else None
+
+
+_OF_NUMBERS: dict[Any, str] = {min: "min", max: "max", abs: "abs"}
+
+
+def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """A function of Python: on its own objects, or one that numbers of a program have too."""
+    if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
+        if target in _OF_NUMBERS and len(args) in (1, 2) and all(map(is_scalar, args)):
+            return f.build.scalar(_OF_NUMBERS[target], *args)
+        if isinstance(target, type) and target in (int, float, bool) and len(args) == 1:
+            fail(TYPE, "a value is converted by the program", f.span(node), help="pl.cast(x, dtype)")
+        if target is len and is_shaped(args[0]):
+            return args[0].type.shape[0]
+    safe = (
+        isinstance(target, type)
+        or inspect.isbuiltin(target)
+        or isinstance(getattr(target, "__self__", None), DataType)
+        or getattr(target, "__module__", "") == forms.__name__
+    )
+    if not callable(target) or not safe and not getattr(target, "__name__", "") == "<lambda>":
+        name = getattr(target, "__name__", type(target).__name__)
+        fail(SYNTAX, f"'{name}' is no function of the language", f.span(node),
+             help="decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip
+    try:
+        return target(*args, **kwargs)
+    except Problem:
+        raise
+    except Exception as e:
+        fail(TYPE, f"{type(e).__name__}: {e}", f.span(node))
+
+
+def _type(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
+
+
+def _text(f: Frame, node: ast.JoinedStr) -> str:
+    parts = [p.value if isinstance(p, ast.Constant) else str(value_of(f, p.value)) for p in node.values]  # type: ignore[attr-defined]
+    return "".join(parts)
+
+
+def _each(f: Frame, node: ast.ListComp) -> list[Any]:
+    """A list over a range that is known: its elements, one by one."""
+    (g,) = node.generators if len(node.generators) == 1 else (None,)
+    if g is None or not isinstance(g.target, ast.Name) or g.is_async:
+        fail(SYNTAX, "a list is made over one range", f.span(node))
+    over = value_of(f, g.iter)
+    if isinstance(over, Value) or not hasattr(over, "__iter__"):
+        fail(SYNTAX, "a list is made over a range that is known", f.span(g.iter), got=_type(over))
+    before = f.names.get(g.target.id, POISON)
+    found: list[Any] = []
+    for item in over:
+        f.names[g.target.id] = item
+        if all(value_of(f, test) for test in g.ifs):
+            found.append(value_of(f, node.elt))
+    if before is POISON:
+        del f.names[g.target.id]
+    else:
+        f.names[g.target.id] = before
+    return found
+
+
+_READERS: dict[type, Callable[[Frame, Any], Any]] = {
+    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
+    ast.BinOp: _binary, ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _both, ast.IfExp: _choice,
+    ast.Subscript: _subscript, ast.Call: _call, ast.JoinedStr: _text, ast.ListComp: _each,
+}  # fmt: skip

@@ -1,0 +1,110 @@
+"""A function that is being read: its names, where its operations go, and what is wrong with it."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...diag import Diagnostic, Span, did_you_mean
+from ..build import Build
+from ..ir import Function, Program
+from ..problems import NAME, Problem, fail
+from .source import File
+
+if TYPE_CHECKING:
+    from ..declare import Declared
+
+
+class _Poison:
+    """What stands for a value that could not be read: nothing more is said about what needs it."""
+
+    def __repr__(self) -> str:
+        return "<unread>"
+
+
+POISON: Any = _Poison()
+
+
+class Unbound:
+    """A name that only some ways to this point have set."""
+
+    def __init__(self, why: str, place: Span) -> None:
+        self.why = why
+        self.place = place
+
+
+class Quiet(Exception):
+    """Something needs what could not be read; that has been reported."""
+
+
+class Unit:
+    """All functions of a program, read together."""
+
+    def __init__(self, program: Program, target: Any) -> None:
+        self.program = program
+        self.target = target
+        self.diagnostics: list[Diagnostic] = []
+        self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
+        self.active: list[Declared] = []  # those that are being read: none may call itself
+
+    def report(self, problem: Problem) -> None:
+        found = problem.diagnostic
+        known = ((d.code, d.message, d.span) for d in self.diagnostics)
+        if (found.code, found.message, found.span) not in known:
+            self.diagnostics.append(found)
+
+
+class Frame:
+    """One function, or the body of one that is spliced into another."""
+
+    def __init__(
+        self, unit: Unit, file: File, outside: Callable[[str], Any], build: Build, function: Function
+    ) -> None:
+        self.unit = unit
+        self.file = file
+        self.outside = outside  # names of the surrounding Python; raises KeyError
+        self.build = build
+        self.function = function
+        self.names: dict[str, Any] = {}
+        self.live: set[str] = set()  # names that are read after the statement at hand
+        self.returned: list[Any] | None = None
+
+    def span(self, node: ast.AST) -> Span:
+        return self.file.span(node)
+
+    def lookup(self, node: ast.Name) -> Any:
+        name = node.id
+        if name in self.names:
+            found = self.names[name]
+            if found is POISON:
+                raise Quiet
+            if isinstance(found, Unbound):
+                fail(NAME, f"'{name}' {found.why}", self.span(node), help=f"set '{name}' before")
+            return found
+        try:
+            return self.outside(name)
+        except KeyError:
+            pass
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        known = [n for n in self.names]
+        fail(NAME, f"'{name}' is not defined", self.span(node), help=did_you_mean(name, known))
+
+
+def surroundings(function: Callable[..., Any], enclosing: Mapping[str, Any]) -> Callable[[str], Any]:
+    """Names that a function sees from where it is written."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+
+    def find(name: str) -> Any:
+        if name in cells:
+            try:
+                return cells[name].cell_contents
+            except ValueError:  # set later in the enclosing function, or never
+                raise KeyError(name) from None
+        if name in enclosing:
+            return enclosing[name]
+        return function.__globals__[name]
+
+    return find

@@ -1,0 +1,654 @@
+"""Statements: assignments, loops, arms and regions, in SSA form from the start.
+
+A loop carries the names that its body may read before it sets them; names that it sets and that are read later are
+what it gives. Arms and regions give the names that they set and that are read later.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...diag import Diagnostic
+from .. import index
+from ..dtypes import BOOL, FP32, INDEX, TASK_ID
+from ..forms import Loop, Region, While
+from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Type, Value, is_memory, is_scalar, is_shaped, scalar_type
+from ..operators.core import OPERATORS
+from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
+from ..types import annotation
+from . import liveness
+from .expressions import binary, value_of, window
+from .frame import POISON, Frame, Quiet, Unbound
+
+
+def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
+    """Read statements after which the names in `live` are needed."""
+    after: list[set[str]] = []
+    needed = set(live)
+    for node in reversed(statements):
+        after.append(set(needed))
+        needed |= liveness.read([node])
+    for node, later in zip(statements, reversed(after), strict=True):
+        before, f.live = f.live, later
+        try:
+            _statement(f, node)
+        except Problem as problem:
+            f.unit.report(problem)
+            _give_up(f, node)
+        except Quiet:
+            _give_up(f, node)
+        finally:
+            f.live = before
+
+
+def _give_up(f: Frame, node: ast.stmt) -> None:
+    for name in liveness.assigned([node]):
+        f.names[name] = POISON
+
+
+def _statement(f: Frame, node: ast.stmt) -> None:
+    reader = _READERS.get(type(node))
+    if reader is None:
+        fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
+    f.build.place = f.span(node)
+    reader(f, node)
+
+
+# ---- assignments ----
+
+
+def _assign(f: Frame, node: ast.Assign) -> None:
+    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    for target in node.targets:
+        bind(f, target, value)
+
+
+def _annotated(f: Frame, node: ast.AnnAssign) -> None:
+    if node.value is None:
+        return
+    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    said = annotation(value_of(f, node.annotation))
+    if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
+        if isinstance(value, Value) and value.type.dtype != said.dtype:
+            value = OPERATORS["cast"].function(f.build, value, said.dtype)
+        elif not isinstance(value, Value) and said.dtype not in (INDEX, FP32, BOOL):
+            value = OPERATORS["const"].function(f.build, value, said.dtype)
+    if said is not None and is_shaped(value) and said.shape is not None:
+        _check_annotation(f, node, value, said)
+    bind(f, node.target, value)
+
+
+def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) -> None:
+    wrong = said.dtype is not None and said.dtype != value.type.dtype
+    known = [(index.known(a), b) for a, b in zip(value.type.shape, said.shape, strict=False)]
+    wrong |= len(said.shape) != value.type.rank or any(a is not None and isinstance(b, int) and a != b for a, b in known)
+    if wrong:
+        fail(TYPE, "the value is of another type than it says", f.span(node.annotation), got=value.type)
+
+
+def bind(f: Frame, target: ast.expr, value: Any) -> None:
+    """Give a name, several, or a window of an array what stands to the right."""
+    if isinstance(target, ast.Name):
+        if isinstance(value, Value) and not value.name:
+            value.name = target.id
+        f.names[target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values = list(value) if isinstance(value, tuple | list) else None
+        if values is None or len(values) != len(target.elts):
+            got = f"{len(values)} values" if values is not None else _shown(value)
+            fail(TYPE, f"{len(target.elts)} names", f.span(target), got=got)
+        for part, item in zip(target.elts, values, strict=True):
+            bind(f, part, item)
+    elif isinstance(target, ast.Subscript):
+        _write_window(f, target, value)
+    else:
+        fail(SYNTAX, f"nothing is assigned to {type(target).__name__}", f.span(target))
+
+
+def _shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
+
+
+def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
+    owner = value_of(f, target.value)
+    f.build.place = f.span(target)
+    if isinstance(owner, Value) and not is_shaped(owner) and hasattr(owner.type, "extent"):
+        at = value_of(f, target.slice)
+        f.build.append("array.write", [], {"x": owner, "offset": f.build.as_index(at), "value": value})
+        return
+    if not is_shaped(owner):
+        fail(TYPE, "only arrays have elements", f.span(target), got=_shown(owner))
+    offsets, sizes, dropped = window(f, target, owner)
+    f.build.place = f.span(target)
+    if is_scalar(value):
+        if len(dropped) != owner.type.rank:
+            fail(TYPE, "a number into a window", f.span(target), help="pl.full(shape, dtype, value) is an array")
+        OPERATORS["write"].function(f.build, owner, offsets, value)
+        return
+    if len(dropped) == owner.type.rank:
+        fail(TYPE, "an array into one element", f.span(target), help="a window is written `x[i:i + n]`")
+    if not is_shaped(value):
+        fail(TYPE, "an array is assigned to a window", f.span(target), got=_shown(value))
+    if not index.same_dims(value.type.shape, [n for i, n in enumerate(sizes) if i not in dropped]):
+        _reach(f, target, value, sizes)
+    OPERATORS["assemble"].function(f.build, owner, value, offsets)
+
+
+def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
+    """Refuse an array whose data does not fill the window it is assigned to, as far as that can be told."""
+    for have, want in zip(value.type.extent[::-1], sizes[::-1], strict=False):
+        if index.known_difference(have, want) not in (None, 0):
+            fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
+
+
+def _dims(dims: Sequence[Any]) -> str:
+    return "[" + ", ".join(str(d) if isinstance(d, int) else d.name or "?" for d in dims) + "]"
+
+
+def _augmented(f: Frame, node: ast.AugAssign) -> None:
+    from .expressions import _BINARY
+
+    load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target) if isinstance(node.target, ast.Name) else None
+    if load is None:
+        fail(SYNTAX, "only names are updated in place", f.span(node))
+    value = binary(f, node, _BINARY[type(node.op)], value_of(f, load), value_of(f, node.value))
+    bind(f, node.target, value)
+
+
+def _expression(f: Frame, node: ast.Expr) -> None:
+    if isinstance(node.value, ast.Constant):
+        return  # a docstring
+    if _is_yield(f, node.value):
+        values = _yielded(f, node.value)
+        if values:
+            fail(SYNTAX, "what is yielded gets a name", f.span(node), help="x = pl.yield_(..); read x after the loop")
+        return
+    value_of(f, node.value)
+
+
+# ---- yields ----
+
+
+def _is_yield(f: Frame, node: ast.expr) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute | ast.Name)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id) == "yield_"
+    )
+
+
+def _yielded(f: Frame, node: Any) -> Any:
+    values = [value_of(f, part) for part in node.args]
+    f.names["yield "] = values  # no name that a program can have
+    return values[0] if len(values) == 1 else tuple(values)
+
+
+# ---- loops ----
+
+
+def _for(f: Frame, node: ast.For) -> None:
+    if node.orelse:
+        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+    over = value_of(f, node.iter)
+    if isinstance(over, range):
+        over = Loop("range", over.start, over.stop, over.step)
+    if isinstance(over, While):
+        _while_form(f, node, over)
+        return
+    if isinstance(over, Region):
+        _region_loop(f, node, over)
+        return
+    if not isinstance(over, Loop):
+        fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter), got=_shown(over))
+    for bound in (over.start, over.stop, over.step):
+        if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
+            fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=_shown(bound))
+    if over.kind == "unroll":
+        _unrolled(f, node, over)
+        return
+    if not isinstance(over.step, Value) and over.step == 0:
+        fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
+    explicit = over.init_values is not None
+    name, inner = _loop_names(f, node.target, explicit)
+    carried = list(zip(inner, over.init_values or (), strict=True)) if explicit else _carried(f, node.body)
+    bounds = {"start": f.build.as_index(over.start), "stop": f.build.as_index(over.stop), "step": f.build.as_index(over.step)}
+    op = Op("for", {"kind": over.kind, **bounds, "init_values": [], "stage": over.stage}, [], f.span(node.iter))
+    block = op.add_block([(ScalarType(INDEX), name)])
+    _loop_body(f, node, op, block, carried, explicit, lambda: f.names.__setitem__(name, block.args[0]))
+
+
+def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[str]]:
+    """The name of the counter, and those of carried values."""
+    if isinstance(target, ast.Name) and not explicit:
+        return target.id, []
+    if explicit and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        counter, inner = target.elts
+        if isinstance(counter, ast.Name) and isinstance(inner, ast.Tuple | ast.Name):
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            if all(isinstance(p, ast.Name) for p in parts):
+                return counter.id, [p.id for p in parts if isinstance(p, ast.Name)]
+    wanted = "for i, (a, b) in pl.range(n, init_values=(x, y))" if explicit else "for i in pl.range(n)"
+    fail(SYNTAX, "not the names of a loop", f.span(target), expected=wanted)
+
+
+def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
+    """Names with what they are before the loop, that its body changes and reads in the next iteration."""
+    sets, needs = liveness.assigned(body), liveness.exposed(body)
+    return [(n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and _carries(f.names[n])]
+
+
+def _carries(value: Any) -> bool:
+    return is_scalar(value) or isinstance(value, Value)
+
+
+def _type_of(f: Frame, value: Any) -> Type:
+    if isinstance(value, Value):
+        return value.type
+    dtype = scalar_type(value)
+    assert dtype is not None
+    return ScalarType(dtype)
+
+
+def _loop_body(
+    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
+    begin: Callable[[], None],
+) -> None:  # fmt: skip
+    """Read a body whose block has what it is given; then decide what it hands on."""
+    before = dict(f.names)
+    args: list[tuple[str, Any, Value | None]] = []
+    for name, value in carried:
+        if isinstance(value, Value) and isinstance(value.type, TensorType) and is_memory(value):
+            f.names[name] = value  # memory stays where it is
+            args.append((name, value, None))
+        else:
+            arg = block.add_arg(_type_of(f, value), name)
+            f.names[name] = arg
+            args.append((name, value, arg))
+    begin()
+    needs = liveness.exposed(node.body)
+    with f.build.into(block):
+        read_body(f, node.body, f.live | needs)
+    yielded = f.names.pop("yield ", None) if explicit else None
+    if explicit and yielded is None:
+        fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+    results: list[tuple[list[str], Value | None]] = []  # names after the loop
+    inits: list[Any] = []
+    outs: list[Any] = []
+    kept: list[Value] = block.args[: len(block.args) - sum(a is not None for _, _, a in args)]
+    for i, (name, value, arg) in enumerate(args):
+        now = (yielded[i] if i < len(yielded) else POISON) if yielded is not None else f.names.get(name)
+        if now is POISON or isinstance(now, Unbound):
+            f.names[name] = POISON
+            continue
+        if arg is None:
+            if now is not value and is_shaped(now):
+                _not_the_same_memory(f, node, name)
+            f.names[name] = value
+            continue
+        if now is arg:  # not changed
+            _substitute(block, arg, value)
+            f.names[name] = value
+            continue
+        _agree(f, node, name, arg, now)
+        inits.append(value)
+        outs.append(_typed(f, block, now, arg.type))
+        kept.append(arg)
+        results.append(([name], arg))
+    fresh = [] if explicit else _fresh(f, node, before, args)
+    for name, now in fresh:
+        kept_type = now.type
+        if any(_inside(v, block) for v in _dims_in(kept_type)):
+            f.names[name] = Unbound("is a tile whose extent only the loop knows", f.span(node))
+            continue
+        inits.append(None)
+        outs.append(now)
+        arg = block.add_arg(kept_type, name)
+        kept.append(arg)
+        results.append(([name], arg))
+    block.args = kept
+    for i, arg in enumerate(block.args):
+        arg.index = i
+    with f.build.into(block):
+        f.build.append("yield", [], {"values": outs})
+    op.args["init_values"] = inits
+    op.results = [Value(arg.type, names[0], op, i) for i, (names, arg) in enumerate(results) if arg is not None]
+    f.build.block.append(op)
+    after = dict(before)
+    after.update({n: v for n, v in f.names.items() if n in before and n not in dict(carried) and v is before[n]})
+    changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
+    _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _after_loop(
+    f: Frame, node: ast.For | ast.While, before: dict[str, Any], changed: dict[str, Value], explicit: bool,
+    args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None,
+) -> None:  # fmt: skip
+    """Names after a loop: what it gives; names that it sets and does not give are not read again."""
+    inside = dict(f.names)
+    f.names.clear()
+    f.names.update(before)
+    f.names.update(changed)
+    if explicit:
+        names = _yield_names(node.body)
+        for i, (name, value, arg) in enumerate(args):
+            result = changed.get(name, inside.get(name, value) if arg is None else value)
+            f.names.pop(name, None)
+            if name in before:
+                f.names[name] = before[name]
+            if i < len(names):
+                f.names[names[i]] = result
+    for name in liveness.assigned(node.body):
+        if name in changed or name in f.names:
+            continue
+        value = inside.get(name)
+        if value is POISON:
+            f.names[name] = POISON
+        elif isinstance(value, Value) and is_memory(value):
+            f.names[name] = value
+        elif not (explicit and name in f.names):
+            f.names[name] = Unbound("is set in the loop, and not after it", f.span(node))
+
+
+def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
+    """Names on the left of the yield that ends a body."""
+    for node in reversed(body):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if target is not None and isinstance(getattr(node, "value", None), ast.Call):
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            return [p.id for p in parts if isinstance(p, ast.Name)]
+    return []
+
+
+def _fresh(
+    f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
+) -> list[tuple[str, Value]]:
+    """Names that a loop sets first, and that are read after it: they are what the last iteration made them."""
+    carried = {name for name, _, _ in args}
+    found: list[tuple[str, Value]] = []
+    for name in liveness.assigned(node.body):
+        value = f.names.get(name)
+        if name in carried or name not in f.live or not isinstance(value, Value):
+            continue
+        if is_memory(value) or value is before.get(name):
+            continue
+        found.append((name, value))
+    return found
+
+
+def _dims_in(type: Type) -> list[Value]:
+    from ..ir import dims_of, values_in
+
+    return list(values_in(dims_of(type)))
+
+
+def _inside(value: Value, block: Block) -> bool:
+    owner: Any = value.owner if isinstance(value.owner, Block) else value.owner.parent if value.owner else None
+    while owner is not None:
+        if owner is block:
+            return True
+        outer = owner.outer
+        owner = outer.parent if isinstance(outer, Op) else None
+    return False
+
+
+def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
+    f.unit.report(Problem(Diagnostic(
+        MERGE, f"'{name}' is another tensor after an iteration than before", f.span(node),
+        help="write into it: x[...] = y, pl.assemble(x, y, offset)",
+    )))  # fmt: skip
+
+
+def _substitute(block: Block, old: Value, new: Any) -> None:
+    """Use another value in a block."""
+    from ..ir import replaced, retyped
+
+    def of(v: Value) -> Any:
+        return new if v is old else v
+
+    for op in block.walk():
+        op.args = replaced(op.args, of)
+        for result in op.results:
+            result.type = retyped(result.type, of)
+
+
+def _typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
+    """A literal as a number of the type that it meets."""
+    if isinstance(value, Value) or not isinstance(type, ScalarType) or type.dtype in (INDEX, FP32, BOOL):
+        return value
+    with f.build.into(block):
+        return OPERATORS["const"].function(f.build, value, type.dtype)
+
+
+def _agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
+    """What a name is after an iteration has to be what it was before, of another value."""
+    problem = mismatch(arg.type, now)
+    if problem and isinstance(arg.type, ScalarType) and isinstance(now, Value) and isinstance(now.type, ScalarType):
+        if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
+            arg.type = now.type  # it began with a literal
+            return
+    if problem:
+        fail(MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=_shown(now))
+
+
+def mismatch(type: Type, value: Any) -> bool:
+    """Whether a value cannot stand where one of a type did."""
+    if not isinstance(value, Value):
+        dtype = scalar_type(value)
+        if not isinstance(type, ScalarType) or dtype is None:
+            return True
+        return dtype.is_float and not type.dtype.is_float
+    other = value.type
+    if isinstance(type, ShapedType):
+        if not isinstance(other, ShapedType) or other.dtype != type.dtype:
+            return True
+        if isinstance(type, TensorType) != isinstance(other, TensorType):
+            return True
+        return not (index.same_dims(type.shape, other.shape) and index.same_dims(type.extent, other.extent))
+    return not isinstance(other, ScalarType) or other.dtype != type.dtype
+
+
+def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
+    bounds = [index.known(b) for b in (over.start, over.stop, over.step)]
+    if any(b is None for b in bounds) or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "a loop that is written out has known bounds and one name", f.span(node.iter))
+    body_needs = liveness.exposed(node.body)
+    for i in range(*[b for b in bounds if b is not None]):
+        f.names[node.target.id] = i
+        read_body(f, node.body, f.live | body_needs)
+
+
+def _while(f: Frame, node: ast.While) -> None:
+    carried = _carried(f, [*node.body])
+    needs = liveness.read([node.test])
+    carried += [(n, f.names[n]) for n in liveness.assigned(node.body)
+                if n in needs and n in f.names and n not in dict(carried) and _carries(f.names[n])]  # fmt: skip
+    op = Op("while", {"init_values": []}, [], f.span(node.test))
+    test, body = op.add_block(), op.add_block()
+    _loop_body(f, node, op, body, carried, False, lambda: None)
+    outer = dict(f.names)
+    for arg in body.args:
+        f.names[arg.name] = test.add_arg(arg.type, arg.name)
+    with f.build.into(test):
+        cond = value_of(f, node.test)
+        f.build.append("yield", [], {"values": [cond]})
+    f.names.clear()
+    f.names.update(outer)
+
+
+def _while_form(f: Frame, node: ast.For, over: While) -> None:
+    """`for (x,) in pl.while_(init_values=(x0,)):` with `pl.cond(..)` first: as `while`."""
+    first = node.body[0] if node.body else None
+    call = first.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
+    if call is None or ast.unparse(call.func).rpartition(".")[2] != "cond" or len(call.args) != 1:
+        fail(SYNTAX, "pl.while_ begins with pl.cond(..)", f.span(node))
+    parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    names = [p.id for p in parts if isinstance(p, ast.Name)]
+    if len(names) != len(over.init_values):
+        fail(SYNTAX, f"{len(over.init_values)} initial values", f.span(node.target), got=f"{len(names)} names")
+    op = Op("while", {"init_values": []}, [], f.span(node.iter))
+    test, body = op.add_block(), op.add_block()
+    rest = ast.copy_location(ast.For(node.target, node.iter, node.body[1:], []), node)
+    _loop_body(f, rest, op, body, list(zip(names, over.init_values, strict=True)), True, lambda: None)
+    outer = dict(f.names)
+    for arg in body.args:
+        f.names[arg.name] = test.add_arg(arg.type, arg.name)
+    with f.build.into(test):
+        f.build.append("yield", [], {"values": [value_of(f, call.args[0])]})
+    f.names.clear()
+    f.names.update(outer)
+
+
+# ---- arms ----
+
+
+def _if(f: Frame, node: ast.If) -> None:
+    test = value_of(f, node.test)
+    if not isinstance(test, Value):
+        read_body(f, node.body if test else node.orelse, f.live)
+        return
+    if not isinstance(test.type, ScalarType):
+        fail(TYPE, "a condition is a truth value", f.span(node.test), got=test.type)
+    op = Op("if", {"cond": test}, [], f.span(node.test))
+    ends: list[dict[str, Any]] = []
+    before = dict(f.names)
+    for body in (node.body, node.orelse):
+        f.names.clear()
+        f.names.update(before)
+        with f.build.into(op.add_block()):
+            read_body(f, body, f.live)
+        ends.append(dict(f.names))
+    f.names.clear()
+    f.names.update(before)
+    _merge(f, node, op, ends)
+
+
+def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
+    """What the arms give: names that they leave with different values, and that are read later."""
+    explicit = [end.pop("yield ", None) for end in ends]
+    outs: tuple[list[Any], list[Any]] = ([], [])
+    names: list[str] = []
+    types: list[Type] = []
+    for name in dict.fromkeys([*liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
+        one, two = (end.get(name, None) for end in ends)
+        missing = [end for end in ends if name not in end]
+        if one is two or missing:
+            if one is two and one is not None:
+                f.names[name] = one
+            elif missing:
+                f.names[name] = Unbound("is set in one arm only", f.span(node))
+            continue
+        if one is POISON or two is POISON:
+            f.names[name] = POISON
+            continue
+        if name not in f.live:
+            f.names[name] = Unbound("is not the same after both arms", f.span(node))
+            continue
+        type = _merged(f, node, name, one, two)
+        for out, value, block in zip(outs, (one, two), op.blocks, strict=True):
+            out.append(_typed(f, block, value, type))
+        names.append(name)
+        types.append(type)
+    del explicit
+    op.results = [Value(t, n, op, i) for i, (t, n) in enumerate(zip(types, names, strict=True))]
+    for out, block in zip(outs, op.blocks, strict=True):
+        with f.build.into(block):
+            f.build.append("yield", [], {"values": out})
+    f.build.block.append(op)
+    f.names.update(zip(names, op.results, strict=True))
+
+
+def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
+    for a, b in ((one, two), (two, one)):
+        if isinstance(a, Value) and not mismatch(a.type, b):
+            if isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b)):
+                fail(MERGE, f"'{name}' is one tensor or another", f.span(node),
+                     help="write into one of them in both arms")  # fmt: skip
+            return a.type
+    if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
+        return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
+    fail(MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=_shown(one), got=_shown(two))
+
+
+# ---- regions ----
+
+
+def _with(f: Frame, node: ast.With) -> None:
+    if len(node.items) != 1:
+        fail(SYNTAX, "one region at a time", f.span(node))
+    item = node.items[0]
+    region = value_of(f, item.context_expr)
+    if not isinstance(region, Region):
+        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=_shown(region),
+             help="pl.at, pl.spmd, pl.cluster, pl.scope, pl.manual_scope")  # fmt: skip
+    _read_region(f, node, region, node.body, item.optional_vars)
+
+
+def _region_loop(f: Frame, node: ast.For, region: Region) -> None:
+    """`for i in pl.spmd(n)`: the number of the block is the name."""
+    if region.kind not in ("spmd", "split_aiv") or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "no loop goes over this", f.span(node.iter), help="pl.range, pl.spmd, pl.split_aiv")
+    _read_region(f, node, region, node.body, None, node.target.id)
+
+
+_CORES = ("at", "spmd")
+
+
+def _read_region(
+    f: Frame, node: ast.With | ast.For, region: Region, body: list[ast.stmt], task: ast.expr | None, counter: str = ""
+) -> None:
+    place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
+    core = region.kind in _CORES
+    if core and f.build.in_core:
+        fail(PLACE, f"pl.{region.kind} within a region of a core", place, help="take it out of the other region")
+    op = Op("region", {"kind": region.kind, **region.options}, [], place)
+    block = op.add_block()
+    before = dict(f.names)
+    was, f.build.in_core = f.build.in_core, f.build.in_core or core
+    try:
+        with f.build.into(block):
+            if counter:
+                f.build.place = place
+                name = "get_block_idx" if region.kind == "spmd" else "get_subblock_idx"
+                f.names[counter] = OPERATORS[name].function(f.build)
+                f.names[counter].name = counter
+            read_body(f, body, f.live)
+            outs = [
+                (name, f.names[name])
+                for name in liveness.assigned(body)
+                if name in f.live and isinstance(f.names.get(name), Value) and f.names[name] is not before.get(name)
+                and _inside(f.names[name], block)
+            ]  # fmt: skip
+            f.build.append("yield", [], {"values": [v for _, v in outs]})
+    finally:
+        f.build.in_core = was
+    op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
+    for name, value in outs:
+        if core and not isinstance(value.type, ShapedType):
+            f.names[name] = Unbound("is a number of a core, and does not leave its region", f.span(node))
+    f.build.block.append(op)
+    for (name, value), result in zip(outs, op.results, strict=True):
+        if core and isinstance(value.type, ShapedType) and not isinstance(value.type, TensorType):
+            result.type = TensorType(value.type.dtype, value.type.shape, value.type.valid)
+        if not isinstance(f.names[name], Unbound):
+            f.names[name] = result
+    if task is not None:
+        tid = Value(ScalarType(TASK_ID), "", op, len(op.results))
+        op.results.append(tid)
+        bind(f, task, tid)
+
+
+def _return(f: Frame, node: ast.Return) -> None:
+    value = None if node.value is None else value_of(f, node.value)
+    f.returned = [] if value is None else list(value) if isinstance(value, tuple) else [value]
+
+
+def _pass(f: Frame, node: ast.stmt) -> None:
+    pass
+
+
+_READERS: dict[type, Callable[[Frame, Any], None]] = {
+    ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.Expr: _expression,
+    ast.For: _for, ast.While: _while, ast.If: _if, ast.With: _with, ast.Return: _return, ast.Pass: _pass,
+}  # fmt: skip

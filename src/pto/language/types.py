@@ -1,0 +1,142 @@
+"""What users write where Python wants a type: `pl.Tensor[[M, N], pl.FP32]`, `pl.Out[...]`, `pl.Scalar[pl.INT32]`.
+
+Annotations are read, never instantiated. A bare `pl.Tensor` takes shape and element type from the argument.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..isa.record import Record
+from .dtypes import TASK_ID, DataType
+from .ir import IN, INOUT, OUT
+
+
+class DynVar:
+    """An extent that a call decides: `M = pl.dynamic("M")`. Two of one name are the same extent."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DynVar) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"pl.dynamic({self.name!r})"
+
+
+def dynamic(name: str) -> DynVar:
+    return DynVar(name)
+
+
+class Annotation(Record):
+    """A type as it was written. `kind`: tensor, tile, scalar, array, tuple."""
+
+    kind: str
+    shape: tuple[Any, ...] | None = None
+    dtype: DataType | None = None
+    extras: tuple[Any, ...] = ()
+    direction: str = IN
+
+
+class _Kind(type):
+    """A class that is a type by itself, and with shape and element type in brackets."""
+
+    kind: str
+
+    def __getitem__(cls, items: Any) -> Annotation:
+        items = items if isinstance(items, tuple) else (items,)
+        return cls._annotation(items)  # type: ignore[attr-defined]
+
+    def __repr__(cls) -> str:
+        return f"pl.{cls.__name__}"
+
+
+class Tensor(metaclass=_Kind):
+    """An array in global memory: `pl.Tensor[[rows, cols], pl.FP32]`."""
+
+    kind = "tensor"
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        shape, dtype, *extras = items
+        shape = tuple(shape) if isinstance(shape, list | tuple) else (shape,)
+        return Annotation(cls.kind, shape, dtype, tuple(extras))
+
+
+class Tile(Tensor):
+    """An array on chip."""
+
+    kind = "tile"
+
+
+class Scalar(metaclass=_Kind):
+    """A number: `pl.Scalar[pl.INT32]`."""
+
+    kind = "scalar"
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        return Annotation("scalar", None, items[0])
+
+
+class Array(metaclass=_Kind):
+    """Numbers or task ids on the stack: `pl.Array[4, pl.TASK_ID]`."""
+
+    kind = "array"
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        return Annotation("array", (items[0],), items[1])
+
+
+class Tuple(metaclass=_Kind):
+    """Several results: `-> pl.Tuple[pl.Tensor, pl.Tensor]`."""
+
+    kind = "tuple"
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        return Annotation("tuple", None, None, items)
+
+
+class _Directed(metaclass=_Kind):
+    direction = IN
+    kind = "tensor"
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        found = annotation(items[0])
+        assert found is not None, "the type of a parameter"
+        return found.replace(direction=cls.direction)
+
+
+class Out(_Directed):
+    """A parameter that is written and not read before: `pl.Out[pl.Tensor]`."""
+
+    direction = OUT
+
+
+class InOut(_Directed):
+    """A parameter that is read and written."""
+
+    direction = INOUT
+
+
+TaskId = Annotation("scalar", None, TASK_ID)
+
+
+def annotation(given: Any) -> Annotation | None:
+    """What was written, as an annotation; None for what is none of the language's."""
+    if isinstance(given, Annotation):
+        return given
+    if isinstance(given, DataType):
+        return Annotation("scalar", None, given)
+    if isinstance(given, _Kind):
+        return Annotation(given.kind, direction=getattr(given, "direction", IN))
+    return None
