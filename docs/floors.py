@@ -13,7 +13,7 @@ IDEAS = {
     "reading": "files and texts", "verify": "legality", "perf": "pictures of runs",
     "passes": "placing, syncing", "driver": "one way through", "codegen": "C++",
     "image": "calls of the machine", "objects": "machine code", "engine": "runs, sanitizers",
-    "runtime": "graphs of tasks", "witness": "legal examples", "cli": "pto and ptoas",
+    "runtime": "graphs of tasks", "language": "Python", "witness": "legal examples", "cli": "pto and ptoas",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66
 

@@ -31,7 +31,8 @@ SEES = {
     "objects": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen image",
     "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
     "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
-    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
+    "language": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
+    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "knobs", "cache")

@@ -2,7 +2,7 @@
 
 01xx text, 02xx names and structure, 03xx types, 04xx shapes, 05xx locations and layouts, 06xx target
 profiles, 07xx memory, 08xx synchronization, 09xx auto and manual mode, 10xx scopes, 11xx cross-core FIFOs,
-12xx bytecode, 13xx emitted C++.
+12xx bytecode, 13xx emitted C++, 30xx the Python language.
 """
 
 from __future__ import annotations
@@ -937,5 +937,59 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "the task runtime is wrong",
         "The runtime found its own data in a state that must not be.",
         "This is a bug of ours: report it with the program.",
+    ),
+    (
+        "PTO-E3001",
+        "not in the language",
+        "A statement or expression of Python that programs of the language do not have.",
+        "Write it with what the language has; the message says what is near.",
+    ),
+    (
+        "PTO-E3002",
+        "unknown name",
+        "A name is not defined, or not on every way to this point, or a module has no such operator.",
+        "Correct the spelling, or set the name before.",
+    ),
+    (
+        "PTO-E3003",
+        "wrong arguments of an operator",
+        "An operator has no such parameter, or a parameter takes other words or lists.",
+        "Write what the message expects.",
+    ),
+    (
+        "PTO-E3004",
+        "wrong type",
+        "A tile stands where a tensor belongs, element types differ, or a number is of another type.",
+        "Load, store or cast it as the message says.",
+    ),
+    (
+        "PTO-E3005",
+        "shapes that do not fit",
+        "A window goes beyond its array, or shapes of operands do not go together.",
+        "Correct offsets or shapes; the message has both sides.",
+    ),
+    (
+        "PTO-E3006",
+        "misplaced operation",
+        "Work of a core stands in an orchestration, or the reverse.",
+        "Put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function, or take it out of one.",
+    ),
+    (
+        "PTO-E3007",
+        "a call that does not fit",
+        "A function is called with arguments that its parameters do not take.",
+        "Give what the parameters say; the message names the parameter.",
+    ),
+    (
+        "PTO-E3008",
+        "a name that is two things",
+        "After arms or iterations a name is of several types, or one of several tensors.",
+        "Use different names, or write into one tensor.",
+    ),
+    (
+        "PTO-E3009",
+        "not supported yet",
+        "The language has it, and lowering it for this target is not built.",
+        "Write it another way; the message says what is missing.",
     ),
 )

@@ -99,14 +99,18 @@ def _derived(row: Row) -> Signature | None:
     outs = [o for o in row.operands if o.role == "out"]
     if not row.expr or len(outs) != 1 or any(o.role == "inout" for o in row.operands):
         return None
-    if any(o.kind not in ("tile", "scalar", "int", "float", "tile|scalar", "scalar|tile") for o in row.operands):
+    if any(
+        o.kind not in ("tile", "scalar", "int", "float", "tile|scalar", "scalar|tile") for o in row.operands
+    ):
         return None
     params = tuple(
         Parameter(_PARAMS.get(o.name, o.name), o.name, o.optional or o.role == "tmp", o.role == "tmp")
         for o in sorted(row.operands, key=lambda o: o.role == "tmp" or o.optional)
         if o.role != "out"
     )
-    first = next((p for p in params if row.operands[row.operand_index[p.operand]].kind.startswith("tile")), None)
+    first = next(
+        (p for p in params if row.operands[row.operand_index[p.operand]].kind.startswith("tile")), None
+    )
     if first is None:
         return None
     shape = {"column0": "column", "row0": "row"}.get(row.writes, "like")

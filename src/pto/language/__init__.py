@@ -1,17 +1,17 @@
 """The Python language of PTO: kernels and graphs of tasks, read from their syntax trees.
 
-    import numpy as np
-    import pto.language as pl
+import numpy as np
+import pto.language as pl
 
-    @pl.jit
-    def add(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            x = pl.load(a, [0, 0], [128, 128])
-            y = pl.load(b, [0, 0], [128, 128])
-            pl.store(pl.add(x, y), [0, 0], c)
-        return c
+@pl.jit
+def add(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [128, 128])
+        y = pl.load(b, [0, 0], [128, 128])
+        pl.store(pl.add(x, y), [0, 0], c)
+    return c
 
-    add(a, b, c)     # NumPy arrays, used in place
+add(a, b, c)     # NumPy arrays, used in place
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from __future__ import annotations
 import types as _types
 from typing import Any
 
-from . import enums as _enums
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
 from .enums import (
@@ -69,4 +68,3 @@ __all__ = [
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
     "yield_",
 ]  # fmt: skip
-del _enums

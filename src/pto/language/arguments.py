@@ -65,7 +65,9 @@ def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) 
     if dtype is None:
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does")
     if said is not None and said.kind == "scalar":
-        raise refuse(f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}")
+        raise refuse(
+            f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
+        )
     shape: list[Any] = [int(n) for n in value.shape]
     if said is not None and said.dtype is not None and said.dtype != dtype:
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
@@ -75,7 +77,9 @@ def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) 
         dtype = said.dtype
     if said is not None and said.shape is not None:
         if len(said.shape) != len(shape):
-            raise refuse(f"'{name}' of {declared.name} has {len(said.shape)} dimensions", got=str(tuple(shape)))
+            raise refuse(
+                f"'{name}' of {declared.name} has {len(said.shape)} dimensions", got=str(tuple(shape))
+            )
         for axis, want in enumerate(said.shape):
             if isinstance(want, DynVar):
                 shape[axis] = want

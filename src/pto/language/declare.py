@@ -79,7 +79,12 @@ class Declared:
         try:
             return eval(text, {"__builtins__": __builtins__}, Names())
         except Exception as e:
-            fail(TYPE, f"the type of parameter '{name}' of {self.name} cannot be read: {e}", self._place(), got=text)
+            fail(
+                TYPE,
+                f"the type of parameter '{name}' of {self.name} cannot be read: {e}",
+                self._place(),
+                got=text,
+            )
 
     def _place(self) -> Span | None:
         from .reader.source import file_of

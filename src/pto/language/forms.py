@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..isa.record import Record
+from .eager import interpreter
 from .enums import ForKind, Level, Role, ScopeMode, SplitMode
 
 
@@ -25,9 +26,7 @@ class Loop(Record):
     stage: int = 0
 
     def __iter__(self) -> Iterator[Any]:
-        from .interpret import iterations
-
-        return iterations(self)
+        return interpreter(f"pl.{self.kind}").iterations(self)
 
 
 class Region(Record):
@@ -37,19 +36,13 @@ class Region(Record):
     options: dict[str, Any]
 
     def __enter__(self) -> Any:
-        from .interpret import enter
-
-        return enter(self)
+        return interpreter(f"pl.{self.kind}").enter(self)
 
     def __exit__(self, *_: object) -> None:
-        from .interpret import leave
-
-        leave(self)
+        interpreter(f"pl.{self.kind}").leave(self)
 
     def __iter__(self) -> Iterator[Any]:
-        from .interpret import iterations
-
-        return iterations(self)
+        return interpreter(f"pl.{self.kind}").iterations(self)
 
 
 def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:

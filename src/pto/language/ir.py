@@ -222,12 +222,6 @@ class Program:
         self.functions[function.name] = function
         return function
 
-    def as_python(self, concise: bool = False) -> str:
-        """Its text in the language, which reads back as the same program."""
-        from .printer import program_text
-
-        return program_text(self, concise)
-
 
 # ---- values within arguments ----
 

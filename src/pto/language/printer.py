@@ -25,7 +25,6 @@ from .ir import (
     TileType,
     Type,
     Value,
-    values_in,
 )
 
 _OPERATORS = {
@@ -198,7 +197,10 @@ class _Printer:
         target = self.name(block.args[0])
         more = ""
         if block.args[1:]:
-            inits = [self.arg(v) if v is not None else self.undefined(r.type) for v, r in zip(a["init_values"], op.results, strict=True)]
+            inits = [
+                self.arg(v) if v is not None else self.undefined(r.type)
+                for v, r in zip(a["init_values"], op.results, strict=True)
+            ]
             target += f", ({', '.join(self.name(v) for v in block.args[1:])},)"
             more = f", init_values=({', '.join(inits)},)"
         if a["kind"] == "pipeline":
@@ -254,6 +256,3 @@ class _Printer:
 
     def _array_read(self, op: Op) -> None:
         self.bind(op, f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}]")
-
-
-__all__ = ["function_lines", "program_text", "values_in"]

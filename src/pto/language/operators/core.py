@@ -14,6 +14,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from ..eager import interpreter
 from ..ir import Value
 
 
@@ -44,9 +45,7 @@ class Operator:
         return f"<operator {self.full_name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        from ..interpret import apply
-
-        return apply(self, args, kwargs)
+        return interpreter(self.full_name).apply(self, args, kwargs)
 
 
 #: Operators by name; those of a namespace alone by `namespace.name`.

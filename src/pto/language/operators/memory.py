@@ -52,7 +52,9 @@ def in_core(b: Build, what: str) -> None:
                help="put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function")  # fmt: skip
 
 
-def fits(b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False) -> None:
+def fits(
+    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False
+) -> None:
     """Refuse a window that goes beyond its source for certain."""
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
         start = index.known(o)
@@ -141,7 +143,9 @@ def slice(
     valid = cut_valid(b, t, at, sizes, wanted)
     dropped = tuple(drop_dims or ())
     kept = [i for i in range(t.rank) if i not in dropped]
-    type_ = t.replace(shape=tuple(sizes[i] for i in kept), valid=None if valid is None else tuple(valid[i] for i in kept))
+    type_ = t.replace(
+        shape=tuple(sizes[i] for i in kept), valid=None if valid is None else tuple(valid[i] for i in kept)
+    )
     if isinstance(t, TensorType):
         strides = t.strides or dense_strides(b, t.shape)
         type_ = type_.replace(strides=tuple(strides[i] for i in kept))
@@ -157,7 +161,9 @@ def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
 
 
 @operator
-def assemble(b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_) -> Value:
+def assemble(
+    b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_
+) -> Value:
     """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     in_core(b, "assemble")
     t = _shaped(b, target, "target").type
@@ -166,7 +172,9 @@ def assemble(b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicT
     extent = list(s.extent)[-t.rank :]
     fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
     if s.dtype != t.dtype and not isinstance(t, TensorType):
-        b.fail(TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})")
+        b.fail(
+            TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})"
+        )
     b.append("assemble", [], {"target": target, "source": source, "offset": at, "atomic": atomic})
     return target
 
@@ -195,6 +203,7 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
 
 def _valid_reshaped(t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
     """The valid part where only dimensions of 1 come and go, or it is a run of whole rows."""
+
     def kept(dims: Any, by: Any) -> list[Any]:
         return [d for d, n in zip(dims, by, strict=True) if index.known(n) != 1]
 
@@ -402,7 +411,13 @@ def matmul(
 
 @operator
 def matmul_acc(
-    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False, init_cond: Any = None
+    b: Build,
+    acc: Any,
+    lhs: Any,
+    rhs: Any,
+    a_trans: bool = False,
+    b_trans: bool = False,
+    init_cond: Any = None,
 ) -> Value:
     """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
     in_core(b, "matmul_acc")
@@ -410,7 +425,9 @@ def matmul_acc(
     a = _shaped(b, acc, "acc").type
     if not index.same_dims(a.shape, made.shape):
         b.fail(SHAPE, "'acc' has another shape than the product", "acc", expected=made, got=a)
-    return b.op("matmul_acc", [made], acc=acc, lhs=lhs, rhs=rhs, a_trans=a_trans, b_trans=b_trans, init_cond=init_cond)
+    return b.op(
+        "matmul_acc", [made], acc=acc, lhs=lhs, rhs=rhs, a_trans=a_trans, b_trans=b_trans, init_cond=init_cond
+    )
 
 
 @operator(level="tile")
@@ -428,9 +445,20 @@ def _product(b: Build, lhs: Any, rhs: Any, a_trans: bool, b_trans: bool) -> Shap
     m, k = (k, m) if a_trans else (m, k)
     k2, n = (n, k2) if b_trans else (k2, n)
     if index.known_difference(k, k2) not in (None, 0):
-        b.fail(SHAPE, f"{_text(k)} columns times {_text(k2)} rows", "rhs", expected=f"{_text(k)} rows", got=_text(k2))
+        b.fail(
+            SHAPE,
+            f"{_text(k)} columns times {_text(k2)} rows",
+            "rhs",
+            expected=f"{_text(k)} rows",
+            got=_text(k2),
+        )
     if x.dtype != y.dtype:
-        b.fail(TYPE, f"matmul of {x.dtype.name} and {y.dtype.name}", "rhs", help=f"pl.cast(rhs, pl.{x.dtype.name})")
+        b.fail(
+            TYPE,
+            f"matmul of {x.dtype.name} and {y.dtype.name}",
+            "rhs",
+            help=f"pl.cast(rhs, pl.{x.dtype.name})",
+        )
     shape = (*x.shape[:-2], m, n)
     valid = None
     if x.valid is not None or y.valid is not None:

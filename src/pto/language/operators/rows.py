@@ -9,8 +9,8 @@ from typing import Any
 from ...isa.python import Parameter, Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import BY_ISA, promoted
-from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile, scalar_type
+from ..dtypes import promoted
+from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
 from ..problems import SHAPE, TYPE
 from .core import OPERATORS, Operator
 
@@ -85,7 +85,9 @@ def _scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     """A number beside an array: literals take its type, others have to have it."""
     if not isinstance(value, Value):
         if isinstance(value, float) and x.type.dtype.is_int and not value.is_integer():
-            b.fail(TYPE, f"{value!r} is no {x.type.dtype.name}", at, help="cast the array to a float type first")
+            b.fail(
+                TYPE, f"{value!r} is no {x.type.dtype.name}", at, help="cast the array to a float type first"
+            )
         return value
     dtype = scalar_type(value)
     if dtype is not None and dtype != x.type.dtype:
@@ -124,14 +126,19 @@ def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) 
 
 
 def _dims(dims: Any) -> str:
-    return "[" + ", ".join(str(d) if isinstance(d, int) else getattr(d, "name", "?") or "?" for d in dims) + "]"
+    return (
+        "[" + ", ".join(str(d) if isinstance(d, int) else getattr(d, "name", "?") or "?" for d in dims) + "]"
+    )
 
 
 def _parameters(params: tuple[Parameter, ...]) -> inspect.Signature:
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ordered = sorted(params, key=lambda p: p.optional)
     return inspect.Signature(
-        [inspect.Parameter(p.name, kind, default=None if p.optional else inspect.Parameter.empty) for p in ordered]
+        [
+            inspect.Parameter(p.name, kind, default=None if p.optional else inspect.Parameter.empty)
+            for p in ordered
+        ]
     )
 
 
@@ -163,6 +170,3 @@ def add_all() -> None:
     """Put an operator for every row among those there are; what was written by hand stays."""
     for name, signature in signatures().items():
         OPERATORS.setdefault(name, _make(signature))
-
-
-__all__ = ["BY_ISA", "add_all", "is_tile", "result_type", "shape_of"]

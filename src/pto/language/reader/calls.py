@@ -37,6 +37,7 @@ CORES = ("incore", "aic", "aiv")
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
     or `DynVar`s, and the value of each number."""
+    unit.call = call_function
     symbols: dict[str, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
@@ -76,7 +77,9 @@ def _symbol(function: Function, d: Any, symbols: dict[str, Value]) -> Any:
     return symbols.setdefault(d.name, Value(ScalarType(INDEX), d.name))
 
 
-def _read(unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[str, Value]) -> None:
+def _read(
+    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[str, Value]
+) -> None:
     """Read the body of a function whose parameters are there."""
     file, node = file_of(declared.function)
     build = Build(function.body, unit.target)
@@ -102,14 +105,22 @@ def _read(unit: Unit, declared: Declared, function: Function, bound: dict[str, A
 # ---- calls ----
 
 
-def call_function(f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def call_function(
+    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
     """A call of one function of the language by another."""
     kwargs.pop("config", None)
     try:
         bound = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
         help = "; ".join(filter(None, (did_you_mean(k, declared.signature.parameters) for k in kwargs)))
-        fail(CALL, f"{declared.name}: {e}", f.span(node), expected=f"{declared.name}{_plain(declared)}", help=help)
+        fail(
+            CALL,
+            f"{declared.name}: {e}",
+            f.span(node),
+            expected=f"{declared.name}{_plain(declared)}",
+            help=help,
+        )
     bound.apply_defaults()
     if any(v is POISON for v in bound.arguments.values()):
         raise Quiet
@@ -162,7 +173,9 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     if callee is None:
         callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
     hidden = _hidden(bound, callee)
-    results = [v for v in callee.returns if isinstance(v, Value) and v not in [p.value for p in callee.params]]
+    results = [
+        v for v in callee.returns if isinstance(v, Value) and v not in [p.value for p in callee.params]
+    ]
     op = Op("call", {"callee": callee, "args": [*bound.values(), *hidden]}, [v.type for v in results], place)
     f.build.block.append(op)
     made = iter(op.results)
@@ -237,8 +250,12 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
     type = _param_type(value, declared.annotations.get(name))
     if isinstance(type, TensorType):
         dims = tuple(index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.shape)
-        strides = None if type.strides is None else tuple(
-            index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.strides
+        strides = (
+            None
+            if type.strides is None
+            else tuple(
+                index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.strides
+            )
         )
         return type.dtype, dims, strides
     return type
@@ -249,7 +266,12 @@ def _check(f: Frame, declared: Declared, name: str, said: Annotation, value: Any
     where = place or f.build.place
     if said.kind in ("tensor", "tile"):
         wanted: Any = TensorType if said.kind == "tensor" else TileType
-        if not isinstance(value, Value) or not isinstance(value.type, ShapedType) or said.kind == "tile" and not isinstance(value.type, wanted):
+        if (
+            not isinstance(value, Value)
+            or not isinstance(value.type, ShapedType)
+            or said.kind == "tile"
+            and not isinstance(value.type, wanted)
+        ):
             got = value.type if isinstance(value, Value) else repr(value)
             fail(CALL, f"'{name}' of {declared.name} is a {said.kind}", where, got=got)
         if said.dtype is not None and value.type.dtype != said.dtype:

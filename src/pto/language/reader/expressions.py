@@ -110,7 +110,9 @@ def _unary(f: Frame, node: ast.UnaryOp) -> Any:
     if is_shaped(value) and isinstance(node.op, ast.USub):
         return OPERATORS["neg"].function(f.build, value)
     if not isinstance(value, Value):
-        return -value if isinstance(node.op, ast.USub) else not value if isinstance(node.op, ast.Not) else ~value
+        return (
+            -value if isinstance(node.op, ast.USub) else not value if isinstance(node.op, ast.Not) else ~value
+        )
     name = {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}[type(node.op)]
     return f.build.scalar(name, value)
 
@@ -231,8 +233,6 @@ def _from_end(f: Frame, at: Any, whole: Any) -> Any:
 
 
 def _call(f: Frame, node: ast.Call) -> Any:
-    from .calls import call_function
-
     target = value_of(f, node.func)
     args: list[Any] = []
     for part in node.args:
@@ -248,7 +248,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     if isinstance(target, Operator):
         return apply(f, node, target, args, kwargs)
     if hasattr(target, "declared"):
-        return call_function(f, node, target.declared, args, kwargs)
+        return f.unit.call(f, node, target.declared, args, kwargs)
     return _python_call(f, node, target, args, kwargs)
 
 
@@ -271,7 +271,17 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
 
 
 #: Operators on arrays that an orchestrator has.
-_ANYWHERE = ("slice", "reshape", "transpose", "read", "write", "dim", "create_tensor", "reinterpret_view", "view")
+_ANYWHERE = (
+    "slice",
+    "reshape",
+    "transpose",
+    "read",
+    "write",
+    "dim",
+    "create_tensor",
+    "reinterpret_view",
+    "view",
+)
 
 
 def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str) -> Span | None:

@@ -47,6 +47,7 @@ class Unit:
         self.target = target
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
+        self.call: Callable[..., Any]  # reads a call of a function; see calls.py
         self.active: list[Declared] = []  # those that are being read: none may call itself
 
     def report(self, problem: Problem) -> None:

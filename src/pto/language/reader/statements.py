@@ -14,7 +14,19 @@ from ...diag import Diagnostic
 from .. import index
 from ..dtypes import BOOL, FP32, INDEX, TASK_ID
 from ..forms import Loop, Region, While
-from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Type, Value, is_memory, is_scalar, is_shaped, scalar_type
+from ..ir import (
+    Block,
+    Op,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    Type,
+    Value,
+    is_memory,
+    is_scalar,
+    is_shaped,
+    scalar_type,
+)
 from ..operators.core import OPERATORS
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
 from ..types import annotation
@@ -83,7 +95,9 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
 def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) -> None:
     wrong = said.dtype is not None and said.dtype != value.type.dtype
     known = [(index.known(a), b) for a, b in zip(value.type.shape, said.shape, strict=False)]
-    wrong |= len(said.shape) != value.type.rank or any(a is not None and isinstance(b, int) and a != b for a, b in known)
+    wrong |= len(said.shape) != value.type.rank or any(
+        a is not None and isinstance(b, int) and a != b for a, b in known
+    )
     if wrong:
         fail(TYPE, "the value is of another type than it says", f.span(node.annotation), got=value.type)
 
@@ -124,7 +138,12 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
     f.build.place = f.span(target)
     if is_scalar(value):
         if len(dropped) != owner.type.rank:
-            fail(TYPE, "a number into a window", f.span(target), help="pl.full(shape, dtype, value) is an array")
+            fail(
+                TYPE,
+                "a number into a window",
+                f.span(target),
+                help="pl.full(shape, dtype, value) is an array",
+            )
         OPERATORS["write"].function(f.build, owner, offsets, value)
         return
     if len(dropped) == owner.type.rank:
@@ -150,7 +169,11 @@ def _dims(dims: Sequence[Any]) -> str:
 def _augmented(f: Frame, node: ast.AugAssign) -> None:
     from .expressions import _BINARY
 
-    load = ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target) if isinstance(node.target, ast.Name) else None
+    load = (
+        ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
+        if isinstance(node.target, ast.Name)
+        else None
+    )
     if load is None:
         fail(SYNTAX, "only names are updated in place", f.span(node))
     value = binary(f, node, _BINARY[type(node.op)], value_of(f, load), value_of(f, node.value))
@@ -163,7 +186,12 @@ def _expression(f: Frame, node: ast.Expr) -> None:
     if _is_yield(f, node.value):
         values = _yielded(f, node.value)
         if values:
-            fail(SYNTAX, "what is yielded gets a name", f.span(node), help="x = pl.yield_(..); read x after the loop")
+            fail(
+                SYNTAX,
+                "what is yielded gets a name",
+                f.span(node),
+                help="x = pl.yield_(..); read x after the loop",
+            )
         return
     value_of(f, node.value)
 
@@ -213,8 +241,14 @@ def _for(f: Frame, node: ast.For) -> None:
     explicit = over.init_values is not None
     name, inner = _loop_names(f, node.target, explicit)
     carried = list(zip(inner, over.init_values or (), strict=True)) if explicit else _carried(f, node.body)
-    bounds = {"start": f.build.as_index(over.start), "stop": f.build.as_index(over.stop), "step": f.build.as_index(over.step)}
-    op = Op("for", {"kind": over.kind, **bounds, "init_values": [], "stage": over.stage}, [], f.span(node.iter))
+    bounds = {
+        "start": f.build.as_index(over.start),
+        "stop": f.build.as_index(over.stop),
+        "step": f.build.as_index(over.step),
+    }
+    op = Op(
+        "for", {"kind": over.kind, **bounds, "init_values": [], "stage": over.stage}, [], f.span(node.iter)
+    )
     block = op.add_block([(ScalarType(INDEX), name)])
     _loop_body(f, node, op, block, carried, explicit, lambda: f.names.__setitem__(name, block.args[0]))
 
@@ -236,7 +270,9 @@ def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[s
 def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
     """Names with what they are before the loop, that its body changes and reads in the next iteration."""
     sets, needs = liveness.assigned(body), liveness.exposed(body)
-    return [(n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and _carries(f.names[n])]
+    return [
+        (n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and _carries(f.names[n])
+    ]
 
 
 def _carries(value: Any) -> bool:
@@ -313,10 +349,10 @@ def _loop_body(
     with f.build.into(block):
         f.build.append("yield", [], {"values": outs})
     op.args["init_values"] = inits
-    op.results = [Value(arg.type, names[0], op, i) for i, (names, arg) in enumerate(results) if arg is not None]
+    op.results = [
+        Value(arg.type, names[0], op, i) for i, (names, arg) in enumerate(results) if arg is not None
+    ]
     f.build.block.append(op)
-    after = dict(before)
-    after.update({n: v for n, v in f.names.items() if n in before and n not in dict(carried) and v is before[n]})
     changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
     _after_loop(f, node, before, changed, explicit, args, yielded)
 
@@ -384,7 +420,9 @@ def _dims_in(type: Type) -> list[Value]:
 
 
 def _inside(value: Value, block: Block) -> bool:
-    owner: Any = value.owner if isinstance(value.owner, Block) else value.owner.parent if value.owner else None
+    owner: Any = (
+        value.owner if isinstance(value.owner, Block) else value.owner.parent if value.owner else None
+    )
     while owner is not None:
         if owner is block:
             return True
@@ -424,12 +462,19 @@ def _typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
 def _agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
     """What a name is after an iteration has to be what it was before, of another value."""
     problem = mismatch(arg.type, now)
-    if problem and isinstance(arg.type, ScalarType) and isinstance(now, Value) and isinstance(now.type, ScalarType):
+    if (
+        problem
+        and isinstance(arg.type, ScalarType)
+        and isinstance(now, Value)
+        and isinstance(now.type, ScalarType)
+    ):
         if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
             arg.type = now.type  # it began with a literal
             return
     if problem:
-        fail(MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=_shown(now))
+        fail(
+            MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=_shown(now)
+        )
 
 
 def mismatch(type: Type, value: Any) -> bool:
@@ -486,7 +531,9 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
     if len(names) != len(over.init_values):
-        fail(SYNTAX, f"{len(over.init_values)} initial values", f.span(node.target), got=f"{len(names)} names")
+        fail(
+            SYNTAX, f"{len(over.init_values)} initial values", f.span(node.target), got=f"{len(names)} names"
+        )
     op = Op("while", {"init_values": []}, [], f.span(node.iter))
     test, body = op.add_block(), op.add_block()
     rest = ast.copy_location(ast.For(node.target, node.iter, node.body[1:], []), node)
@@ -526,7 +573,8 @@ def _if(f: Frame, node: ast.If) -> None:
 
 def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
     """What the arms give: names that they leave with different values, and that are read later."""
-    explicit = [end.pop("yield ", None) for end in ends]
+    for end in ends:
+        end.pop("yield ", None)
     outs: tuple[list[Any], list[Any]] = ([], [])
     names: list[str] = []
     types: list[Type] = []
@@ -550,7 +598,6 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
             out.append(_typed(f, block, value, type))
         names.append(name)
         types.append(type)
-    del explicit
     op.results = [Value(t, n, op, i) for i, (t, n) in enumerate(zip(types, names, strict=True))]
     for out, block in zip(outs, op.blocks, strict=True):
         with f.build.into(block):
@@ -568,7 +615,9 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
         return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
-    fail(MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=_shown(one), got=_shown(two))
+    fail(
+        MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=_shown(one), got=_shown(two)
+    )
 
 
 # ---- regions ----
@@ -596,12 +645,22 @@ _CORES = ("at", "spmd")
 
 
 def _read_region(
-    f: Frame, node: ast.With | ast.For, region: Region, body: list[ast.stmt], task: ast.expr | None, counter: str = ""
+    f: Frame,
+    node: ast.With | ast.For,
+    region: Region,
+    body: list[ast.stmt],
+    task: ast.expr | None,
+    counter: str = "",
 ) -> None:
     place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
     core = region.kind in _CORES
     if core and f.build.in_core:
-        fail(PLACE, f"pl.{region.kind} within a region of a core", place, help="take it out of the other region")
+        fail(
+            PLACE,
+            f"pl.{region.kind} within a region of a core",
+            place,
+            help="take it out of the other region",
+        )
     op = Op("region", {"kind": region.kind, **region.options}, [], place)
     block = op.add_block()
     before = dict(f.names)

@@ -1,0 +1,729 @@
+"""InCore functions as programs of the instruction set: views, tiles, instructions, structured control flow.
+
+Tiles are values here and storage there. A value gets a tile of its own, unless a loop or a pair of arms hands it on:
+then it is computed into the tile that stands for all of them, where nothing still needs what that holds, and
+copied at the end where something does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...diag import Span
+from ...ir import Builder, Module
+from ...ir.attrs import ArrayAttr, EnumAttr, IntAttr, StrAttr, UnitAttr
+from ...ir.core import Block as PtoBlock
+from ...ir.core import Operation, Region
+from ...ir.core import Value as PtoValue
+from ...ir.types import I64, INDEX, PtrType, ScalarType, TileBufType, ViewType
+from ...isa import row as find_row
+from ...isa.profiles import Profile
+from ...isa.python import signatures
+from .. import index
+from ..dtypes import INDEX as INDEX_DTYPE
+from ..dtypes import DataType
+from ..enums import COMPARISONS, ROUNDINGS, AtomicType, PadValue
+from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
+from ..problems import UNSUPPORTED, fail
+from . import scalars
+from .scalars import element, number
+from .types import tile_type, two_dimensions
+
+
+def emit(function: Function, profile: Profile) -> Module:
+    """The program of a function."""
+    return Emitter(function, profile).module()
+
+
+class TensorRef:
+    """A tensor: a view of the memory it is in, and where in it it begins. `axes` are the dimensions of the view
+    that it has; of the others it has one element."""
+
+    def __init__(self, view: PtoValue, dims: list[Any], offsets: list[Any], axes: list[int]) -> None:
+        self.view = view
+        self.dims = dims
+        self.offsets = offsets
+        self.axes = axes
+
+
+class Emitter:
+    def __init__(self, function: Function, profile: Profile) -> None:
+        self.function = function
+        self.profile = profile
+        self.values: dict[Value, PtoValue] = {}
+        self.tensors: dict[Value, TensorRef] = {}
+        self.targets: dict[Value, PtoValue] = {}  # tiles that values are computed into
+        self.constants: dict[tuple[Any, str], PtoValue] = {}
+        self.build: Any = None
+        self.entry: Any = None
+        self.uses: dict[Value, int] = {}
+
+    def module(self) -> Module:
+        b = Builder.module({"pto.target_arch": StrAttr(_arch(self.profile))})
+        b.at(self.function.loc)
+        types = [self._param_type(v) for v in self.function.body.args]
+        kind = _core_kind(self.function)
+        attrs: dict[str, Any] = {"pto.entry": UnitAttr()}
+        if kind:
+            attrs["pto.kernel_kind"] = EnumAttr("kernel_kind", kind)
+        self.entry = b.func(self.function.name, types, attrs)  # type: ignore[arg-type]
+        self.build = b
+        for value, arg in zip(self.function.body.args, self.entry.args, strict=True):
+            arg.name = value.name
+            if not isinstance(value.type, TensorType):
+                self.values[value] = arg
+        for value, arg in zip(self.function.body.args, self.entry.args, strict=True):
+            if isinstance(value.type, TensorType):
+                self.tensors[value] = self._view(arg, value.type)
+                self.values[value] = arg
+        self._count(self.function.body)
+        self.block(self.function.body)
+        b.at(self.function.loc)
+        b.op("func.return", values=[])
+        return b.built
+
+    def _count(self, block: Block) -> None:
+        for op in block.walk():
+            for v in op.operands():
+                self.uses[v] = self.uses.get(v, 0) + 1
+
+    def _param_type(self, value: Value) -> Any:
+        if isinstance(value.type, TensorType):
+            return PtrType(element(value.type.dtype), "gm")
+        return number(value.type.dtype)
+
+    def place(self, span: Span | None) -> None:
+        self.build.at(span)
+
+    # ---- numbers ----
+
+    def constant(self, value: Any, type: ScalarType) -> PtoValue:
+        """A literal, made once at the beginning of the function."""
+        key = (repr(value), type.text)
+        found = self.constants.get(key)
+        if found is None:
+            block, self.build.block = self.build.block, self.entry
+            found = self.build.constant(value, type)
+            self.build.block = block
+            op = self.entry.ops.pop()
+            self.entry.ops.insert(len(self.constants), op)
+            found.name = f"c{value}" if isinstance(value, int) and value >= 0 else ""
+            self.constants[key] = found
+        return found
+
+    def number(self, arg: Any, want: DataType | None = None) -> PtoValue:
+        """A scalar, as one of a type."""
+        if isinstance(arg, Value):
+            found = self.values[arg]
+            return found if want is None else scalars.cast(self, found, arg.type.dtype, want)
+        from ..ir import scalar_type
+
+        dtype = want or scalar_type(arg)
+        assert dtype is not None
+        return scalars.constant(self, arg, number(dtype))
+
+    def index(self, arg: Any) -> PtoValue:
+        return self.number(arg, INDEX_DTYPE)
+
+    # ---- memory ----
+
+    def _view(self, ptr: PtoValue, type: TensorType) -> TensorRef:
+        """All of a tensor. One of a dimension is a row, one of a column lies along it."""
+        dims: list[Any] = list(type.shape) if type.rank > 1 else [1, *type.shape]
+        strides: list[Any] | None = list(type.strides) if type.strides is not None else None
+        if strides is not None and type.rank == 1:
+            strides = [dims[1], *strides]
+        if strides is None:
+            strides = self._dense(dims)
+        attrs = {}
+        if index.known(dims[-1]) == 1 and index.known(dims[-2]) != 1:
+            attrs["layout"] = EnumAttr("layout", "dn")
+            if type.strides is None:
+                strides = [*strides[:-2], 1, dims[-2]]
+        view_type = ViewType(element(type.dtype), tuple(index.known(d) for d in dims), "tensor_view")
+        view = self.build.op(
+            "pto.make_tensor_view", [view_type], attrs, ptr=ptr, shape=[self.index(d) for d in dims],
+            strides=[self.index(s) for s in strides],
+        ).result  # fmt: skip
+        view.name = f"{ptr.name}_view"
+        axes = list(range(len(dims))) if type.rank > 1 else [1]
+        return TensorRef(view, dims, [0] * len(dims), axes)
+
+    def _dense(self, dims: list[Any]) -> list[Any]:
+        out: list[Any] = [1]
+        for d in reversed(dims[1:]):
+            out.append(self._times(out[-1], d))
+        return list(reversed(out))
+
+    def _times(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
+            return a * b
+        lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
+        return self.build.op("arith.muli", [INDEX], lhs=lhs, rhs=rhs).result
+
+    def _plus(self, a: Any, b: Any) -> Any:
+        if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
+            return a + b
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, int) and one == 0:
+                return other
+        lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
+        return self.build.op("arith.addi", [INDEX], lhs=lhs, rhs=rhs).result
+
+    def window(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
+        """A part of a tensor, as a partition of its view."""
+        ref = self.tensors[tensor]
+        at = list(ref.offsets)
+        extent: list[Any] = [1] * len(ref.dims)
+        for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
+            at[axis] = self._plus(at[axis], o)
+            extent[axis] = n
+        dims = tuple(index.known(d) if not isinstance(d, PtoValue) else None for d in extent)
+        type = ViewType(element(tensor.type.dtype), dims)
+        return self.build.op(
+            "pto.partition_view", [type], source=ref.view, offsets=[self._index(o) for o in at],
+            sizes=[self._index(n) for n in extent],
+        ).result  # fmt: skip
+
+    def _index(self, x: Any) -> PtoValue:
+        return x if isinstance(x, PtoValue) else self.index(x)
+
+    # ---- tiles ----
+
+    def alloc(self, type: TileType, name: str = "", pad: int = 0) -> PtoValue:
+        """A new tile."""
+        made = tile_type(type, self.profile, pad)
+        rows, cols = self._extents(type)
+        operands: dict[str, Any] = {}
+        if made.v_row is None:
+            operands["valid_row"] = rows
+        if made.v_col is None:
+            operands["valid_col"] = cols
+        value = self.build.op("pto.alloc_tile", [made], **operands).result
+        value.name = name
+        return value
+
+    def _extents(self, type: TileType) -> tuple[PtoValue | None, PtoValue | None]:
+        rows: Any = 1
+        known = [index.known(d) for d in type.extent]
+        for d, k in zip(type.extent[:-1], known[:-1], strict=True):
+            rows = self._times(rows, k if k is not None else d)
+        last = type.extent[-1]
+        return (
+            None if isinstance(rows, int) else self._index(rows),
+            None if known[-1] is not None else self.index(last),
+        )
+
+    def result(self, value: Value, pad: int = 0) -> PtoValue:
+        """The tile that a value is computed into."""
+        found = self.targets.pop(value, None)
+        if found is None:
+            found = self.alloc(value.type, value.name, pad)
+        self.values[value] = found
+        return found
+
+    def copy(self, source: PtoValue, target: PtoValue, span: Span | None) -> None:
+        if isinstance(source.type, TileBufType) and source.type.loc not in ("vec", "mat"):
+            fail(UNSUPPORTED, f"a tile in {source.type.loc} cannot be copied, and this needs two of them", span,
+                 help="use its old value before the new one is computed, or store it")  # fmt: skip
+        self.build.op("pto.tmov", src=source, dst=target)
+
+    # ---- blocks ----
+
+    def block(self, block: Block) -> None:
+        for op in block.ops:
+            self.place(op.loc)
+            self.op(op)
+
+    def op(self, op: Op) -> None:
+        special = getattr(self, f"op_{op.name.replace('.', '_')}", None)
+        if special is not None:
+            special(op)
+        elif op.name.startswith("scalar."):
+            self.values[op.result] = scalars.scalar(self, op)
+            self.values[op.result].name = op.result.name
+        elif op.name in signatures():
+            self.instruction(op)
+        else:
+            fail(UNSUPPORTED, f"{op.name} is not yet emitted for cores", op.loc)
+
+    def instruction(self, op: Op) -> None:
+        """An operator that is one instruction: operands by name, scratch where none was given."""
+        signature = signatures()[op.name]
+        row = signature.row
+        operands: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        if op.args.get("high_precision"):
+            attrs["precision_mode"] = EnumAttr("precision_mode", "HIGH_PRECISION")
+        first = op.args[signature.of[0]]
+        for p in signature.params:
+            value = op.args.get(p.name)
+            if is_tile(value):
+                operands[p.operand] = self.values[value]
+            elif value is not None:
+                operands[p.operand] = self.number(value, first.type.dtype)
+        for o in row.operands:
+            if o.role == "tmp" and o.name not in operands and self._wants_scratch(row, o):
+                operands[o.name] = self.scratch(row.name, first)
+        out = next(o.name for o in row.operands if o.role == "out")
+        operands[out] = self.result(op.result)
+        self.build.op(row.full_name, None, attrs, **operands)
+
+    def _wants_scratch(self, row: Any, operand: Any) -> bool:
+        if not operand.optional:
+            return True
+        return self.profile.isa in row.tmp_on and not row.takes_own_scratch(self.profile.isa)
+
+    def scratch(self, name: str, like: Value) -> PtoValue:
+        """Memory that an instruction works in."""
+        t = like.type.replace(valid=None)
+        if name in ("tprelu",):
+            from ..dtypes import DATA_TYPES
+
+            t = TileType(DATA_TYPES["UINT8"], (t.shape[0] + 1, t.shape[-1]), None, "vec")
+        return self.alloc(t, "scratch")
+
+    # ---- operators ----
+
+    def op_load(self, op: Op) -> None:
+        t = op.result.type
+        window = self.window(op.args["tensor"], op.args["offsets"], list(t.extent))
+        self.build.op("pto.tload", src=window, dst=self.result(op.result))
+
+    def op_store(self, op: Op) -> None:
+        tile = op.args["tile"]
+        extent = list(tile.type.extent)
+        rank = len(op.args["offsets"])
+        extent = [1] * (rank - len(extent)) + extent if len(extent) < rank else extent[-rank:]
+        window = self.window(op.args["output_tensor"], op.args["offsets"], extent)
+        attrs = {}
+        if op.args["atomic"] is AtomicType.Add:
+            attrs["atomicType"] = EnumAttr("atomic_type", "atomic_add")
+        self.build.op("pto.tstore", None, attrs, src=self.values[tile], dst=window)
+
+    def op_slice(self, op: Op) -> None:
+        x = op.args["x"]
+        if isinstance(x.type, TensorType):
+            ref = self.tensors[x]
+            offsets = list(ref.offsets)
+            for axis, o in zip(ref.axes, op.args["offset"], strict=True):
+                offsets[axis] = self._plus(offsets[axis], o)
+            dropped = op.args.get("drop_dims") or []
+            axes = [a for i, a in enumerate(ref.axes) if i not in dropped]
+            self.tensors[op.result] = TensorRef(ref.view, ref.dims, offsets, axes)
+            return
+        self.subview(op, x, op.args["offset"])
+
+    def subview(self, op: Op, x: Value, offset: list[Any]) -> None:
+        """A window of a tile: another name for part of it."""
+        source = self.values[x]
+        base: Any = source.type
+        t = op.result.type
+        rows, cols = two_dimensions([index.known(d) for d in t.shape])
+        made = tile_type(t, self.profile).replace(
+            rows=rows, cols=cols, blayout=base.blayout, slayout=base.slayout, fractal=base.fractal
+        )
+        operands: dict[str, Any] = {}
+        if made.v_row is None or made.v_col is None:
+            r, c = self._extents(t)
+            operands["valid_row"] = r if r is not None else self.index(made.v_row)
+            operands["valid_col"] = c if c is not None else self.index(made.v_col)
+        at = [self.index(o) for o in offset[-2:]]
+        sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
+        self.values[op.result] = self.build.op(
+            "pto.subview", [made], {"sizes": sizes}, source=source, offsets=at, **operands
+        ).result
+
+    def op_set_validshape(self, op: Op) -> None:
+        x = op.args["x"]
+        self.subview(op, x, [0, 0])
+
+    def op_reshape(self, op: Op) -> None:
+        x = op.args["x"]
+        if isinstance(x.type, TensorType):
+            if self.tensors[x].offsets != [0] * len(self.tensors[x].dims):
+                fail(
+                    UNSUPPORTED,
+                    "a window of a tensor in another shape",
+                    op.loc,
+                    help="reshape the tensor first",
+                )
+            self.tensors[op.result] = self._view(self.values[x], op.result.type)
+            self.values[op.result] = self.values[x]
+            return
+        made = tile_type(op.result.type, self.profile)
+        source = self.values[x]
+        if isinstance(source.type, TileBufType) and source.type.size != made.size:
+            fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
+                 got=f"{x.type}, in memory {source.type}", help="use widths that are multiples of 32 bytes")  # fmt: skip
+        self.values[op.result] = self.build.op("pto.treshape", [made], src=source).result
+
+    def op_create_tile(self, op: Op) -> None:
+        self.result(op.result)
+
+    def op_full(self, op: Op) -> None:
+        value = self.number(op.args["value"], op.result.type.dtype)
+        self.build.op("pto.texpands", scalar=value, dst=self.result(op.result))
+
+    def op_move(self, op: Op) -> None:
+        self.build.op("pto.tmov", src=self.values[op.args["tile"]], dst=self.result(op.result))
+
+    def op_assemble(self, op: Op) -> None:
+        row, col = (self.index(o) for o in op.args["offset"][-2:])
+        self.build.op("pto.tinsert", src=self.values[op.args["source"]], indexRow=row, indexCol=col,
+                      dst=self.values[op.args["target"]])  # fmt: skip
+
+    def op_cast(self, op: Op) -> None:
+        mode = EnumAttr("round_mode", ROUNDINGS[op.args["mode"]])
+        self.build.op(
+            "pto.tcvt", None, {"rmode": mode}, src=self.values[op.args["x"]], dst=self.result(op.result)
+        )
+
+    def op_fillpad(self, op: Op) -> None:
+        pad: PadValue = op.args["pad_value"]
+        self.build.op("pto.tfillpad", src=self.values[op.args["x"]], dst=self.result(op.result, pad.value))
+
+    def op_row_expand(self, op: Op) -> None:
+        self.build.op("pto.trowexpand", src=self.values[op.args["vec"]], dst=self.result(op.result))
+
+    def op_col_expand(self, op: Op) -> None:
+        self.build.op("pto.tcolexpand", src=self.values[op.args["vec"]], dst=self.result(op.result))
+
+    def op_transpose(self, op: Op) -> None:
+        x = op.args["x"]
+        self.build.op(
+            "pto.ttrans", src=self.values[x], tmp=self.scratch("ttrans", x), dst=self.result(op.result)
+        )
+
+    def op_concat(self, op: Op) -> None:
+        self.build.op("pto.tconcat", src0=self.values[op.args["a"]], src1=self.values[op.args["c"]],
+                      dst=self.result(op.result))  # fmt: skip
+
+    def op_cmp(self, op: Op) -> None:
+        mode = EnumAttr("cmp", COMPARISONS[op.args["cmp_type"]])
+        self.build.op("pto.tcmp", None, {"cmpMode": mode}, src0=self.values[op.args["lhs"]],
+                      src1=self.values[op.args["rhs"]], dst=self.result(op.result))  # fmt: skip
+
+    def op_matmul(self, op: Op) -> None:
+        a = op.args
+        self.build.op(
+            "pto.tmatmul", lhs=self.values[a["lhs"]], rhs=self.values[a["rhs"]], dst=self.result(op.result)
+        )
+
+    def op_matmul_bias(self, op: Op) -> None:
+        a = op.args
+        self.build.op("pto.tmatmul.bias", a=self.values[a["lhs"]], b=self.values[a["rhs"]], bias=self.values[a["bias"]],
+                      dst=self.result(op.result))  # fmt: skip
+
+    def op_matmul_acc(self, op: Op) -> None:
+        """Into the accumulator itself: hardware has no other way."""
+        a = op.args
+        acc = self.values[a["acc"]]
+        target = self.targets.pop(op.result, None)
+        if target is not None and target is not acc:
+            fail(UNSUPPORTED, "the accumulator is still needed when the sum replaces it", op.loc)
+        self.values[op.result] = acc
+        lhs, rhs = self.values[a["lhs"]], self.values[a["rhs"]]
+        self.build.op("pto.tmatmul.acc", acc_in=acc, lhs=lhs, rhs=rhs, dst=acc)
+
+    def op_read(self, op: Op) -> None:
+        x, type = op.args["x"], number(op.result.type.dtype)
+        offset = self._flat(x, op.args["offset"])
+        if isinstance(x.type, TensorType):
+            made = self.build.op("pto.load_scalar", [type], ptr=self._pointer(x), offset=offset)
+        else:
+            made = self.build.op("pto.tgetval", [type], src=self.values[x], offset=offset)
+        self.values[op.result] = made.result
+        made.result.name = op.result.name
+
+    def op_write(self, op: Op) -> None:
+        x = op.args["x"]
+        value = self.number(op.args["value"], x.type.dtype)
+        offset = self._flat(x, op.args["offset"])
+        if isinstance(x.type, TensorType):
+            self.build.op("pto.store_scalar", ptr=self._pointer(x), offset=offset, value=value)
+        else:
+            self.build.op("pto.tsetval", dst=self.values[x], offset=offset, val=value)
+
+    def _pointer(self, x: Value) -> PtoValue:
+        from ..ir import root
+
+        return self.values[root(x)]
+
+    def _flat(self, x: Value, at: list[Any]) -> PtoValue:
+        """The number of an element, counted row after row."""
+        if isinstance(x.type, TensorType):
+            from ..ir import root
+
+            ref, whole = self.tensors[x], root(x)
+            strides = list(whole.type.strides or self._dense(list(whole.type.shape)))
+            if len(ref.dims) > len(strides):
+                strides = [0, *strides]
+            offsets = list(ref.offsets)
+        else:
+            strides = self._dense(list(self.values[x].type.shape))  # type: ignore[attr-defined]
+            offsets = [0] * 2
+            ref = None
+        axes = ref.axes if ref is not None else list(range(len(strides)))
+        if len(at) == 1 and len(axes) > 1:
+            axes = axes[-1:]
+        for axis, o in zip(axes[-len(at) :], at, strict=True):
+            offsets[axis] = self._plus(offsets[axis], o)
+        total: Any = 0
+        for o, s in zip(offsets, strides, strict=True):
+            total = self._plus(total, self._times(o, s))
+        return self._index(total)
+
+    def op_const(self, op: Op) -> None:
+        self.values[op.result] = scalars.constant(self, op.args["value"], number(op.args["dtype"]))
+
+    def _identity(self, op: Op) -> None:
+        wide = self.build.op(f"pto.{op.name}", [I64]).result
+        self.values[op.result] = self.build.op("arith.index_cast", [INDEX], src=wide).result
+        self.values[op.result].name = op.result.name
+
+    op_get_block_idx = op_get_block_num = op_get_subblock_idx = _identity
+
+    # ---- control flow ----
+
+    def _structure(
+        self, name: str, results: list[Any], regions: int, **operands: Any
+    ) -> tuple[Operation, list[PtoBlock]]:
+        op = self.build.op(name, results, **operands)
+        op.regions = [Region(op) for _ in range(regions)]
+        return op, [r.add_block() for r in op.regions]
+
+    def op_for(self, op: Op) -> None:
+        body = op.blocks[0]
+        numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
+        copies = self._carried_tiles(op, body, 1)
+        inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
+        bounds = {k: self.index(op.args[w]) for k, w in (("lb", "start"), ("ub", "stop"), ("step", "step"))}
+        made, (block,) = self._structure(
+            "scf.for", [number(op.results[i].type.dtype) for i in numbers], 1, **bounds, init=inits
+        )
+        outer = self.build.block
+        counter = block.add_arg(INDEX, body.args[0].name)
+        self.values[body.args[0]] = counter
+        for i in numbers:
+            arg = body.args[1 + i]
+            self.values[arg] = block.add_arg(number(arg.type.dtype), arg.name)
+        self.build.block = block
+        self.block(body)
+        self._hand_on(op, body, copies, numbers)
+        self.build.block = outer
+        for i, result in zip(numbers, made.results, strict=True):
+            self.values[op.results[i]] = result
+            result.name = op.results[i].name
+
+    def op_while(self, op: Op) -> None:
+        test, body = op.blocks
+        numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
+        copies = self._carried_tiles(op, body, 0)
+        for i, r in enumerate(op.results):
+            if is_tile(r):
+                self.values[test.args[i]] = self.values[body.args[i]]
+        inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
+        types = [number(op.results[i].type.dtype) for i in numbers]
+        made, (before, after) = self._structure("scf.while", types, 2, init=inits)
+        outer = self.build.block
+        for i, t in zip(numbers, types, strict=True):
+            self.values[test.args[i]] = before.add_arg(t, test.args[i].name)
+            self.values[body.args[i]] = after.add_arg(t, body.args[i].name)
+        self.build.block = before
+        for inner in test.ops[:-1]:
+            self.place(inner.loc)
+            self.op(inner)
+        cond = self.number(test.yielded[0])
+        self.build.op("scf.condition", condition=cond, args=[self.values[test.args[i]] for i in numbers])
+        self.build.block = after
+        self.block(body)
+        self._hand_on(op, body, copies, numbers)
+        self.build.block = outer
+        for i, result in zip(numbers, made.results, strict=True):
+            self.values[op.results[i]] = result
+
+    def op_if(self, op: Op) -> None:
+        numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
+        for i, r in enumerate(op.results):
+            if i not in numbers:
+                self._arms(op, i, r)
+        cond = self.number(op.args["cond"])
+        types = [number(op.results[i].type.dtype) for i in numbers]
+        made, blocks = self._structure("scf.if", types, 2, condition=cond)
+        outer = self.build.block
+        for block, inner in zip(blocks, op.blocks, strict=True):
+            self.build.block = block
+            for i, r in enumerate(op.results):
+                if i not in numbers:
+                    self._into(inner.yielded[i], self.values[r], inner)
+            self.block(inner)
+            for i, r in enumerate(op.results):
+                if i not in numbers and self.values[inner.yielded[i]] is not self.values[r]:
+                    self.copy(self.values[inner.yielded[i]], self.values[r], op.loc)
+            values = [self.number(inner.yielded[i], op.results[i].type.dtype) for i in numbers]
+            self.build.op("scf.yield", values=values)
+        self.build.block = outer
+        if not numbers and len(op.blocks[1].ops) == 1 and len(blocks[1].ops) == 1:
+            made.regions = [made.regions[0], Region(made)]
+        for i, result in zip(numbers, made.results, strict=True):
+            self.values[op.results[i]] = result
+            result.name = op.results[i].name
+
+    def op_yield(self, op: Op) -> None:
+        pass  # what holds the block hands on
+
+    def _initial(self, value: Any, result: Value) -> PtoValue:
+        return self.number(0 if value is None else value, result.type.dtype)
+
+    def _arms(self, op: Op, i: int, r: Value) -> None:
+        """The tile of a value that both arms set: the one that is wanted, that of an arm that leaves it alone and
+        is not needed again, or a new one."""
+        target = self.targets.pop(r, None)
+        if target is None:
+            for block in op.blocks:
+                v = block.yielded[i]
+                if v in self.values and self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op):
+                    target = self.values[v]
+        self.values[r] = target if target is not None else self.alloc(r.type, r.name)
+
+    def _carried_tiles(self, op: Op, body: Block, first: int) -> list[tuple[int, PtoValue]]:
+        """Tiles that a loop hands on: each gets one for all iterations. Those that have to be copied to it at the
+        end of an iteration are returned."""
+        copies: list[tuple[int, PtoValue]] = []
+        for i, r in enumerate(op.results):
+            if not is_tile(r):
+                continue
+            init, arg = op.args["init_values"][i], body.args[first + i]
+            target = self.targets.pop(r, None)
+            if (
+                target is None
+                and init is not None
+                and self.uses.get(init, 0) == 1
+                and _defined_beside(init, op)
+            ):
+                target = self.values[init]
+            if target is None:
+                target = self.alloc(r.type, r.name)
+            if init is not None and self.values[init] is not target and not _undefined(init):
+                self.copy(self.values[init], target, op.loc)
+            self.values[arg] = self.values[r] = target
+            out = body.yielded[i]
+            if out is not arg and not self._may_replace(out, arg, body):
+                copies.append((i, target))
+            elif out is not arg:
+                self._into(out, target, body)
+        return copies
+
+    def _into(self, value: Value, target: PtoValue, block: Block) -> None:
+        """Compute a value into a tile, if its operation is in the block."""
+        op = value.op
+        if op is not None and op.parent is block and op.name not in _NAMES_STORAGE:
+            self.targets[value] = target
+
+    def _may_replace(self, new: Value, old: Value, block: Block) -> bool:
+        """Whether a value may be computed into the tile of another: nothing reads that afterwards, and the
+        instruction that computes it may read and write one tile."""
+        op = new.op
+        if op is None or op.parent is not block or op.name in _NAMES_STORAGE:
+            return False
+        at = block.ops.index(op)
+        later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
+        if any(old in set(_all_operands(o)) for o in later):
+            return False
+        if any(_aliases(o, old) for o in block.ops):
+            return False
+        if op.name == "if":
+            i = op.results.index(new)
+            return all(
+                b.yielded[i] is old
+                or self._may_replace(b.yielded[i], old, b)
+                or old not in _block_operands(b)
+                for b in op.blocks
+            )
+        if op.name in ("for", "while"):
+            i = op.results.index(new)
+            return op.args["init_values"][i] is old or old not in set(_all_operands(op))
+        if old not in set(op.operands()):
+            return True
+        return _in_place(op, old, self.profile.isa)
+
+    def _hand_on(self, op: Op, body: Block, copies: list[tuple[int, PtoValue]], numbers: list[int]) -> None:
+        """The end of an iteration. A tile that another carried value still lies in is copied out of the way first."""
+        self.place(op.loc)
+        targets = {t for _, t in copies}
+        ready: list[tuple[PtoValue, PtoValue]] = []
+        for i, target in copies:
+            source = self.values[body.yielded[i]]
+            if source in targets and source is not target:
+                aside = self.alloc(body.yielded[i].type, "aside")
+                self.copy(source, aside, op.loc)
+                source = aside
+            ready.append((source, target))
+        for source, target in ready:
+            self.copy(source, target, op.loc)
+        values = [self.number(body.yielded[i], op.results[i].type.dtype) for i in numbers]
+        self.build.op("scf.yield", values=values)
+
+
+#: Operations whose result is part of, or the same storage as, what they are given.
+_NAMES_STORAGE = ("slice", "reshape", "set_validshape")
+
+
+def _aliases(op: Op, value: Value) -> bool:
+    return op.name in _NAMES_STORAGE and op.args["x"] is value
+
+
+def _undefined(value: Value) -> bool:
+    return value.op is not None and value.op.name == "create_tile"
+
+
+def _defined_beside(value: Value, op: Op) -> bool:
+    """Whether a value is made in the block that an operation is in, in storage of its own."""
+    made = value.op
+    return made is not None and made.parent is op.parent and made.name not in _NAMES_STORAGE
+
+
+def _uses_in(op: Op, value: Value) -> int:
+    return sum(v is value for o in op.walk() for v in o.operands())
+
+
+def _all_operands(op: Op) -> list[Value]:
+    return [v for o in op.walk() for v in o.operands()]
+
+
+def _block_operands(block: Block) -> set[Value]:
+    return {v for op in block.walk() if op.name != "yield" for v in op.operands()}
+
+
+def _in_place(op: Op, operand: Value, isa: str) -> bool:
+    """Whether an instruction may write what it reads."""
+    if op.name == "matmul_acc":
+        return op.args["acc"] is operand and operand not in (op.args["lhs"], op.args["rhs"])
+    found = signatures().get(op.name)
+    row = found.row if found is not None else find_row(_ROWS.get(op.name, ""))
+    if row is None:
+        return False
+    if row.in_place_on and isa not in row.in_place_on or row.in_place == "any":
+        return True
+    if found is None or row.in_place == "none":
+        return False
+    allowed = row.in_place.split()
+    return all(p.operand in allowed for p in found.params if op.args.get(p.name) is operand)
+
+
+_ROWS = {"cast": "pto.tcvt", "transpose": "pto.ttrans", "fillpad": "pto.tfillpad", "move": "pto.tmov"}
+
+
+def _arch(profile: Profile) -> str:
+    return {"a2a3": "a3"}.get(profile.name, profile.name)
+
+
+def _core_kind(function: Function) -> str:
+    """What kind of core a function needs, by where its tiles are; empty for one that needs both or none."""
+    spaces = {r.type.space for op in function.walk() for r in op.results if isinstance(r.type, TileType)}
+    cube = bool(spaces - {"vec"})
+    return "cube" if cube and "vec" not in spaces else "vector" if "vec" in spaces and not cube else ""
+
+
+__all__ = ["Emitter", "emit"]

@@ -1,0 +1,53 @@
+"""Types of tiles: what a tile of the language is in the instruction set, with its layout and padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...ir.types import TileBufType
+from ...isa.profiles import Profile
+from ...isa.tile import DEFAULT_CONFIG, block_elements, inner_box
+from .. import index
+from ..ir import TileType
+from .scalars import element
+
+
+def two_dimensions(dims: Any) -> tuple[Any, Any]:
+    """Rows and columns: leading dimensions are rows."""
+    dims = list(dims)
+    if len(dims) == 1:
+        return 1, dims[0]
+    rows: Any = 1
+    for d in dims[:-1]:
+        rows = rows * d if rows != 1 else d
+    return rows, dims[-1]
+
+
+def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
+    """The tile, as large as its layout wants it; `None` where its valid part is known at run time only."""
+    rows, cols = two_dimensions([index.known(d) for d in type.shape])
+    valid = [index.known(d) for d in type.extent]
+    v_row, v_col = two_dimensions(valid) if all(v is not None for v in valid) else _dynamic(type)
+    blayout, slayout, fractal = DEFAULT_CONFIG[type.space]
+    if type.space == "left":
+        blayout = profile.left_blayout
+    elem = element(type.dtype)
+    if slayout == "none_box":
+        line = block_elements(type.dtype.bits)
+        if type.space == "vec" and cols == 1 and rows > 1:
+            blayout, rows = "col_major", -(-rows // line) * line
+        else:
+            cols = -(-cols // line) * line
+    else:
+        down, across = inner_box(type.dtype.bits, slayout, fractal)
+        rows, cols = -(-rows // down) * down, -(-cols // across) * across
+    return TileBufType(elem, type.space, rows, cols, v_row, v_col, blayout, slayout, fractal, pad)
+
+
+def _dynamic(type: TileType) -> tuple[int | None, int | None]:
+    """Which of rows and columns are known."""
+    lead = [index.known(d) for d in type.extent[:-1]]
+    rows: int | None = 1
+    for d in lead:
+        rows = None if rows is None or d is None else rows * d
+    return rows, index.known(type.extent[-1])

@@ -1,0 +1,1 @@
+"""Bodies executed as ordinary Python over arrays."""

@@ -1,0 +1,97 @@
+"""From a function and its arguments to kernels and an orchestration: the stages, in order.
+
+program = read(declared, types, profile)     # as it is written
+stages(program)                              # pass by pass
+done = finished(program, profile)            # kernels emitted, orchestration compiled
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..ir.core import Module
+from ..isa.profiles import Profile
+from .declare import Declared
+from .emit.incore import emit
+from .ir import Function, Program
+from .passes.clean import clean
+from .passes.outline import outline
+from .passes.spaces import spaces
+from .passes.tiles import tiles
+from .printer import program_text
+from .problems import Problem
+from .reader.calls import read_entry
+from .reader.frame import Unit
+
+#: What happens to a program, one after the other. Each is a function of a program and gives a program.
+STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
+    ("clean", clean),
+    ("outline", outline),
+    ("clean", clean),
+    ("tiles", tiles),
+    ("clean", clean),
+    ("spaces", spaces),
+)
+
+
+def read(declared: Declared, types: list[Any], profile: Profile) -> Program:
+    """A program as it is written; raises all that is wrong with it."""
+    unit = Unit(Program(declared.name), profile)
+    try:
+        read_entry(unit, declared, types)
+    except Problem as problem:
+        unit.report(problem)
+    if has_errors(unit.diagnostics):
+        raise DiagnosticError(unit.diagnostics)
+    return unit.program
+
+
+def stages(program: Program) -> Iterator[tuple[str, Program]]:
+    """The program after each stage."""
+    for name, stage in STAGES:
+        try:
+            program = stage(program)
+        except Problem as problem:
+            raise DiagnosticError([problem.diagnostic]) from None
+        yield name, program
+
+
+class Lowered:
+    """A program that is ready to be emitted and run."""
+
+    def __init__(self, program: Program, profile: Profile) -> None:
+        self.program = program
+        self.profile = profile
+        self.diagnostics: list[Diagnostic] = []
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        return self.program.functions
+
+    def as_python(self, concise: bool = False) -> str:
+        return program_text(self.program, concise)
+
+    @cached_property
+    def modules(self) -> dict[str, Module]:
+        """The program of every function that runs on cores."""
+        try:
+            return {n: emit(f, self.profile) for n, f in self.functions.items() if f.kind != "orchestration"}
+        except Problem as problem:
+            raise DiagnosticError([problem.diagnostic]) from None
+
+    def as_pto(self) -> str:
+        """The text of every kernel."""
+        from ..asm import to_text
+
+        return "\n".join(to_text(m) for m in self.modules.values())
+
+
+def lowered(declared: Declared, types: list[Any], profile: Profile) -> Lowered:
+    """Every stage."""
+    program = read(declared, types, profile)
+    for _, after in stages(program):
+        program = after
+    return Lowered(program, profile)

@@ -1,0 +1,209 @@
+"""Orchestrations as functions of Python over a task runtime: what a call executes directly, without a compiler.
+
+The text of the function is generated from the program, one statement per operation, and compiled by Python. It gets
+a `Tasks`, kernels by name, and the tensors and extents of the call.
+"""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from .ir import Function, Op, Value
+from .printer import _OPERATORS, _PREFIX
+
+
+def orchestration_text(function: Function) -> str:
+    """The text of the function."""
+    w = _Writer(function)
+    w.block(function.body)
+    params = ", ".join(["rt", "kernels", *(w.name(v) for v in function.body.args)])
+    body = "\n".join(f"    {line}" for line in w.lines or ["pass"])
+    return f"def {function.name}({params}):\n{body}\n"
+
+
+def orchestration(function: Function) -> Callable[..., None]:
+    """The function itself. Its text can be seen in tracebacks and debuggers."""
+    text = orchestration_text(function)
+    name = f"<orchestration {function.name}>"
+    linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    names: dict[str, Any] = {}
+    exec(compile(text, name, "exec"), names)
+    return names[function.name]
+
+
+class _Writer:
+    def __init__(self, function: Function) -> None:
+        self.lines: list[str] = []
+        self.depth = 0
+        self.names: dict[Value, str] = {}
+        self.taken = {"rt", "kernels", "min", "max", "abs", "range"}
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def name(self, value: Value) -> str:
+        known = self.names.get(value)
+        if known is None:
+            wanted = value.name if value.name.isidentifier() else "v"
+            known, n = wanted, 0
+            while known in self.taken:
+                known, n = f"{wanted}_{n}", n + 1
+            self.taken.add(known)
+            self.names[value] = known
+        return known
+
+    def arg(self, arg: Any) -> str:
+        if isinstance(arg, Value):
+            return self.name(arg)
+        if isinstance(arg, list | tuple):
+            return "[" + ", ".join(map(self.arg, arg)) + "]"
+        return repr(arg)
+
+    def block(self, block: Any) -> None:
+        for op in block.ops:
+            self.op(op)
+
+    def inner(self, block: Any) -> None:
+        self.depth += 1
+        start = len(self.lines)
+        self.block(block)
+        if len(self.lines) == start:
+            self.line("pass")
+        self.depth -= 1
+
+    def op(self, op: Op) -> None:
+        special = getattr(self, f"_{op.name.replace('.', '_')}", None)
+        if special is not None:
+            special(op)
+        elif op.name.startswith("scalar."):
+            self.line(f"{self.name(op.result)} = {self.expression(op)}")
+        else:
+            self.line(f"raise NotImplementedError({op.name!r})")
+
+    def expression(self, op: Op) -> str:
+        name = op.name.removeprefix("scalar.")
+        args = [self.arg(a) for k, a in op.args.items() if k != "dtype"]
+        if name in _OPERATORS:
+            return f"{args[0]} {_OPERATORS[name]} {args[1]}"
+        if name in _PREFIX:
+            return _PREFIX[name] + args[0]
+        if name == "cast":
+            return f"{'float' if op.args['dtype'].is_float else 'int'}({args[0]})"
+        return f"{name}({', '.join(args)})"
+
+    def _const(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = {self.arg(op.args['value'])}")
+
+    def _create_tensor(self, op: Op) -> None:
+        a = op.args
+        init = "" if a.get("init_value") is None else f", init={self.arg(a['init_value'])}"
+        manual = ", manual_dep=True" if a.get("manual_dep") else ""
+        self.line(
+            f"{self.name(op.result)} = rt.tensor({self.arg(a['shape'])}, {a['dtype'].isa!r}{init}{manual})"
+        )
+
+    def _slice(self, op: Op) -> None:
+        a = op.args
+        drop = f", drop={a['drop_dims']}" if a.get("drop_dims") else ""
+        self.line(
+            f"{self.name(op.result)} = rt.view({self.arg(a['x'])}, {self.arg(a['shape'])}, {self.arg(a['offset'])}{drop})"
+        )
+
+    def _reshape(self, op: Op) -> None:
+        self.line(
+            f"{self.name(op.result)} = rt.reshape({self.arg(op.args['x'])}, {self.arg(op.args['shape'])})"
+        )
+
+    def _transpose(self, op: Op) -> None:
+        a = op.args
+        self.line(f"{self.name(op.result)} = rt.transpose({self.arg(a['x'])}, {a['axis1']}, {a['axis2']})")
+
+    def _read(self, op: Op) -> None:
+        self.line(
+            f"{self.name(op.result)} = rt.read({self.arg(op.args['x'])}, {self.arg(op.args['offset'])})"
+        )
+
+    def _write(self, op: Op) -> None:
+        a = op.args
+        self.line(f"rt.write({self.arg(a['x'])}, {self.arg(a['offset'])}, {self.arg(a['value'])})")
+
+    def _call(self, op: Op) -> None:
+        a = op.args
+        more = "".join(f", {w}={self.arg(a[k])}" for k, w in _OPTIONS.items() if a.get(k))
+        if op.loc is not None:
+            more += f", line={op.loc.line}"
+        args = "".join(f", {self.arg(v)}" for v in a["args"])
+        target = f"{self.name(op.results[-1])} = " if op.results else ""
+        self.line(f"{target}rt.submit(kernels[{a['callee'].name!r}]{args}{more})")
+
+    def _yield(self, op: Op) -> None:
+        outer: Any = op.parent.outer if op.parent is not None else None
+        values = op.args["values"]
+        if isinstance(outer, Op) and values:
+            names = [self.name(r) for r in outer.results][: len(values)]
+            self.line(f"{', '.join(names)} = {', '.join(map(self.arg, values))}")
+
+    def _for(self, op: Op) -> None:
+        a, block = op.args, op.blocks[0]
+        carried = block.args[1:]
+        if carried:
+            names = ", ".join(self.name(r) for r in op.results)
+            self.line(f"{names} = {', '.join(self.arg(v) for v in a['init_values'])}")
+        bounds = ", ".join(self.arg(a[k]) for k in ("start", "stop", "step"))
+        self.line(f"for {self.name(block.args[0])} in range({bounds}):")
+        self.depth += 1
+        if carried:
+            self.line(f"{', '.join(map(self.name, carried))} = {', '.join(self.name(r) for r in op.results)}")
+        self.depth -= 1
+        self.inner(block)
+
+    def _while(self, op: Op) -> None:
+        test, body = op.blocks
+        names = ", ".join(self.name(r) for r in op.results)
+        if names:
+            self.line(f"{names} = {', '.join(self.arg(v) for v in op.args['init_values'])}")
+        self.line("while True:")
+        self.depth += 1
+        for block in (test, body):
+            if names:
+                self.line(f"{', '.join(map(self.name, block.args))} = {names}")
+            for o in block.ops:
+                if block is test and o.name == "yield":
+                    self.line(f"if not ({self.arg(o.args['values'][0])}): break")
+                else:
+                    self.op(o)
+        self.depth -= 1
+
+    def _if(self, op: Op) -> None:
+        self.line(f"if {self.arg(op.args['cond'])}:")
+        self.inner(op.blocks[0])
+        self.line("else:")
+        self.inner(op.blocks[1])
+
+    def _region(self, op: Op) -> None:
+        kind = op.args["kind"]
+        manual = kind == "scope" and getattr(op.args.get("mode"), "name", "") == "MANUAL"
+        word = "manual_scope" if manual else kind
+        self.line(f"with rt.{word}():")
+        self.inner(op.blocks[0])
+
+    def _array_create(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = [None] * {op.result.type.extent}")
+
+    def _array_read(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = {self.arg(op.args['x'])}[{self.arg(op.args['offset'])}]")
+
+    def _array_write(self, op: Op) -> None:
+        self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")
+
+
+#: What a task may say besides its arguments, as `Tasks.submit` spells it.
+_OPTIONS = {
+    "deps": "deps",
+    "no_dep_args": "no_dep",
+    "core_num": "blocks",
+    "sync_start": "sync_start",
+    "predicate": "predicate",
+}

@@ -1,0 +1,118 @@
+"""Copying programs with changes: what passes are made of.
+
+A `Rewriter` copies operation by operation. A pass is a subclass with a method per operation that it changes, named
+after it: `op_load(self, op)` builds what takes its place, and says with `self.map` what stands for its results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..build import Build
+from ..ir import Block, Function, Op, Param, Program, Type, Value, replaced, retyped, values_in
+
+
+class Rewriter:
+    """Copies functions. `build` appends to the copy."""
+
+    def __init__(self) -> None:
+        self.values: dict[Value, Any] = {}
+        self.build = Build(Block())
+
+    # ---- what stands for what ----
+
+    def of(self, arg: Any) -> Any:
+        """An argument of the copy."""
+        return replaced(arg, lambda v: self.values.get(v, v))
+
+    def type_of(self, type: Type) -> Any:
+        return retyped(type, lambda v: self.values.get(v, v))
+
+    def map(self, old: Value, new: Any) -> None:
+        self.values[old] = new
+        if isinstance(new, Value) and not new.name:
+            new.name = old.name
+
+    # ---- copying ----
+
+    def function(self, function: Function) -> Function:
+        """A copy of a function."""
+        made = Function(function.name, function.kind, function.loc)
+        made.attrs = dict(function.attrs)
+        known = {p.value: p for p in function.params}
+        for value in function.body.args:
+            copy = made.body.add_arg(value.type, value.name)
+            self.map(value, copy)
+            if value in known:
+                made.params.append(Param(copy, known[value].direction))
+        for value in made.body.args:
+            value.type = self.type_of(value.type)
+        with self.build.into(made.body):
+            self.build.in_core = function.kind != "orchestration"
+            self.ops(function.body.ops)
+        made.returns = self.of(function.returns)
+        return made
+
+    def ops(self, ops: Iterable[Op]) -> None:
+        for op in ops:
+            self.op(op)
+
+    def op(self, op: Op) -> None:
+        before, self.build.place = self.build.place, op.loc
+        try:
+            change = getattr(self, f"op_{op.name.replace('.', '_')}", None)
+            if change is not None:
+                change(op)
+            else:
+                self.copy(op)
+        finally:
+            self.build.place = before
+
+    def copy(self, op: Op) -> Op:
+        """The same operation on what stands for its arguments."""
+        made = Op(op.name, self.of(op.args), [self.type_of(r.type) for r in op.results], op.loc)
+        for block in op.blocks:
+            copy = made.add_block()
+            for arg in block.args:
+                self.map(arg, copy.add_arg(self.type_of(arg.type), arg.name))
+            with self.build.into(copy):
+                self.ops(block.ops)
+        self.build.block.append(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            self.map(old, new)
+        return made
+
+
+def each_function(program: Program, change: Any) -> Program:
+    """A program whose functions are what `change` makes of them; calls go to the new ones."""
+    made = Program(program.name)
+    new: dict[Function, Function] = {}
+    for function in program.functions.values():
+        found = change(function)
+        new[function] = made.functions[found.name] = found
+    made.entry = new.get(program.entry) if program.entry is not None else None
+    for function in made.functions.values():
+        for op in function.walk():
+            if op.name == "call" and op.args["callee"] in new:
+                op.args["callee"] = new[op.args["callee"]]
+    return made
+
+
+def uses(block: Block) -> dict[Value, int]:
+    """How often each value is used in a block, extents of types included."""
+    found: dict[Value, int] = {}
+    for op in block.walk():
+        for value in op.operands():
+            found[value] = found.get(value, 0) + 1
+        for inner in op.blocks:
+            for arg in inner.args:
+                for value in values_in(_dims(arg.type)):
+                    found[value] = found.get(value, 0) + 1
+    return found
+
+
+def _dims(type: Type) -> list[Any]:
+    from ..ir import dims_of
+
+    return dims_of(type)

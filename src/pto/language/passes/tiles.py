@@ -1,0 +1,193 @@
+"""Tensor operators on cores become tile operators, with loads and stores.
+
+Tensors in memory are loaded where an operator computes with them: a parameter that the function only reads at its
+beginning, others where they are needed, again after they were written. Arrays that operators give are tiles. What is
+assembled into memory is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index
+from ..enums import MemorySpace
+from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, root
+from ..problems import SHAPE, UNSUPPORTED, fail
+from .rewrite import Rewriter, each_function
+
+#: Operators that take memory as it is.
+_OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
+#: Operators whose operands go to the cube, and which.
+CUBE = {"matmul": ("lhs", "rhs"), "matmul_acc": ("lhs", "rhs"), "matmul_bias": ("lhs", "rhs", "bias")}
+
+
+def tiles(program: Program) -> Program:
+    return each_function(program, lambda f: _Tiles(f).function(f) if f.kind != "orchestration" else f)
+
+
+class _Tiles(Rewriter):
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self.read_only = {p.value for p in function.params if p.direction == IN}
+        self.loaded: list[dict[tuple[Value, str], Value]] = [{}]  # per open block
+        self.prologue = Block()
+
+    def function(self, function: Function) -> Function:
+        made = super().function(function)
+        for op in reversed(self.prologue.ops):
+            op.parent = made.body
+            made.body.ops.insert(0, op)
+        return made
+
+    def ops(self, ops: Any) -> None:
+        self.loaded.append({})
+        super().ops(ops)
+        self.loaded.pop()
+
+    # ---- loads ----
+
+    def tile(self, value: Value, space: str = "vec") -> Value:
+        """A tensor of the program that is rewritten, as a tile."""
+        if not is_memory(value):
+            return self.values[value]
+        key = (value, space)
+        for level in self.loaded:
+            if key in level:
+                return level[key]
+        source = self.values[value]
+        if value in self.read_only:
+            with self.build.into(self.prologue):
+                made = self._load(source, space)
+            self.loaded[0][key] = made
+        else:
+            made = self.loaded[-1][key] = self._load(source, space)
+        return made
+
+    def _load(self, source: Value, space: str) -> Value:
+        t = source.type
+        shape = [index.known(d) for d in t.shape]
+        if any(d is None for d in shape):
+            fail(SHAPE, "an array on a core has known extents", self.build.place, got=t,
+                 help="take a window of known shape, with valid_shape for the part that holds data")  # fmt: skip
+        name = f"{source.name}_tile"
+        type = TileType(t.dtype, tuple(shape), t.valid, space)
+        made = self.build.op("load", [type], tensor=source, offsets=[0] * len(shape), shapes=shape,
+                             valid_shape=None if t.valid is None else list(t.valid),
+                             target_memory=MemorySpace.Mat if space == "mat" else MemorySpace.Vec)  # fmt: skip
+        made.name = name
+        return made
+
+    def _written(self, target: Value) -> None:
+        """What was loaded of a tensor is old now."""
+        whole = root(target)
+        for level in self.loaded:
+            for key in [k for k in level if root(k[0]) is whole]:
+                del level[key]
+
+    # ---- operations ----
+
+    def copy(self, op: Op) -> Op:
+        if op.name in _OF_MEMORY and all(is_memory(v) for v in op.args.values() if _tensor(v)):
+            made = super().copy(op)
+            if op.name in ("store", "write"):
+                self._written(op.args["output_tensor" if op.name == "store" else "x"])
+            return made
+        cube = CUBE.get(op.name, ())
+        args = {
+            k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) else self.of(v)
+            for k, v in op.args.items()
+        }
+        if op.name in ("for", "while", "if", "region"):
+            return self._structured(op, args)
+        made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
+        self.build.block.append(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            self.map(old, new)
+        return made
+
+    def type_of(self, type: Type) -> Any:
+        found = super().type_of(type)
+        if isinstance(found, TensorType) and self.build.block is not None and self.inside:
+            return TileType(found.dtype, _known(self, found), found.valid, "")
+        return found
+
+    @property
+    def inside(self) -> bool:
+        return len(self.loaded) > 1 and self._converting
+
+    _converting = True
+
+    def _structured(self, op: Op, args: dict[str, Any]) -> Op:
+        if "init_values" in args:
+            args["init_values"] = [self.tile(v) if _tensor(v) else self.of(v) for v in op.args["init_values"]]
+        made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
+        for block in op.blocks:
+            copy = made.add_block()
+            for arg in block.args:
+                self.map(arg, copy.add_arg(self.type_of(arg.type), arg.name))
+            with self.build.into(copy):
+                self.ops(block.ops)
+        self.build.block.append(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            self.map(old, new)
+        return made
+
+    def op_yield(self, op: Op) -> None:
+        values = [self.tile(v) if _tensor(v) else self.of(v) for v in op.args["values"]]
+        self.build.append("yield", [], {"values": values})
+
+    def op_create_tensor(self, op: Op) -> None:
+        t = self.type_of(op.result.type)
+        value = op.args.get("init_value")
+        if value is not None:
+            made = self.build.op(
+                "full", [t.replace(space="vec")], shape=list(t.shape), dtype=t.dtype, value=value
+            )
+        else:
+            made = self.build.op("create_tile", [t], shape=list(t.shape), dtype=t.dtype, target_memory=None)
+        self.map(op.result, made)
+
+    def op_assemble(self, op: Op) -> None:
+        target, source = op.args["target"], op.args["source"]
+        tile = self.tile(source) if _tensor(source) else self.of(source)
+        if is_memory(target):
+            self.build.append("store", [], {"tile": tile, "offsets": self.of(op.args["offset"]),
+                                            "output_tensor": self.of(target), "atomic": op.args["atomic"]})  # fmt: skip
+            self._written(target)
+            return
+        self.build.append("assemble", [], {"target": self.of(target), "source": tile,
+                                           "offset": self.of(op.args["offset"]), "atomic": op.args["atomic"]})  # fmt: skip
+
+    def op_slice(self, op: Op) -> None:
+        self._view(op)
+
+    def op_reshape(self, op: Op) -> None:
+        self._view(op)
+
+    def _view(self, op: Op) -> None:
+        """A window of memory stays one; of a tile, it is a tile."""
+        if is_memory(op.args["x"]):
+            self._converting = False
+            try:
+                Rewriter.copy(self, op)
+            finally:
+                self._converting = True
+            return
+        made = Op(op.name, self.of(op.args), [self.type_of(op.result.type)], op.loc)
+        t = made.result.type
+        source = made.args["x"].type
+        made.result.type = t.replace(space=source.space if isinstance(source, TileType) else "")
+        self.build.block.append(made)
+        self.map(op.result, made.result)
+
+
+def _tensor(v: Any) -> bool:
+    return isinstance(v, Value) and isinstance(v.type, TensorType)
+
+
+def _known(rewriter: Rewriter, type: TensorType) -> tuple[int, ...]:
+    shape = [index.known(d) for d in type.shape]
+    if any(d is None for d in shape):
+        fail(UNSUPPORTED, "an array on a core has known extents", rewriter.build.place, got=type,
+             help="take a window of known shape, with valid_shape for the part that holds data")  # fmt: skip
+    return tuple(d for d in shape if d is not None)

@@ -1,0 +1,105 @@
+"""Tasks one after the other, each on the engine that is asked for: what a program means, and where sanitizers look.
+
+`Serial` has the face that orchestrations want of a runtime. A tensor is an array and a window of it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+
+class Tensor:
+    """Elements of an array that lies in memory without gaps: where they begin, how many, how far apart."""
+
+    __slots__ = ("flat", "offset", "shape", "strides")
+
+    def __init__(self, flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int]) -> None:
+        self.flat = flat
+        self.offset = offset
+        self.shape = tuple(shape)
+        self.strides = tuple(strides)
+
+    def memory(self) -> Array:
+        """From its first element on, as far as it goes."""
+        span = (
+            1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+            if all(self.shape)
+            else 0
+        )
+        return self.flat[self.offset : self.offset + max(span, 0)]
+
+    def at(self, index: Sequence[int]) -> int:
+        if len(index) == 1 and len(self.shape) > 1:
+            return self.offset + index[0]
+        return self.offset + sum(i * s for i, s in zip(index, self.strides, strict=True))
+
+
+def dense(shape: Sequence[int]) -> list[int]:
+    out = [1]
+    for n in reversed(shape[1:]):
+        out.append(out[-1] * n)
+    return out[::-1] if shape else []
+
+
+class Serial:
+    """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it."""
+
+    def __init__(self, launch: Callable[..., None]) -> None:
+        self.launch = launch
+        self.count = 0
+
+    def wrap(self, array: Array) -> Tensor:
+        if not array.flags.c_contiguous:
+            from .arguments import refuse
+
+            raise refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
+        return Tensor(array.reshape(-1), 0, array.shape, dense(array.shape))
+
+    def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
+        import numpy as np
+
+        from ..engine.elements import ARRAY_DTYPES
+
+        array = np.zeros(tuple(shape), ARRAY_DTYPES[dtype])
+        if init is not None:
+            array[...] = init
+        return self.wrap(array)
+
+    def view(
+        self, x: Tensor, shape: Sequence[int], offset: Sequence[int], drop: Sequence[int] = ()
+    ) -> Tensor:
+        start = x.offset + sum(o * s for o, s in zip(offset, x.strides, strict=True))
+        kept = [i for i in range(len(shape)) if i not in drop]
+        return Tensor(x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept])
+
+    def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
+        return Tensor(x.flat, x.offset, shape, dense(shape))
+
+    def transpose(self, x: Tensor, a: int, b: int) -> Tensor:
+        order = list(range(len(x.shape)))
+        order[a], order[b] = order[b], order[a]
+        return Tensor(x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order])
+
+    def read(self, x: Tensor, index: Sequence[int]) -> Any:
+        return x.flat[x.at(index)].item()
+
+    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+        x.flat[x.at(index)] = value
+
+    def submit(self, kernel: Any, *args: Any, line: int = 0, predicate: Any = None, **options: Any) -> int:
+        self.launch(kernel, [a.memory() if isinstance(a, Tensor) else a for a in args], options)
+        self.count += 1
+        return self.count - 1
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        yield
+
+    manual_scope = cluster = scope
