@@ -19,6 +19,7 @@ from __future__ import annotations
 import types as _types
 from typing import Any
 
+from .config import RunConfig
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
 from .enums import (
@@ -64,7 +65,7 @@ def yield_(*values: Any) -> Any:
 
 __all__ = [
     "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
-    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
+    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
     "yield_",
 ]  # fmt: skip

@@ -4,22 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..isa.profiles import PROFILES, Profile
+from ..isa.profiles import Profile
 from . import arguments
+from .config import profile_of
 from .lower import Lowered, lowered
 from .orchestrate import orchestration
 from .serial import Serial
-
-#: Platforms as configurations of the field name them.
-_PLATFORMS = {"a2a3sim": "a2a3", "a2a3": "a2a3", "a5sim": "a5", "a5": "a5", "cpu": "cpu"}
-
-
-def profile_of(config: Any, target: str | None = None) -> Profile:
-    from ..isa.profiles import ALIASES
-
-    wanted = target or _PLATFORMS.get(getattr(config, "platform", "a2a3"), "a2a3")
-    return PROFILES[ALIASES[wanted]]
-
 
 class Compiled:
     """A program for certain arguments: its kernels on an engine, and the function that submits them."""

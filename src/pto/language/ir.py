@@ -82,10 +82,11 @@ class TileType(ShapedType):
 class Value:
     """What an operation gives, or an argument of a block."""
 
-    __slots__ = ("index", "name", "owner", "type")
+    __slots__ = ("begins", "index", "name", "owner", "type")
 
     def __init__(self, type: Type, name: str = "", owner: Op | Block | None = None, index: int = 0) -> None:
         self.type: Any = type
+        self.begins: Value | None = None  # of an argument of a loop: what it is in the first iteration
         self.name = name
         self.owner = owner
         self.index = index
@@ -303,12 +304,17 @@ VIEWS = ("slice", "reshape", "transpose", "reinterpret_view", "tensor.view")
 
 def root(value: Value) -> Value:
     """The storage that a tensor is a part of."""
-    while (op := value.op) is not None and op.name in VIEWS:
-        first = next(iter(op.args.values()))
-        if not isinstance(first, Value):
-            break
+    while True:
+        op = value.op
+        if op is None:
+            if value.begins is None:
+                return value
+            value = value.begins
+            continue
+        first = next(iter(op.args.values()), None)
+        if op.name not in VIEWS or not isinstance(first, Value):
+            return value
         value = first
-    return value
 
 
 def is_memory(value: Value) -> bool:

@@ -142,8 +142,8 @@ class Emitter:
                 strides = [*strides[:-2], 1, dims[-2]]
         view_type = ViewType(element(type.dtype), tuple(index.known(d) for d in dims), "tensor_view")
         view = self.build.op(
-            "pto.make_tensor_view", [view_type], attrs, ptr=ptr, shape=[self.index(d) for d in dims],
-            strides=[self.index(s) for s in strides],
+            "pto.make_tensor_view", [view_type], attrs, ptr=ptr, shape=[self._index(d) for d in dims],
+            strides=[self._index(s) for s in strides],
         ).result  # fmt: skip
         view.name = f"{ptr.name}_view"
         axes = list(range(len(dims))) if type.rank > 1 else [1]

@@ -9,7 +9,7 @@ from ...diag import Span, did_you_mean
 from .. import index
 from ..build import Build
 from ..declare import Declared
-from ..dtypes import INDEX
+from ..dtypes import INDEX, TASK_ID
 from ..ir import (
     IN,
     Function,
@@ -30,6 +30,8 @@ from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
 
+#: What a region says of its task.
+TASK_OPTIONS = ("core_num", "sync_start", "deps", "predicate")
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
 
@@ -176,7 +178,12 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     results = [
         v for v in callee.returns if isinstance(v, Value) and v not in [p.value for p in callee.params]
     ]
-    op = Op("call", {"callee": callee, "args": [*bound.values(), *hidden]}, [v.type for v in results], place)
+    options = {k: v for k, v in (f.task or {}).items() if k in TASK_OPTIONS and v}
+    args = {"callee": callee, "args": [*bound.values(), *hidden], **options}
+    op = Op("call", args, [v.type for v in results], place)
+    if f.task is not None:
+        callee.attrs["spmd"] = True
+        op.results.append(Value(ScalarType(TASK_ID), "", op, len(op.results)))
     f.build.block.append(op)
     made = iter(op.results)
     values = list(bound.values())

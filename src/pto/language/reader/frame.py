@@ -71,6 +71,7 @@ class Frame:
         self.names: dict[str, Any] = {}
         self.live: set[str] = set()  # names that are read after the statement at hand
         self.returned: list[Any] | None = None
+        self.task: dict[str, Any] | None = None  # what a region says of the task that it dispatches
 
     def span(self, node: ast.AST) -> Span:
         return self.file.span(node)

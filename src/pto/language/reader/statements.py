@@ -72,7 +72,7 @@ def _statement(f: Frame, node: ast.stmt) -> None:
 
 
 def _assign(f: Frame, node: ast.Assign) -> None:
-    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    value = _assigned_value(f, node.value, node.targets[0])
     for target in node.targets:
         bind(f, target, value)
 
@@ -80,7 +80,7 @@ def _assign(f: Frame, node: ast.Assign) -> None:
 def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
-    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
         if isinstance(value, Value) and value.type.dtype != said.dtype:
@@ -207,10 +207,18 @@ def _is_yield(f: Frame, node: ast.expr) -> bool:
     )
 
 
-def _yielded(f: Frame, node: Any) -> Any:
+def _yielded(f: Frame, node: Any) -> tuple[Any, ...]:
     values = [value_of(f, part) for part in node.args]
     f.names["yield "] = values  # no name that a program can have
-    return values[0] if len(values) == 1 else tuple(values)
+    return tuple(values)
+
+
+def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
+    """What stands to the right; of a yield of one value, that value."""
+    if not _is_yield(f, node):
+        return value_of(f, node)
+    values = _yielded(f, node)
+    return values[0] if len(values) == 1 and isinstance(target, ast.Name) else values
 
 
 # ---- loops ----
@@ -295,11 +303,12 @@ def _loop_body(
     before = dict(f.names)
     args: list[tuple[str, Any, Value | None]] = []
     for name, value in carried:
-        if isinstance(value, Value) and isinstance(value.type, TensorType) and is_memory(value):
+        if f.build.in_core and isinstance(value, Value) and is_memory(value):
             f.names[name] = value  # memory stays where it is
             args.append((name, value, None))
         else:
             arg = block.add_arg(_type_of(f, value), name)
+            arg.begins = value if isinstance(value, Value) else None
             f.names[name] = arg
             args.append((name, value, arg))
     begin()
@@ -644,6 +653,16 @@ def _region_loop(f: Frame, node: ast.For, region: Region) -> None:
 _CORES = ("at", "spmd")
 
 
+def _dispatches(f: Frame, body: list[ast.stmt]) -> bool:
+    """Whether a region is one call of a function of a core: a task of several blocks."""
+    last = body[-1]
+    call = getattr(last, "value", None)
+    if len(body) != 1 or not isinstance(call, ast.Call):
+        return False
+    declared = getattr(value_of(f, call.func), "declared", None)
+    return declared is not None and declared.kind not in ("inline",)
+
+
 def _read_region(
     f: Frame,
     node: ast.With | ast.For,
@@ -661,6 +680,15 @@ def _read_region(
             place,
             help="take it out of the other region",
         )
+    if region.kind == "spmd" and not counter and _dispatches(f, body):
+        f.task = region.options
+        try:
+            read_body(f, body, f.live)
+        finally:
+            f.task = None
+        if task is not None:
+            bind(f, task, f.build.block.ops[-1].results[-1])
+        return
     op = Op("region", {"kind": region.kind, **region.options}, [], place)
     block = op.add_block()
     before = dict(f.names)
