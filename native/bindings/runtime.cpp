@@ -142,7 +142,8 @@ class PyTensormap final : public PyRun {
     made.no_core = kernel < 0 && !kernels;
     made.sync_start = sync_start;
     if (!predicate.is_none()) {
-      const auto [tensor, index, op, target] = nb::cast<std::tuple<nb::object, nb::object, int, int64_t>>(predicate);
+      const auto [tensor, index, op, target] =
+          nb::cast<std::tuple<nb::object, nb::object, int, int64_t>>(predicate);
       made.predicate.tensor = &nb::cast<PyTensor&>(tensor).data;
       read_index(*made.predicate.tensor, index, made.predicate.index);
       made.predicate.op = static_cast<int8_t>(op);
@@ -228,8 +229,9 @@ class PyTensormap final : public PyRun {
     const char* role = roles.c_str();
     const size_t count = nb::len(values);
     if (count > kMaxParams || roles.size() != count) {
-      throw nb::value_error(("a task has at most " + std::to_string(kMaxParams) + " parameters, one role each; got " +
-                             std::to_string(count) + " parameters and " + std::to_string(roles.size()) + " roles")
+      throw nb::value_error(("a task has at most " + std::to_string(kMaxParams) +
+                             " parameters, one role each; got " + std::to_string(count) + " parameters and " +
+                             std::to_string(roles.size()) + " roles")
                                 .c_str());
     }
     PyObject* fast = PySequence_Fast(values.ptr(), "expected a sequence");
@@ -250,8 +252,8 @@ class PyTensormap final : public PyRun {
     const std::vector<uint64_t> given = numbers(index, tensor.ndims, "index");
     for (uint64_t d = 0; d < tensor.ndims; ++d) {
       if (given[d] >= tensor.shapes[d]) {
-        throw nb::value_error(("index " + std::to_string(given[d]) + " of " + std::to_string(tensor.shapes[d]) +
-                               " in dimension " + std::to_string(d))
+        throw nb::value_error(("index " + std::to_string(given[d]) + " of " +
+                               std::to_string(tensor.shapes[d]) + " in dimension " + std::to_string(d))
                                   .c_str());
       }
       at[d] = given[d];
@@ -325,9 +327,9 @@ NB_MODULE(_runtime, m) {
       .def("run_library", &PyTensormap::run_library)
       .def("submit", &PyTensormap::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1,
            "blocks"_a = 0, "clusters"_a.none() = nb::none())
-      .def("submit_more", &PyTensormap::submit_more, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a,
-           "blocks"_a, "clusters"_a.none(), "deps"_a, "no_dep"_a, "kernels"_a.none(), "sync_start"_a,
-           "predicate"_a.none())
+      .def("submit_more", &PyTensormap::submit_more, "kernel"_a, "worker"_a, "roles"_a, "values"_a,
+           "cluster"_a, "blocks"_a, "clusters"_a.none(), "deps"_a, "no_dep"_a, "kernels"_a.none(),
+           "sync_start"_a, "predicate"_a.none())
       .def("load", &PyTensormap::load)
       .def("store", &PyTensormap::store)
       .def("scope_begin", &PyTensormap::scope_begin, "manual"_a = false)

@@ -180,7 +180,9 @@ def test_no_dep() -> None:
         rt.submit(bump, t.view([8], [0]), deps=[first])
         rt.submit(copy, t, x, deps=[rt.task_dummy([1, 2])])
 
-    _same(manual, 1, {(0, 1, EXPLICIT), (0, 2, EXPLICIT), (1, 3, EXPLICIT), (2, 3, EXPLICIT), (3, 4, EXPLICIT)})
+    _same(
+        manual, 1, {(0, 1, EXPLICIT), (0, 2, EXPLICIT), (1, 3, EXPLICIT), (2, 3, EXPLICIT), (3, 4, EXPLICIT)}
+    )
 
 
 def test_memory_stays_as_long_as_somebody_uses_it() -> None:

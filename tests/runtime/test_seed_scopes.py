@@ -159,7 +159,9 @@ def test_64_parameters(count: int) -> None:
     """Spec 1, 2.11: a task of the documents has at most 16 parameters; those of the field's frontend have more.
     More than 16 lie elsewhere, and go with their tasks."""
     got: list[list[int]] = []
-    full = kernel(lambda *a: got.append([int(v) for v in a[1:]]), "inout" + " scalar" * (count - 1), name="full")
+    full = kernel(
+        lambda *a: got.append([int(v) for v in a[1:]]), "inout" + " scalar" * (count - 1), name="full"
+    )
 
     def orchestrate(rt: Any) -> None:
         for n in range(20):

@@ -365,8 +365,8 @@ int Exec::cluster_to_keep(const Scheduler& s) const {
       idle += __builtin_popcountll(s.idle[t].load(std::memory_order_relaxed) & cores_in(cluster, t));
     }
     for (int lane = 0; lane < kAivPerBlock; ++lane) {
-      waits |= cores_[1][static_cast<size_t>(kAivPerBlock * cluster + lane)].waits.load(
-          std::memory_order_relaxed);
+      waits |=
+          cores_[1][static_cast<size_t>(kAivPerBlock * cluster + lane)].waits.load(std::memory_order_relaxed);
     }
     if (waits || idle <= most) continue;
     most = idle;

@@ -317,8 +317,7 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.block_idx = static_cast<uint32_t>(core.payload.block_idx);
   me.block_num = static_cast<uint32_t>(core.payload.block_num);
   const bool joined = core.payload.shared != nullptr;
-  me.cluster =
-      joined ? static_cast<pto::detail::Cluster*>(core.payload.shared) : &clusters_[core.cluster];
+  me.cluster = joined ? static_cast<pto::detail::Cluster*>(core.payload.shared) : &clusters_[core.cluster];
   me.grid = joined ? static_cast<pto::detail::Grid*>(core.payload.grid)
                    : &grids_[static_cast<size_t>(core.cluster)];
   // Which of the two vector cores of a cluster gets a task is chance: to a task of one core it is the only one.

@@ -68,7 +68,7 @@ class Machine {
   };
   Ran on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph);
   void make(Cores& cores);
-  std::vector<Cores> cores_;  // by cluster
+  std::vector<Cores> cores_;                  // by cluster
   std::vector<std::shared_ptr<Team>> teams_;  // by cluster: of the mixed task that it has
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own

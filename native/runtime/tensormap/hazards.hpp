@@ -14,8 +14,8 @@ namespace pto2 {
 
 struct Hazard {
   int64_t earlier, later;
-  int8_t kind;  // 0 RAW, 1 WAW, 2 WAR
-  int32_t arg;  // of the later task
+  int8_t kind;          // 0 RAW, 1 WAW, 2 WAR
+  int32_t arg;          // of the later task
   bool tracked = true;  // that it was not meant to be left to explicit edges
 };
 
@@ -31,7 +31,7 @@ class Hazards {
     predecessors_.push_back(producers);
     joined_before_.push_back(joined_.size());
     std::vector<Hazard> found;
-    std::vector<Hazard> unseen;  // readers that no edge was made for
+    std::vector<Hazard> unseen;        // readers that no edge was made for
     for (int i = 0; i < count; ++i) {  // producers that are retired by now are not among `producers`
       if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
@@ -132,7 +132,7 @@ class Hazards {
     list.push_back({id, writes, tracked, Region(tensor)});
   }
 
-  std::vector<std::vector<int64_t>> predecessors_;              // by task
+  std::vector<std::vector<int64_t>> predecessors_;  // by task
   std::vector<size_t> joined_before_;  // by task: how many of joined_ were there when it was submitted
   std::vector<int64_t> joined_;
   std::unordered_map<uint64_t, std::vector<Access>> accesses_;  // by base address

@@ -59,7 +59,7 @@ struct DepListEntry {
 /// A comparison that decides, when nothing is left to wait for, whether a task runs.
 struct Condition {
   enum Op : int8_t { kNone, kEq, kNe, kGt, kLt, kGe, kLe };  // PredicateOp
-  uint64_t address;  // of the element
+  uint64_t address;                                          // of the element
   int64_t target;
   uint8_t bytes;
   bool is_signed;
@@ -90,10 +90,10 @@ struct alignas(64) TaskDescriptor {
   int32_t scope, site_line;
   const char* site_file;
   int32_t arg_count;
-  uint64_t tensors, inputs;    // arguments that are tensors, and those that are only read, as bits
-  uint64_t dep_end;            // entries of the pool ever taken when this task had been submitted
-  uint64_t tensor_end;         // likewise descriptors of tensors
-  const int32_t* cluster_ids;  // of a block task whose blocks are pinned
+  uint64_t tensors, inputs;         // arguments that are tensors, and those that are only read, as bits
+  uint64_t dep_end;                 // entries of the pool ever taken when this task had been submitted
+  uint64_t tensor_end;              // likewise descriptors of tensors
+  const int32_t* cluster_ids;       // of a block task whose blocks are pinned
   int32_t kernels[kCoresPerBlock];  // of a mixed task
   bool no_core;                     // it only waits
   Team* team;                       // of blocks that start together

@@ -336,7 +336,8 @@ void TensormapGraph::check(const Submission& submission) {
   }
   const TensorData* tested = submission.predicate.tensor;
   if (tested != nullptr && tested->buffer.addr == 0) {
-    refuse(submission, "the tensor of the predicate has no memory: no task that writes it has been submitted");
+    refuse(submission,
+           "the tensor of the predicate has no memory: no task that writes it has been submitted");
   }
   check_blocks(submission);
 }
@@ -748,10 +749,10 @@ void TensormapGraph::scope_begin(bool manual) {
   exec_.throw_if_failed();
   if (surveys() && survey_is_over()) throw Aborted();
   if (!scopes_.empty() && scopes_.back().manual) {
-    fatal(ErrorCode::InvalidArgs,
-          std::string(manual ? "a manual" : "an automatic") + " scope is opened at " + site_text(site_) +
-              " inside the manual scope of " + site_text(scopes_.back().site) +
-              ": there are no scopes in a manual one");
+    fatal(ErrorCode::InvalidArgs, std::string(manual ? "a manual" : "an automatic") + " scope is opened at " +
+                                      site_text(site_) + " inside the manual scope of " +
+                                      site_text(scopes_.back().site) +
+                                      ": there are no scopes in a manual one");
   }
   if (scopes_.size() >= kMaxScopeDepth) {
     fatal(ErrorCode::ScopeOverflow, "Scope stack overflow: more than " + std::to_string(kMaxScopeDepth) +
@@ -811,9 +812,9 @@ char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], 
     throw Aborted();
   }
   if (tensor.buffer.addr == 0) {
-    fatal(ErrorCode::InvalidArgs, std::string(writes ? "an element is written" : "an element is read") +
-                                      " at " + site_text(site_) +
-                                      " of a tensor without memory: no task that writes it has been submitted");
+    fatal(ErrorCode::InvalidArgs,
+          std::string(writes ? "an element is written" : "an element is read") + " at " + site_text(site_) +
+              " of a tensor without memory: no task that writes it has been submitted");
   }
   TensorData one;
   view_element(one, tensor, index);

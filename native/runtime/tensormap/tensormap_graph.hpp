@@ -219,7 +219,7 @@ class TensormapGraph final : public Graph {
   TensorMap map_;
   ZeroedArray<TensorData> tensors_;                                 // ring of the descriptors of live tasks
   std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks for which the ring had no room
-  std::map<int64_t, std::vector<int32_t>> block_clusters_;  // of live block tasks whose blocks are pinned
+  std::map<int64_t, std::vector<int32_t>> block_clusters_;    // of live block tasks whose blocks are pinned
   std::map<int64_t, std::unique_ptr<int64_t[]>> extra_args_;  // of live tasks with many
   std::map<int64_t, std::shared_ptr<Team>> teams_;            // of live tasks whose blocks start together
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;

@@ -50,10 +50,24 @@ def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
     if key not in known:
         kernel = Launchable(module, entry or None, None, True)
         found = [_half(kernel, module.source.name, kind, core, runtime) for kind in _KINDS[core]]
+        _check_shared(kernel, [args for _, args in found])
         image, tensors = image_of(kernel), runtime == "tensormap_and_ringbuffer"
         tasks = tuple(Task(image, kernel.profile, kind, args, tensors) for kind, args in found)
         known[key] = Program(tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks)
     return known[key]
+
+
+def _check_shared(kernel: Launchable, halves: Sequence[Sequence[Value]]) -> None:
+    """Halves of a task take the same slots: where both have one, it holds the same."""
+    for n, held in enumerate(zip(*map(_elements, halves), strict=False)):
+        if len(set(held)) > 1:
+            message = f"the halves of @{kernel.name} share their parameters, but parameter {n} "
+            holds = " and ".join(h or "a number" for h in held)
+            help = "give both halves all parameters, in the same order"
+            loc = kernel.functions[-1].loc
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2603", f"{message}holds {holds}", loc and loc.head, help=help)]
+            )
 
 
 def operation_at(module: Module, mark: int) -> Operation | None:

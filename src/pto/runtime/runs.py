@@ -42,7 +42,8 @@ class Run:
 
     @property
     def _names(self) -> dict[int, str]:
-        return {-1: "dummy", **dict(enumerate(self._runtime._names))}
+        names = dict(enumerate(self._runtime._names))
+        return {-1: "dummy", **names} if self._runtime._dummies else names
 
     @cached_property
     def hazards(self) -> list[Hazard]:

@@ -57,6 +57,7 @@ class Session:
         self._numbers: dict[int, int] = {}
         self._known: list[Kernel] = []  # by number; a mixed one has two
         self._names: list[str] = []
+        self._dummies = False  # whether there are tasks without a kernel
         self._mixed: dict[int, tuple[int, ...]] = {}  # numbers for the AIC and the AIVs of a cluster
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         compile_early(runtime)
@@ -275,6 +276,7 @@ class Runtime(Session):
         tasks = self._tasks(given)
         if given and not tasks:
             return None
+        self._dummies = True
         return self._run.submit_more(-1, 1, b"", (), -1, 0, None, tasks, 0, None, False, None)
 
     def _tasks(self, deps: Iterable[int | None]) -> list[int]:
@@ -295,7 +297,9 @@ class Runtime(Session):
 
     def _sync(self, sync_start: bool, blocks: int) -> bool:
         if sync_start and not blocks:
-            raise refuse("sync_start: only blocks start together", "rt.submit(..., blocks=n, sync_start=True)")
+            raise refuse(
+                "sync_start: only blocks start together", "rt.submit(..., blocks=n, sync_start=True)"
+            )
         return bool(sync_start)
 
     def _predicate(self, given: Predicate | None) -> tuple[Any, ...] | None:

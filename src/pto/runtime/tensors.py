@@ -117,7 +117,8 @@ def index_of(given: Any, shape: Sequence[int]) -> tuple[int, ...]:
         raise refuse(f"{given!r} is no index", "whole numbers, one for each dimension") from None
     if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
         raise refuse(
-            f"there is no element {index} in a tensor of shape {tuple(shape)}", "one number for each dimension"
+            f"there is no element {index} in a tensor of shape {tuple(shape)}",
+            "one number for each dimension",
         )
     return index
 
