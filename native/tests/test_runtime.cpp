@@ -306,7 +306,7 @@ CHECKS(registers, "Handshake registers") {
     CHECK(dispatch_value(id) != 0 && dispatch_value(id) != kExitSignal);  // never idle, never the end
     CHECK((dispatch_value(id) & 0x80000000u) == 0);
   }
-  EQUAL(sizeof(DispatchPayload::args) / sizeof(int64_t), 32);
+  EQUAL(sizeof(DispatchPayload::args) / sizeof(int64_t), 66);
   const VirtualCore core;
   EQUAL(core.data_main_base.load(), 0);
   EQUAL(core.cond.load(), kIdleValue);

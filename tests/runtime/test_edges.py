@@ -185,6 +185,23 @@ def test_no_dep() -> None:
     )
 
 
+def test_memory_that_several_tasks_write() -> None:
+    def orchestrate(rt: Any, x: Any) -> None:
+        for _ in range(4):
+            with rt.scope():
+                whole = rt.alloc(16)
+                for i in range(4):
+                    rt.submit(copy, rt.external(x).view([4], [4 * i]), whole.view([4], [4 * i]))
+                rt.submit(bump, whole)
+                rt.submit(copy, whole, x)
+
+    for how in SCHEDULES:
+        x = vector()
+        run = runtime.run(orchestrate, x, heap=1024, block_dim=2, record=True, track_war=True, **how)
+        assert set(x) == {4.0}, how
+        assert set(run.records.edges["kind"]) <= {0, 1, 2}
+
+
 def test_memory_stays_as_long_as_somebody_uses_it() -> None:
     """Who has memory of another task without waiting for it keeps it from being given to others."""
     out = np.zeros((40, 256), np.float32)

@@ -37,6 +37,11 @@ char* address_of(const TensorData& tensor, const uint64_t index[]) {
   return reinterpret_cast<char*>(one.buffer.addr + one.start_offset * get_element_size(one.dtype));
 }
 
+void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
+  const uint64_t size = get_element_size(tensor.dtype);
+  for (uint64_t done = 0; done + size <= tensor.buffer.size; done += size) std::memcpy(at + done, &bits, size);
+}
+
 /// Times the steps of a submission, if the run records.
 class Steps {
  public:
@@ -100,6 +105,11 @@ void TensormapGraph::fatal(ErrorCode code, const std::string& text) {
   if (surveys()) end_survey(false);
   exec_.fail(code, text);
   throw Aborted();
+}
+
+void TensormapGraph::give_up(const std::string& text) {
+  exec_.throw_if_failed();
+  fatal(ErrorCode::ExplicitFatal, text + ", at " + site_text(site_));
 }
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
@@ -477,6 +487,7 @@ uint64_t TensormapGraph::take_buffers(const Submission& submission, TaskDescript
       arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
       arg.tensor->owner_scope = scopes_.back().number + 1;
       arg.tensor->owner_task = task.task_id + 1;
+      if (arg.filled) fill_elements(at, *arg.tensor, arg.scalar);
       at += output_size(*arg.tensor);
     }
   }

@@ -53,6 +53,7 @@ struct Arg {
   TensorData* tensor = nullptr;
   uint64_t scalar = 0;
   bool no_dep = false;  // makes no edges, and none come from it
+  bool filled = false;  // of an OUTPUT without an address: all of it is `scalar` at first
 };
 
 /// `tensor[index] op target`: what a task has to find to run.
@@ -114,6 +115,8 @@ class TensormapGraph final : public Graph {
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
+  /// The orchestration gives up.
+  [[noreturn]] void give_up(const std::string& text);
   /// Whether the run has failed, and it only looks what the orchestration would have needed.
   bool surveys() const { return deadlock_ != nullptr; }
 

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 #: Codes of the engine and ours.
 _CODES = {
     1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
-    5: "PTO-E2621", 7: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
+    5: "PTO-E2621", 7: "PTO-E2621", 10: "PTO-E2621",
+    200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
 }  # fmt: skip
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
@@ -23,7 +24,7 @@ _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 def raise_failure(run: Any, sources: Mapping[int, str | Module] | None = None, python: bool = False) -> None:
     """Raise what ended a run early, if anything did. `sources` are the programs of kernels that are
     written in PTO, by func_id (a path, or the module itself): what a core had reached when it failed is a
-    place in one of them. `python`: rings are arguments of `run`, which environment variables do not change."""
+    place in one of them. `python`: rings are arguments of `run`, no environment variables change them."""
     code, text, thrown, kernel, mark, site = run.failure()
     if not code:
         return

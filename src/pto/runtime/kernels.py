@@ -32,8 +32,8 @@ _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 class Kernel:
-    """What tasks execute: a Python function, a C++ or `.pto` source, compiled when a run needs it, or a program
-    in memory (a `pto.Module`, or its text), for which the driver does what it leaves to the tools.
+    """What tasks execute: a Python function, a C++ or `.pto` source, compiled when a run needs it, or a
+    program in memory (a `pto.Module`, or its text), for which the driver does what it leaves to the tools.
 
     `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32);
     pipe_in and pipe_out for a FIFO of a cluster that it pops from or pushes to (`Runtime.pipe`).

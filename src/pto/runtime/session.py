@@ -29,21 +29,24 @@ from ..perf.tables import CORE_TYPES
 from .extension import extension
 from .kernels import ROLES, Kernel, add, add_module, check_values, compile_early, program_elements
 from .options import log_level
+from .submission import Predicate, comparison, tasks_of, together, untracked
 from .tensors import (
-    DTYPES, MAX_DIMS, dtype_number, element_bits, element_of, float_word, index_of, numpy_type, refuse, shape_of,
+    MAX_DIMS,
+    dtype_number,
+    element_bits,
+    element_of,
+    float_word,
+    index_of,
+    numpy_type,
+    refuse,
+    shape_of,
     values_of,
-)  # fmt: skip
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, Any]
-
-
-#: Comparisons of predicates, by their number in the runtime.
-_COMPARISONS = {"==": 1, "!=": 2, ">": 3, "<": 4, ">=": 5, "<=": 6}
-#: What a predicate is: a tensor, an index, a comparison and a number.
-Predicate = tuple[Any, Any, str, int]
 
 
 class Session:
@@ -171,6 +174,16 @@ class Runtime(Session):
             made.manual_dep = True
         return made
 
+    def alloc(self, shape: Sequence[int] | int, dtype: Any = "f32", manual_dep: bool = False) -> Any:
+        """A tensor that has memory at once: several tasks may write views of it. It lives as the output of a
+        task does that runs nothing."""
+        self._mark()
+        made = self.tensor(shape, dtype, manual_dep)
+        self._dummies = True
+        out = bytes([ROLES["out"]])
+        self._run.submit_more(-1, 1, out, (made,), -1, 0, None, [], 0, None, False, None)
+        return made
+
     def pipe(self) -> Any:
         """What is in a FIFO between tasks of a cluster: the one that pops waits for the one that pushes."""
         return self.tensor(1, "i32")
@@ -249,9 +262,9 @@ class Runtime(Session):
         try:
             if deps or no_dep or sync_start or predicate is not None or number in self._mixed:
                 return self._run.submit_more(
-                    number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters, self._tasks(deps),
-                    self._no_dep(kernel, no_dep), self._mixed.get(number), self._sync(sync_start, blocks),
-                    self._predicate(predicate),
+                    number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters, tasks_of(deps),
+                    untracked(kernel, no_dep), self._mixed.get(number), together(sync_start, blocks),
+                    comparison(predicate, self._tensor),
                 )  # fmt: skip
             return self._run.submit(number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters)
         except (RuntimeError, TypeError) as e:
@@ -269,54 +282,15 @@ class Runtime(Session):
         return self._number(kernel, value, at)
 
     def task_dummy(self, deps: Iterable[int | None] = ()) -> int | None:
-        """A task that runs nothing: who depends on it depends on all its `deps`. None where there are deps and
-        all of them are None: then there is nothing to wait for."""
+        """A task that runs nothing: who depends on it depends on all its `deps`. None where there are deps
+        and all of them are None: then there is nothing to wait for."""
         self._mark()
         given = list(deps)
-        tasks = self._tasks(given)
+        tasks = tasks_of(given)
         if given and not tasks:
             return None
         self._dummies = True
         return self._run.submit_more(-1, 1, b"", (), -1, 0, None, tasks, 0, None, False, None)
-
-    def _tasks(self, deps: Iterable[int | None]) -> list[int]:
-        found = [d for d in deps if d is not None]
-        for d in found:
-            if type(d) is not int or d < 0:
-                raise refuse(f"{d!r} is no task", "deps are what rt.submit returned, or None")
-        return found
-
-    def _no_dep(self, kernel: Kernel, args: Iterable[int]) -> int:
-        bits = 0
-        for i in args:
-            if type(i) is not int or not 0 <= i < len(kernel.roles) or kernel.roles[i] == ROLES["scalar"]:
-                raise refuse(f"no_dep: kernel {kernel.name} has no tensor as parameter {i!r}",
-                             "give the numbers of parameters, from 0 on")  # fmt: skip
-            bits |= 1 << i
-        return bits
-
-    def _sync(self, sync_start: bool, blocks: int) -> bool:
-        if sync_start and not blocks:
-            raise refuse(
-                "sync_start: only blocks start together", "rt.submit(..., blocks=n, sync_start=True)"
-            )
-        return bool(sync_start)
-
-    def _predicate(self, given: Predicate | None) -> tuple[Any, ...] | None:
-        if given is None:
-            return None
-        form = "predicate=(tensor, index, '>', 0)"
-        if not isinstance(given, tuple) or len(given) != 4:
-            raise refuse(f"{given!r} is no predicate", form)
-        tensor, index, comparison, target = given
-        found = self._tensor(tensor)
-        if comparison not in _COMPARISONS:
-            raise refuse(f"there is no comparison {comparison!r}", f"one of {' '.join(_COMPARISONS)}")
-        if "int" not in DTYPES[found.dtype]:
-            raise refuse(f"a predicate compares integers, the tensor holds {DTYPES[found.dtype]}", form)
-        if type(target) is not int or not -(1 << 63) <= target < 1 << 63:
-            raise refuse(f"a predicate compares with an integer of 64 bits, got {target!r}", form)
-        return found, index_of(index, found.shape), _COMPARISONS[comparison], target
 
     def _check_writable(self, kernel: Kernel, values: Sequence[Any]) -> None:
         for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
@@ -371,8 +345,8 @@ class Runtime(Session):
 
     @contextlib.contextmanager
     def manual_scope(self) -> Iterator[None]:
-        """A scope whose tasks wait for what their `deps` name and for nothing else; nor do later tasks wait for
-        them because of tensors."""
+        """A scope whose tasks wait for what their `deps` name and for nothing else; nor do later tasks wait
+        for them because of tensors."""
         self._mark()
         self._run.scope_begin(True)
         try:
