@@ -10,7 +10,7 @@ Fenced blocks of one page run in order, in one fresh folder that has `examples/`
     python               runs in one namespace per page; every `# -> text` comment is a line it must print.
     any other            with `title="NAME"`: saved as NAME for what follows.
 
-`python tests/docs/test_snippets.py --rebase [PAGE...]` rewrites the outputs of console blocks to what they are now.
+`python -m tests.docs.test_snippets --rebase [PAGE...]` rewrites the outputs of console blocks to what they are now.
 """
 
 from __future__ import annotations
