@@ -17,6 +17,7 @@ import pytest
 
 import pto
 from pto.diag import Diagnostic
+from pto.engine.native import packs
 from pto.reading import read
 
 ROOT = Path(__file__).parents[2]
@@ -222,11 +223,22 @@ def test_links_of_readmes(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), target
 
 
-@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
-def test_the_demo(tmp_path: Path, tool_folder: Path) -> None:
-    """`make demo` is the first thing that a newcomer types."""
+def demo(tmp_path: Path, tool_folder: Path, *steps: str, **variables: str) -> str:
     path = os.pathsep.join((str(tool_folder), os.path.dirname(sys.executable), os.environ["PATH"]))
-    env = {**os.environ, "PATH": path, "PTO_DEMO": str(tmp_path)}
-    done = subprocess.run(["bash", str(EXAMPLES / "demo.sh")], env=env, capture_output=True, text=True)
+    env = {**os.environ, "PATH": path, "PTO_DEMO": str(tmp_path), **variables}
+    done = subprocess.run(["bash", EXAMPLES / "demo.sh", *steps], env=env, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    assert "[11/11]" in done.stdout and (tmp_path / "swimlane.html").exists()
+    return done.stdout
+
+
+@pytest.mark.skipif(packs.of_package() is None, reason="set up without a pack")
+def test_the_demo_without_a_compiler(tmp_path: Path, tool_folder: Path) -> None:
+    """`make demo` is the first thing that a newcomer types."""
+    shown = demo(tmp_path, tool_folder, PTO_CXX="/bin/false", CXX="/bin/false")
+    assert "[11/11]" in shown and shown.count("No C++ compiler on this machine") == 2
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+def test_the_demo_of_what_needs_one(tmp_path: Path, tool_folder: Path) -> None:
+    shown = demo(tmp_path, tool_folder, "emission", "graphs")
+    assert "[3/3]" in shown and "engine cpp" in shown and (tmp_path / "swimlane.html").exists()

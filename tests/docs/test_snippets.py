@@ -31,8 +31,11 @@ import pytest
 from tests.tools import tools
 
 import pto
+from pto.engine.native import packs
 
 ROOT = Path(__file__).parents[2]
+#: Pages that show C++ compiled; what the others show works without a compiler.
+COMPILE = ("README.md", "cpp.md", "objects.md", "runtime.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -128,6 +131,8 @@ def check_python(block: Block, namespace: dict[str, object]) -> None:
 def test_page(page: Path, tmp_path: Path, tool_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.name == "objects.md":
         pytest.importorskip("llvmlite")
+    if page.name not in COMPILE and packs.of_package() is not None:
+        monkeypatch.setenv("PTO_CXX", "/bin/false")
     shell = Shell(tmp_path, tool_folder)
     monkeypatch.chdir(shell.folder)
     namespace: dict[str, object] = {}
