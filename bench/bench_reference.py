@@ -223,7 +223,7 @@ def program(made: Plan, body: bool, fill: bool) -> ReferenceKernel:
     """A kernel that makes the operands and repeats the instruction as often as its last argument says. The
     table has no instruction that makes a convolution tile, so programs with one are not checked."""
     conv = any(isinstance(t, ConvTileType) for ts in made.operands.values() for t in ts)
-    return kernel(_Builder(made, fill).build(body), check=not conv)
+    return kernel(_Builder(made, fill).build(body), engine="reference", check=not conv)
 
 
 def arguments(k: ReferenceKernel) -> list[Any]:
@@ -384,11 +384,13 @@ def sanitizers() -> None:
     print(f"{'kernel':<18} {'off, ms':>8}" + "".join(f"{c:>8}" for c in CHECKS[1:]))
     for side, count in ((128, 100), (16, 400)):
         arrays = [np.ones((side, side), np.float32) for _ in range(2)]
-        k = pto.kernel(pto.parse(LOOP.replace("@", str(side)).replace(f"{side}loop", "@loop")))
+        k = pto.kernel(
+            pto.parse(LOOP.replace("@", str(side)).replace(f"{side}loop", "@loop")), engine="reference"
+        )
         compare(f"loop, {side}x{side} tiles", k, [*arrays, count], 1)
     for name, case in KERNELS.items():
         args, _ = case.make(np.random.default_rng(0))
-        compare(name, pto.kernel(pto.parse(case.path), case.entry), args, case.blocks)
+        compare(name, pto.kernel(pto.parse(case.path), case.entry, engine="reference"), args, case.blocks)
 
 
 CHECKS = ("", "race", "undef", "oob", "overlap", "sync", "all")
@@ -399,11 +401,13 @@ def growth() -> None:
     limits = f"{RATIO:g} x on tiles, {MICRO_RATIO:g} x on registers"
     print(f"sanitizers over the length of a run, by accesses (limits for all: {limits})")
     print(f"{'kernel':<18} {'off, ms':>8}" + "".join(f"{c:>8}" for c in CHECKS[1:]))
-    k = pto.kernel(pto.parse(LOOP.replace("@", "16").replace("16loop", "@loop")))
+    k = pto.kernel(pto.parse(LOOP.replace("@", "16").replace("16loop", "@loop")), engine="reference")
     for count in (3, 300, 15_000):  # seven accesses each
         arrays = [np.ones((16, 16), np.float32) for _ in range(2)]
         compare(f"tiles, {7 * count}", k, [*arrays, count], 1, RATIO, 6 if count < 1000 else 1)
-    k = pto.kernel(pto.parse(Path(__file__).parents[1] / "examples" / "micro" / "row_sum.pto"))
+    k = pto.kernel(
+        pto.parse(Path(__file__).parents[1] / "examples" / "micro" / "row_sum.pto"), engine="reference"
+    )
     for rows, cols in ((1, 512), (500, 640), (2000, 640), (8000, 640)):
         x, s = np.ones((rows, cols), np.float32), np.zeros(rows, np.float32)
         runs = 6 if rows < 100 else 1
@@ -451,7 +455,7 @@ module attributes {pto.target_arch = "a3"} {
 
 
 def scalar() -> None:
-    k = pto.kernel(pto.parse(SCALAR))
+    k = pto.kernel(pto.parse(SCALAR), engine="reference")
     count = 100_000
     steps = 5 * count
     for checks in ("", "all"):

@@ -105,7 +105,7 @@ def _repeated(made: Plan, body: bool, apart: bool, pattern: str) -> tuple[Refere
     _loop(op, times, body)
     signature = function.attrs["function_type"].value.replace(inputs=tuple(a.type for a in entry.args))
     function.attrs["function_type"] = TypeAttr(signature)
-    made_kernel = kernel(module, str(function.attr("sym_name")), target=made.isa, check=False)
+    made_kernel = kernel(module, str(function.attr("sym_name")), "reference", made.isa, check=False)
     assert isinstance(made_kernel, ReferenceKernel)
     return made_kernel, memory
 

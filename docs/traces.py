@@ -76,7 +76,7 @@ def execute(body: str, items: Array, semantics: str = "hw", fill: int = 0) -> Ar
     memory[: image.size] = image
     after = np.zeros(SIZE, np.uint8)
     text = _PROGRAM.format(size=SIZE, out=OUT, pointers=pointers, body=body)
-    pto.kernel(pto.parse(text))(memory, after, semantics=semantics)
+    pto.kernel(pto.parse(text), engine="reference")(memory, after, semantics=semantics)
     return after[OUT:]
 
 

@@ -109,7 +109,7 @@ def test_text_and_bytecode() -> None:
 def test_both_engines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = parse(PROGRAM)
     reference, found = (data(np.random.default_rng(1)) for _ in range(2))
-    result = pto.kernel(module, "k", target="a3").run(*reference, sanitize="all")
+    result = pto.kernel(module, "k", target="a3", engine="reference").run(*reference, sanitize="all")
     assert result.ok, result.diagnostics
     x = reference[0].astype(np.float64)
     silu = x / (1 + np.exp(-x))

@@ -241,6 +241,9 @@ class PyRun {
     std::vector<TaskRecord> tasks;
     std::vector<PhaseRecord> phases;
     std::vector<CounterRecord> counters;
+    for (const auto& scheduler : exec().schedulers()) {
+      tasks.insert(tasks.end(), scheduler->without_core.begin(), scheduler->without_core.end());
+    }
     for (const Recorder& r : exec().recorders()) {
       tasks.insert(tasks.end(), r.tasks.begin(), r.tasks.end());
       phases.insert(phases.end(), r.phases.begin(), r.phases.end());

@@ -5,6 +5,7 @@
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "run.hpp"
@@ -112,34 +114,57 @@ class PyTensormap final : public PyRun {
 
   int64_t submit(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
                  std::optional<std::vector<int32_t>> clusters) {
-    const char* role = roles.c_str();
-    const size_t count = nb::len(values);
-    if (count > kMaxParams || roles.size() != count) {
-      throw nb::value_error(("a task has at most 16 parameters, one role each; got " + std::to_string(count) +
-                             " parameters and " + std::to_string(roles.size()) + " roles")
-                                .c_str());
-    }
     Arg args[kMaxParams];
-    PyObject* fast = PySequence_Fast(values.ptr(), "expected a sequence");
-    if (fast == nullptr) throw nb::python_error();
-    const nb::object keep = nb::steal(fast);
-    for (size_t i = 0; i < count; ++i) {
-      const nb::handle value(PySequence_Fast_GET_ITEM(fast, static_cast<Py_ssize_t>(i)));
-      args[i].type = static_cast<PTOParamType>(role[i]);
-      if (args[i].type == PTOParamType::SCALAR) {
-        args[i].scalar = nb::cast<uint64_t>(value);
-      } else {
-        args[i].tensor = &nb::cast<PyTensor&>(value).data;
-      }
-    }
+    const int count = read_args(roles, values, args);
     return guarded([&] {
-      return graph_->submit({kernel, worker, args, static_cast<int>(count), cluster, blocks,
-                             clusters ? clusters->data() : nullptr});
+      return graph_->submit(
+          {kernel, worker, args, count, cluster, blocks, clusters ? clusters->data() : nullptr});
     });
   }
 
-  void scope_begin() {
-    guarded([&] { return graph_->scope_begin(), 0; });
+  /// The same, with everything that a task may have. `no_dep`: parameters, as bits; `predicate`: a tensor, an
+  /// index, the number of a comparison (Condition::Op) and what is compared with; `kernels`: those of a mixed
+  /// task, `kernel` otherwise; none at all is a task that only waits.
+  int64_t submit_more(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
+                      std::optional<std::vector<int32_t>> clusters, const std::vector<int64_t>& deps,
+                      uint64_t no_dep, std::optional<std::vector<int32_t>> kernels, bool sync_start,
+                      nb::object predicate) {
+    Arg args[kMaxParams];
+    const int count = read_args(roles, values, args);
+    for (int i = 0; i < count; ++i) args[i].no_dep = (no_dep >> i & 1) != 0;
+    Submission made{kernel, worker, args, count, cluster, blocks, clusters ? clusters->data() : nullptr};
+    made.deps = deps.data();
+    made.dep_count = static_cast<int>(deps.size());
+    if (kernels) {
+      kernels->resize(kCoresPerBlock, -1);
+      made.kernels = kernels->data();
+    }
+    made.no_core = kernel < 0 && !kernels;
+    made.sync_start = sync_start;
+    if (!predicate.is_none()) {
+      const auto [tensor, index, op, target] =
+          nb::cast<std::tuple<nb::object, nb::object, int, int64_t>>(predicate);
+      made.predicate.tensor = &nb::cast<PyTensor&>(tensor).data;
+      read_index(*made.predicate.tensor, index, made.predicate.index);
+      made.predicate.op = static_cast<int8_t>(op);
+      made.predicate.target = target;
+    }
+    return guarded([&] { return graph_->submit(made); });
+  }
+
+  uint64_t load(const PyTensor& tensor, nb::handle index) {
+    uint64_t at[RUNTIME_MAX_TENSOR_DIMS] = {};
+    read_index(tensor.data, index, at);
+    return guarded([&] { return graph_->load(tensor.data, at); });
+  }
+  void store(const PyTensor& tensor, nb::handle index, uint64_t bits) {
+    uint64_t at[RUNTIME_MAX_TENSOR_DIMS] = {};
+    read_index(tensor.data, index, at);
+    guarded([&] { return graph_->store(tensor.data, at, bits), 0; });
+  }
+
+  void scope_begin(bool manual) {
+    guarded([&] { return graph_->scope_begin(manual), 0; });
   }
   void scope_end() {
     guarded([&] { return graph_->scope_end(), 0; });
@@ -200,6 +225,40 @@ class PyTensormap final : public PyRun {
   }
 
  private:
+  static int read_args(const nb::bytes& roles, nb::handle values, Arg* args) {
+    const char* role = roles.c_str();
+    const size_t count = nb::len(values);
+    if (count > kMaxParams || roles.size() != count) {
+      throw nb::value_error(("a task has at most " + std::to_string(kMaxParams) +
+                             " parameters, one role each; got " + std::to_string(count) + " parameters and " +
+                             std::to_string(roles.size()) + " roles")
+                                .c_str());
+    }
+    PyObject* fast = PySequence_Fast(values.ptr(), "expected a sequence");
+    if (fast == nullptr) throw nb::python_error();
+    const nb::object keep = nb::steal(fast);
+    for (size_t i = 0; i < count; ++i) {
+      const nb::handle value(PySequence_Fast_GET_ITEM(fast, static_cast<Py_ssize_t>(i)));
+      args[i].type = static_cast<PTOParamType>(role[i]);
+      if (args[i].type == PTOParamType::SCALAR) {
+        args[i].scalar = nb::cast<uint64_t>(value);
+      } else {
+        args[i].tensor = &nb::cast<PyTensor&>(value).data;
+      }
+    }
+    return static_cast<int>(count);
+  }
+  static void read_index(const TensorData& tensor, nb::handle index, uint64_t* at) {
+    const std::vector<uint64_t> given = numbers(index, tensor.ndims, "index");
+    for (uint64_t d = 0; d < tensor.ndims; ++d) {
+      if (given[d] >= tensor.shapes[d]) {
+        throw nb::value_error(("index " + std::to_string(given[d]) + " of " +
+                               std::to_string(tensor.shapes[d]) + " in dimension " + std::to_string(d))
+                                  .c_str());
+      }
+      at[d] = given[d];
+    }
+  }
   Exec& exec() override { return graph_->exec(); }
   bool has_failed() const override { return graph_->surveys(); }
 
@@ -227,6 +286,9 @@ NB_MODULE(_runtime, m) {
                      return as_tuple(strides, t.data.ndims);
                    })
       .def_prop_ro("owner", [](const PyTensor& t) { return t.owner; })
+      .def_prop_rw(
+          "manual_dep", [](const PyTensor& t) { return t.data.manual_dep != 0; },
+          [](PyTensor& t, bool manual) { t.data.manual_dep = manual ? 1 : 0; })
       .def("view",
            [](const PyTensor& t, nb::sequence shape, nb::sequence offsets) {
              const auto n = numbers(shape, t.data.ndims, "shape"),
@@ -265,7 +327,12 @@ NB_MODULE(_runtime, m) {
       .def("run_library", &PyTensormap::run_library)
       .def("submit", &PyTensormap::submit, "kernel"_a, "worker"_a, "roles"_a, "values"_a, "cluster"_a = -1,
            "blocks"_a = 0, "clusters"_a.none() = nb::none())
-      .def("scope_begin", &PyTensormap::scope_begin)
+      .def("submit_more", &PyTensormap::submit_more, "kernel"_a, "worker"_a, "roles"_a, "values"_a,
+           "cluster"_a, "blocks"_a, "clusters"_a.none(), "deps"_a, "no_dep"_a, "kernels"_a.none(),
+           "sync_start"_a, "predicate"_a.none())
+      .def("load", &PyTensormap::load)
+      .def("store", &PyTensormap::store)
+      .def("scope_begin", &PyTensormap::scope_begin, "manual"_a = false)
       .def("scope_end", &PyTensormap::scope_end)
       .def("allocate_cluster", &PyTensormap::allocate_cluster)
       .def("free_cluster", &PyTensormap::free_cluster)

@@ -65,7 +65,7 @@ CHECKS(shared_memory_defaults, "Shared memory layout, constants") {
   EQUAL(kAlign, PTO2_ALIGN_SIZE);
   EQUAL(kPackedOutputAlign, PTO2_PACKED_OUTPUT_ALIGN);
   EQUAL(kMaxScopeDepth, PTO2_MAX_SCOPE_DEPTH);
-  EQUAL(kMaxParams, PTO2_MAX_INPUTS);
+  EQUAL(kFewParams, PTO2_MAX_INPUTS);
   const SharedMemory memory(16, 4096, 16);
   EQUAL(memory.header().current_task_index.load(), 0);
   EQUAL(memory.header().last_task_alive.load(), 0);
@@ -306,7 +306,7 @@ CHECKS(registers, "Handshake registers") {
     CHECK(dispatch_value(id) != 0 && dispatch_value(id) != kExitSignal);  // never idle, never the end
     CHECK((dispatch_value(id) & 0x80000000u) == 0);
   }
-  EQUAL(sizeof(DispatchPayload::args) / sizeof(int64_t), 32);
+  EQUAL(sizeof(DispatchPayload::args) / sizeof(int64_t), 66);
   const VirtualCore core;
   EQUAL(core.data_main_base.load(), 0);
   EQUAL(core.cond.load(), kIdleValue);

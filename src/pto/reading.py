@@ -94,12 +94,19 @@ def read(path: str) -> tuple[Source | None, list[Diagnostic]]:
     return decode(path, data)
 
 
-def parse(program: str | os.PathLike[str]) -> Module:
-    """Parse a program given as a path or as text; raises `DiagnosticError` holding all diagnostics.
+def is_text(program: str | os.PathLike[str]) -> bool:
+    """Whether a program is given as text: a string with a line break or a brace, or that starts like a
+    statement; anything else is a path."""
+    return isinstance(program, str) and bool(
+        set("\n{") & set(program) or program.lstrip()[:1] in tuple('"!#%')
+    )
 
-    A string with a line break or a brace, or starting like a statement, is text; anything else is a path.
-    """
-    if isinstance(program, str) and (set("\n{") & set(program) or program.lstrip()[:1] in tuple('"!#%')):
+
+def parse(program: str | os.PathLike[str]) -> Module:
+    """Parse a program given as a path or as text (`is_text`); raises `DiagnosticError` holding all
+    diagnostics."""
+    if is_text(program):
+        assert isinstance(program, str)
         source, problems = Source("<text>", program), list[Diagnostic]()
     else:
         source, problems = read(os.fspath(program))

@@ -224,7 +224,10 @@ def test_quiet_says_nothing(capsys: Capture) -> None:
 
 def test_the_summary_says_what_was_checked(capsys: Capture) -> None:
     assert run("flagged.pto", "--blocks", "1", "--sanitize", "race,undef", "--", "@x.npy", "f32:4x64") == 0
-    assert "(1 block, target a2a3, checked for race, undef: nothing found, " in capsys.readouterr().out
+    assert (
+        "(1 block, target a2a3, engine reference, checked for race, undef: nothing found, "
+        in capsys.readouterr().out
+    )
 
 
 def test_a_program_without_flags_is_synchronised_first(capsys: Capture) -> None:
@@ -456,6 +459,6 @@ def test_status_70_is_our_bug(folder: Path, capsys: Capture, monkeypatch: pytest
     where = folder / "reports"
     where.mkdir()
     with knobs.override(PTO_REPRODUCER_DIR=str(where)):
-        assert run("scale.pto", "--", "@x.npy", "1", "f32:4x64=y.npy") == 70
+        assert run("scale.pto", "--engine=reference", "--", "@x.npy", "1", "f32:4x64=y.npy") == 70
     assert "this is a bug of ours" in capsys.readouterr().err
     assert len(list(where.iterdir())) == 1 and not Path("y.npy").exists()

@@ -27,7 +27,7 @@ def both(program: str, *arrays: np.ndarray[Any, Any], entry: str | None = None) 
     ours = [a.copy() for a in arrays]
     theirs = [a.copy() for a in arrays]
     pto.kernel(pto.parse(program), entry, engine="cpp", check=False)(*ours)
-    pto.kernel(pto.parse(program), entry, check=False)(*theirs)
+    pto.kernel(pto.parse(program), entry, check=False, engine="reference")(*theirs)
     for a, b in zip(ours, theirs, strict=True):
         assert bits(a) == bits(b), (a, b)
     return ours
@@ -257,7 +257,7 @@ def test_blocks_have_slots_of_their_own() -> None:
     text = shared.replace(
         "%all: !pto.ptr<f32>)", "%all: !pto.ptr<f32>, %__pypto_spmd_block_idx: i32)"
     ).replace("%block = pto.get_block_idx", "%block = arith.extsi %__pypto_spmd_block_idx : i32 to i64")
-    own = pto.kernel(pto.parse(text.replace("%all, %offset", "%all, %zero")))
+    own = pto.kernel(pto.parse(text.replace("%all, %offset", "%all, %zero")), engine="reference")
     assert own.dealt == {3}
     x = np.random.default_rng(3).integers(-4, 4, (16, 16)).astype(np.float16) / np.float16(8)
     results = []
@@ -272,7 +272,7 @@ def test_blocks_have_slots_of_their_own() -> None:
     # Programs that deal them out themselves, with the argument or with an instruction, and those of one block.
     one = text.replace("__pypto_spmd_block_idx", "turn").replace("%all, %offset", "%all, %zero")
     for other in (shared, shared.replace("%all, %offset", "%all, %zero"), text, one):
-        assert not pto.kernel(pto.parse(other)).dealt
+        assert not pto.kernel(pto.parse(other), engine="reference").dealt
 
 
 # -- copies with loops ---------------------------------------------------------------------------------------

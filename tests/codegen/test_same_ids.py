@@ -385,7 +385,7 @@ func.func @k(%n: index, %m: index) {
 def test_a_launch_asks_what_the_program_leaves_open() -> None:
     module = parse(_OPEN)
     kernels = [
-        kernel(module),
+        kernel(module, engine="reference"),
         *([kernel(module, engine="cpp", checked=True)] if COMPILER is not None else []),
     ]
     for k in kernels:
@@ -395,9 +395,9 @@ def test_a_launch_asks_what_the_program_leaves_open() -> None:
             found.code == "PTO-E0401"
             and "tabs: expects src and dst to have the same valid_shape" in str(found).lower()
         )
-    assert kernel(module, check=False).run(3, 5).ok
+    assert kernel(module, engine="reference", check=False).run(3, 5).ok
     for watched in ({"sanitize": "race"}, {"memory_map": True}):  # who watches has nothing to say of it
-        (found,) = kernel(module).run(3, 5, **watched).diagnostics
+        (found,) = kernel(module, engine="reference").run(3, 5, **watched).diagnostics
         assert found.code == "PTO-E0401"
 
 

@@ -17,6 +17,7 @@ import pytest
 
 import pto
 from pto.diag import Diagnostic
+from pto.engine.native import packs
 from pto.reading import read
 
 ROOT = Path(__file__).parents[2]
@@ -131,7 +132,7 @@ def test_every_program_runs() -> None:
 def test_run(name: str) -> None:
     given, expected = RUNS[name]
     args = arguments(given)
-    result = pto.kernel(pto.parse(EXAMPLES / name)).run(*args, sanitize="all")
+    result = pto.kernel(pto.parse(EXAMPLES / name), engine="reference").run(*args, sanitize="all")
     assert [d.code for d in result.diagnostics if d.severity == "error"] == []
     out = [a for a in args if isinstance(a, np.ndarray)][-1]
     np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-4)
@@ -144,7 +145,7 @@ def test_run(name: str) -> None:
 def test_manual_examples_under_any_schedule(name: str, seed: int) -> None:
     given, expected = RUNS[name]
     args = arguments(given)
-    pto.kernel(pto.parse(EXAMPLES / name))(*args, schedule=seed)
+    pto.kernel(pto.parse(EXAMPLES / name), engine="reference")(*args, schedule=seed)
     np.testing.assert_allclose(args[-1], expected, rtol=1e-4, atol=1e-4)
 
 
@@ -155,7 +156,7 @@ def test_the_script_of_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_the_race_is_right_in_program_order_and_wrong_in_another() -> None:
-    kernel = pto.kernel(pto.parse(EXAMPLES / "12_race.pto"))
+    kernel = pto.kernel(pto.parse(EXAMPLES / "12_race.pto"), engine="reference")
     c = np.zeros_like(A)
     kernel(A, B, c)
     assert np.array_equal(c, A + B)
@@ -168,37 +169,48 @@ def test_the_race_is_right_in_program_order_and_wrong_in_another() -> None:
 
 def test_the_advice_about_the_race_is_right() -> None:
     text = (EXAMPLES / "12_race.pto").read_text()
-    (found,) = pto.kernel(pto.parse(text)).run(A, B, np.zeros_like(A), sanitize="all").diagnostics
+    (found,) = (
+        pto.kernel(pto.parse(text), engine="reference")
+        .run(A, B, np.zeros_like(A), sanitize="all")
+        .diagnostics
+    )
     lines = text.splitlines()
     (flag, after), (wait, before) = re.findall(r"'(.*?)' (?:after|before) line (\d+)", found.help)
     lines.insert(int(before) - 1, wait)
     lines.insert(int(after), flag)
-    fixed = pto.kernel(pto.parse("\n".join(lines) + "\n"))
+    fixed = pto.kernel(pto.parse("\n".join(lines) + "\n"), engine="reference")
     assert fixed.run(A, B, np.zeros_like(A), sanitize="all").diagnostics == []
 
 
 def test_the_undefined_sum() -> None:
     text = (EXAMPLES / "13_undefined.pto").read_text()
     y = np.zeros((16, 128), np.float32)
-    (found,) = pto.kernel(pto.parse(text)).run(A, y, sanitize="all").diagnostics[-1:]
+    (found,) = pto.kernel(pto.parse(text), engine="reference").run(A, y, sanitize="all").diagnostics[-1:]
     assert found.code == "PTO-E2203" and "%sum" in found.help
     fixed = text.replace(
         "    scf.for",
         "    %zero = arith.constant 0.0 : f32\n    pto.texpands ins(%zero : f32) outs(%sum : !tile)\n    scf.for",
     )
-    assert pto.kernel(pto.parse(fixed)).run(A, y, sanitize="undef,oob,sync").diagnostics == []
+    assert (
+        pto.kernel(pto.parse(fixed), engine="reference").run(A, y, sanitize="undef,oob,sync").diagnostics
+        == []
+    )
     np.testing.assert_allclose(y, A.reshape(4, 16, 128).sum(axis=0), rtol=1e-5, atol=1e-5)
 
 
 def test_the_cancellation() -> None:
     x = np.random.default_rng(0).uniform(0, 0.01, (16, 128)).astype(np.float16)
-    result = pto.kernel(pto.parse(EXAMPLES / "14_cancellation.pto")).run(x, np.zeros_like(x), shadow="f64")
+    result = pto.kernel(pto.parse(EXAMPLES / "14_cancellation.pto"), engine="reference").run(
+        x, np.zeros_like(x), shadow="f64"
+    )
     (found,) = result.diagnostics
     assert found.code == "PTO-E2301" and found.message.startswith("tlog")
 
 
 def test_the_overlap() -> None:
-    result = pto.kernel(pto.parse(OVERLAP)).run(A, B, np.zeros_like(A), sanitize="all", memory_map=True)
+    result = pto.kernel(pto.parse(OVERLAP), engine="reference").run(
+        A, B, np.zeros_like(A), sanitize="all", memory_map=True
+    )
     assert "overlap: %ta and %tb share bytes 16384..32768" in result.memory_map.text()
     (found,) = result.diagnostics
     assert [d.code for d in check(OVERLAP)] == ["PTO-E2210"]
@@ -211,11 +223,22 @@ def test_links_of_readmes(page: str) -> None:
         assert ((ROOT / page).parent / target).exists(), target
 
 
-@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
-def test_the_demo(tmp_path: Path, tool_folder: Path) -> None:
-    """`make demo` is the first thing that a newcomer types."""
+def demo(tmp_path: Path, tool_folder: Path, *steps: str, **variables: str) -> str:
     path = os.pathsep.join((str(tool_folder), os.path.dirname(sys.executable), os.environ["PATH"]))
-    env = {**os.environ, "PATH": path, "PTO_DEMO": str(tmp_path)}
-    done = subprocess.run(["bash", str(EXAMPLES / "demo.sh")], env=env, capture_output=True, text=True)
+    env = {**os.environ, "PATH": path, "PTO_DEMO": str(tmp_path), **variables}
+    done = subprocess.run(["bash", EXAMPLES / "demo.sh", *steps], env=env, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
-    assert "[11/11]" in done.stdout and (tmp_path / "swimlane.html").exists()
+    return done.stdout
+
+
+@pytest.mark.skipif(packs.of_package() is None, reason="set up without a pack")
+def test_the_demo_without_a_compiler(tmp_path: Path, tool_folder: Path) -> None:
+    """`make demo` is the first thing that a newcomer types."""
+    shown = demo(tmp_path, tool_folder, PTO_CXX="/bin/false", CXX="/bin/false")
+    assert "[11/11]" in shown and shown.count("No C++ compiler on this machine") == 2
+
+
+@pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")
+def test_the_demo_of_what_needs_one(tmp_path: Path, tool_folder: Path) -> None:
+    shown = demo(tmp_path, tool_folder, "emission", "graphs")
+    assert "[3/3]" in shown and "engine cpp" in shown and (tmp_path / "swimlane.html").exists()

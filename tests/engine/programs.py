@@ -25,7 +25,7 @@ def program(body: str, arguments: str = "%out: !pto.ptr<i64>", attributes: str =
 def run(text: str, *args: Any, **options: Any) -> LaunchResult:
     """Run a program; raises nothing, diagnostics are in the result."""
     options.setdefault("out", io.StringIO())
-    return pto.kernel(pto.parse(text), options.pop("entry", None)).run(*args, **options)
+    return pto.kernel(pto.parse(text), options.pop("entry", None), engine="reference").run(*args, **options)
 
 
 def numbers(body: str, count: int = 4, **options: Any) -> list[int]:

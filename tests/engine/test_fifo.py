@@ -255,7 +255,9 @@ def test_halves_of_the_vector_cores_meet_in_a_slot(arch: str, split: int) -> Non
     out, gm = np.zeros_like(x), np.zeros(4096, np.float16)
     text = vector_to_cube(arch, count, split)
 
-    kernel = pto.kernel(pto.parse(text), check=False)  # storing an L1 tile is a stand-in for using it
+    kernel = pto.kernel(
+        pto.parse(text), check=False, engine="reference"
+    )  # storing an L1 tile is a stand-in for using it
     result = kernel.run(x, out, gm, sanitize="all")
     assert result.ok, result.diagnostics
     assert np.array_equal(out, x)
@@ -323,7 +325,7 @@ func.func @k_aiv(%x: !pto.ptr<f16>, %out: !pto.ptr<f16>, %gm: !pto.ptr<f16>) att
 def test_uneven_halves_meet_in_a_slot(arch: str, split: int) -> None:
 
     x = np.random.default_rng(5).integers(-99, 99, (16, 16)).astype(np.float16)
-    kernel = pto.kernel(pto.parse(odd_halves(arch, split)), check=False)
+    kernel = pto.kernel(pto.parse(odd_halves(arch, split)), check=False, engine="reference")
     want = x.copy()
     want[(15, slice(None)) if split == 3 else (slice(None), 15)] = 0
     for seed in (None, *range(8)):
@@ -378,7 +380,7 @@ def test_entries_as_views_are_slots_in_memory() -> None:
 
     x = np.random.default_rng(5).standard_normal((144, 16)).astype(np.float32)
     out, gm = np.zeros_like(x), np.zeros(1024, np.float32)
-    kernel = pto.kernel(pto.parse(ENTRIES.format()), check=False)
+    kernel = pto.kernel(pto.parse(ENTRIES.format()), check=False, engine="reference")
     result = kernel.run(x, out, gm, subblocks=1, sanitize="all")
     assert result.ok, result.diagnostics
     assert np.array_equal(out, x)
@@ -428,7 +430,7 @@ def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None
         f"%t = pto.declare_tile -> {half}\n      pto.tpop(%t, %pipe : {half}, !pto.pipe) {{split = 1}}",
     ).replace("pto.tfree_from_aic {split = 1}", "pto.tfree(%pipe : !pto.pipe) {split = 1}")
     x, eye, out, gm = data(3)
-    result = pto.kernel(pto.parse(text), check=False).run(x, eye, out, gm)
+    result = pto.kernel(pto.parse(text), check=False, engine="reference").run(x, eye, out, gm)
     assert result.ok, result.diagnostics
     want = expected(x.astype(np.float32))
     assert np.array_equal(out, np.maximum(want, 0) if relu else want)
@@ -455,7 +457,7 @@ def test_without_synchronisation_the_cube_core_waits_for_what_it_pops() -> None:
     x = np.random.default_rng(4).integers(-99, 99, (48, 16)).astype(np.float16)
     out, gm = np.zeros_like(x), np.zeros(4096, np.float16)
     text = without_synchronisation(vector_to_cube("a3", 3, 1))
-    assert pto.kernel(pto.parse(text), check=False).run(x, out, gm).ok
+    assert pto.kernel(pto.parse(text), check=False, engine="reference").run(x, out, gm).ok
     assert np.array_equal(out, x)
 
 
@@ -463,7 +465,7 @@ def test_a_kernel_that_splits_nothing_runs_on_one_vector_core() -> None:
     """Without a split only the first lane has data; a kernel that never asks for its lane has no second one."""
 
     text = cube_to_vector("a5", 2, 4, 0)
-    asking = pto.kernel(pto.parse(text))
+    asking = pto.kernel(pto.parse(text), engine="reference")
     assert asking.subblocks == 2
     silent = "\n".join(
         line
@@ -472,9 +474,9 @@ def test_a_kernel_that_splits_nothing_runs_on_one_vector_core() -> None:
         ).split("\n")
         if "subblock" not in line
     ).replace("%lane = arith.index_cast %s : i64 to index", "%lane = arith.constant 0 : index")
-    kernel = pto.kernel(pto.parse(silent))
+    kernel = pto.kernel(pto.parse(silent), engine="reference")
     assert kernel.subblocks == 1
     x, eye, out, gm = data(2)
     assert kernel.run(x, eye, out, gm).ok
     assert np.array_equal(out, x.astype(np.float32))
-    assert pto.kernel(pto.parse(cube_to_vector("a5", 2, 4, 1))).subblocks == 2
+    assert pto.kernel(pto.parse(cube_to_vector("a5", 2, 4, 1)), engine="reference").subblocks == 2

@@ -101,14 +101,14 @@ def test_the_array_interface_is_enough() -> None:
     ],
 )
 def test_wrong_arguments_are_diagnostics(args: tuple[object, ...], code: str) -> None:
-    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")))
+    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")), engine="reference")
     with pytest.raises(DiagnosticError) as e:
         k(*args)
     assert [d.code for d in e.value.diagnostics] == [code]
 
 
 def test_every_wrong_argument_is_named_at_once() -> None:
-    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")))
+    k = pto.kernel(pto.parse(program("", "%a: !pto.ptr<f32>, %n: i32")), engine="reference")
     with pytest.raises(DiagnosticError) as e:
         k(1, "x")
     assert [d.code for d in e.value.diagnostics] == ["PTO-E2012", "PTO-E2013"]
@@ -126,7 +126,7 @@ def test_scalars_take_the_type_of_the_argument() -> None:
 
 
 def test_launch_options_are_checked() -> None:
-    k = pto.kernel(pto.parse(program("", "")))
+    k = pto.kernel(pto.parse(program("", "")), engine="reference")
     wrong: list[dict[str, Any]] = [
         {"blocks": 0}, {"blocks": -1}, {"blocks": "2"}, {"subblocks": 3}, {"sanitize": "rce"}, {"sanitize": True},
         {"shadow": "f32"}, {"schedule": "seed=4"}, {"schedule": -1}, {"schedule": True}, {"max_steps": 0},
@@ -225,17 +225,17 @@ func.func @k(%out: !pto.ptr<i64>) attributes {pto.entry} {
 def test_a_program_that_does_not_verify_does_not_run() -> None:
     text = program("pto.barrier #pto.pipe<PIPE_NUM>")
     with pytest.raises(DiagnosticError):
-        pto.kernel(pto.parse(text))
+        pto.kernel(pto.parse(text), engine="reference")
 
 
 def test_unknown_entries_suggest_names() -> None:
     with pytest.raises(DiagnosticError) as e:
-        pto.kernel(pto.parse(program("")), "kk")
+        pto.kernel(pto.parse(program("")), "kk", engine="reference")
     assert "'k'" in e.value.diagnostics[0].help
 
 
 def test_repeated_launches_start_afresh() -> None:
-    k = pto.kernel(pto.parse(copier("f32")))
+    k = pto.kernel(pto.parse(copier("f32")), engine="reference")
     a, b = np.ones((4, 64), np.float32), np.zeros((4, 64), np.float32)
     for _ in range(3):
         b[:] = 0
@@ -291,16 +291,16 @@ def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Grid, "run", broken)
     module = pto.parse(program("", ""))
-    result = pto.kernel(module, check=False).run()
+    result = pto.kernel(module, check=False, engine="reference").run()
     assert codes(result) == ["PTO-E2102"] and "no such operand" in result.diagnostics[0].message
     with pytest.raises(TypeError):
-        pto.kernel(module).run()
+        pto.kernel(module, engine="reference").run()
 
 
 def test_a_kernel_is_made_from_a_module_and_names_itself() -> None:
     with pytest.raises(TypeError, match=r"pto\.parse"):
         pto.kernel("k.pto")  # type: ignore[arg-type]
-    kernel = pto.kernel(pto.parse(program("", "%n: i32")), "@k")
+    kernel = pto.kernel(pto.parse(program("", "%n: i32")), "@k", engine="reference")
     assert repr(kernel) == "<Kernel @k(%n: i32)>"
     assert repr(kernel(4)) == "<LaunchResult ok>"
     assert repr(kernel.run(4, sanitize="oob")) == "<LaunchResult ok, checked for oob>"
@@ -332,7 +332,7 @@ func.func @k(%p: !pto.ptr<f32>) {{
 }}
 """
     x = np.ones((8, 8), np.float32)
-    assert pto.kernel(pto.parse(text)).run(x, sanitize="race").diagnostics == []
+    assert pto.kernel(pto.parse(text), engine="reference").run(x, sanitize="race").diagnostics == []
     assert (x == -1).all()
 
 
@@ -344,9 +344,9 @@ def test_a_module_says_the_kind_of_core_for_its_functions(kind: str) -> None:
     }}"""
     module = pto.parse(text.format(kind=kind, own=""))
     assert pto.verify(module) == []
-    assert [role[0] for role in pto.kernel(module).roles] == [kind]
+    assert [role[0] for role in pto.kernel(module, engine="reference").roles] == [kind]
     own = pto.parse(text.format(kind=kind, own=f", pto.kernel_kind = #pto.kernel_kind<{other}>"))
-    assert [role[0] for role in pto.kernel(own).roles] == [other]
+    assert [role[0] for role in pto.kernel(own, engine="reference").roles] == [other]
 
 
 def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
@@ -357,11 +357,11 @@ def test_the_two_sides_of_a_kernel_may_have_names_of_their_own() -> None:
     results = []
     for written in (text, renamed):
         results.append(np.zeros(4096, np.float32))
-        pto.kernel(pto.parse(written))(given, given, results[-1])
+        pto.kernel(pto.parse(written), engine="reference")(given, given, results[-1])
     assert results[0].any() and (results[0] == results[1]).all()
     other = renamed.replace("@activation(%a: !pto.ptr<f16>,", "@activation(%a: !pto.ptr<f32>,")
     with pytest.raises(DiagnosticError, match="several functions could be run"):
-        pto.kernel(pto.parse(other), check=False)
+        pto.kernel(pto.parse(other), check=False, engine="reference")
 
 
 IDLE = """module attributes {pto.target_arch = "a3"} {
@@ -402,6 +402,6 @@ func.func @k(%k: index, %out: !pto.partition_tensor_view<16x16xf32>) attributes 
 }
 }
 """
-    k = pto.kernel(pto.parse(text))
+    k = pto.kernel(pto.parse(text), engine="reference")
     assert k.run(15, np.zeros((16, 16), np.float32)).ok
     assert not k.run(17, np.zeros((16, 16), np.float32)).ok

@@ -38,7 +38,7 @@ module attributes {pto.target_arch = "a3"} {
 
 def run(body: str, n: int = 3, **options: Any) -> MemoryMap:
     text = f"{HEAD}{body}\n    return\n  }}\n}}\n"
-    result = pto.kernel(pto.parse(text), check=False).run(
+    result = pto.kernel(pto.parse(text), check=False, engine="reference").run(
         np.ones((16, 64), np.float32), n, memory_map=True, **options
     )
     assert result.ok, [d.message for d in result.diagnostics]

@@ -71,9 +71,9 @@ def test_the_program_runs(engine: str) -> None:
 
 def test_fences_order_what_they_stand_between() -> None:
     text = NEWER.format(index="%c2")
-    assert pto.kernel(pto.parse(text)).run(*arrays(), sanitize="all").ok
+    assert pto.kernel(pto.parse(text), engine="reference").run(*arrays(), sanitize="all").ok
     without = text.replace("pto.fence.barrier_all #pto.fence_scope<gm>", "")
-    found = pto.kernel(pto.parse(without)).run(*arrays(), sanitize="race")
+    found = pto.kernel(pto.parse(without), engine="reference").run(*arrays(), sanitize="race")
     assert [d.code for d in found.diagnostics][:1] == ["PTO-E2201"]
 
 
@@ -82,7 +82,7 @@ def test_fences_order_what_they_stand_between() -> None:
 )
 def test_an_element_outside_an_array(index: str, words: str) -> None:
     with pytest.raises(DiagnosticError, match=words) as e:
-        pto.kernel(pto.parse(NEWER.format(index=index)))(*arrays())
+        pto.kernel(pto.parse(NEWER.format(index=index)), engine="reference")(*arrays())
     assert {d.code for d in e.value.diagnostics} == {"PTO-E0401"}
 
 
@@ -100,7 +100,7 @@ def test_an_element_that_is_not_there(index: str, column: str, words: str) -> No
     given = arrays()
     given[2][0] = 99
     with pytest.raises(DiagnosticError, match=words):
-        pto.kernel(pto.parse(text))(*given)
+        pto.kernel(pto.parse(text), engine="reference")(*given)
 
 
 SLOTS = """\
@@ -230,7 +230,9 @@ func.func @k(%v: !view, %n: index) attributes {pto.entry} {
 
 
 def test_messages_name_what_was_written() -> None:
-    found = pto.kernel(pto.parse(HANDED_ON)).run(np.zeros((16, 64), np.float32), 2, sanitize="oob")
+    found = pto.kernel(pto.parse(HANDED_ON), engine="reference").run(
+        np.zeros((16, 64), np.float32), 2, sanitize="oob"
+    )
     assert [d.message.partition(":")[0] for d in found.diagnostics] == ["multi_tile_get"]
     beyond = pto.verify(pto.parse(HANDED_ON.replace("constant 0 : i64", "constant 524288 : i64")))
     assert [d.message.partition(":")[0] for d in beyond] == ["alloc_multi_tile"]

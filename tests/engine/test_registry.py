@@ -73,9 +73,10 @@ def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--engine {reference,native,cpp,twin}" in shown
+    assert "--engine {native,reference,cpp,twin}" in shown
     assert (
-        "exactly, on the virtual machine of the package, compiled by the system's C++ compiler, or once more (default: reference; "
+        "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, or once more "
+        "(default: the first of native, reference, twin that has what is asked for; C++ and libraries: cpp)"
         in shown
     )
     arguments = ["--blocks", "3", "--max-steps", "100", "--print", "--", "i32:1"]
@@ -122,8 +123,82 @@ def test_python() -> None:
         pto.kernel(pto.parse(PUT), engine="twin", checked=True)
     with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp' only"):
         pto.kernel("k.cpp", engine="twin")
-    with pytest.raises(ValueError, match="unknown engine 'other'; one of reference, native, cpp, twin"):
+    with pytest.raises(ValueError, match="unknown engine 'other'; one of native, reference, cpp, twin"):
         pto.kernel(pto.parse(PUT), engine="other")
+
+
+# ------------------------------------------------------------------------------------- where none is named
+
+#: What makes an engine other than the usual one necessary, as `pto run` and as Python have it.
+NEEDED = {
+    ("--sanitize", "all"): {"sanitize": "all"},
+    ("--schedule", "seed=3"): {"schedule": 3},
+    ("--shadow", "f64"): {"shadow": "f64"},
+    ("--memory-map", "map.txt"): {"memory_map": True},
+    ("--semantics", "doc"): {"semantics": "doc"},
+    ("--sanitize", "oob", "--threads", "2"): {"sanitize": "oob", "threads": 2},
+    ("--threads", "2", "--timeout", "60"): {"threads": 2, "timeout": 60},
+    (): {},
+}
+
+
+@pytest.mark.parametrize(("arguments", "options"), NEEDED.items(), ids=" ".join)
+def test_the_first_that_has_what_is_asked_for(
+    program: str,
+    arguments: tuple[str, ...],
+    options: dict[str, Any],
+    capsys: Capture,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    watched = set(options) - {"threads", "timeout"}
+    wanted = "reference" if watched else "native"
+    assert main(["run", program, *arguments, "--print", "--", "i32:1"]) == 0
+    shown = capsys.readouterr().out
+    assert f"engine {wanted}," in shown and "[7]" in shown
+    out = np.zeros(1, np.int32)
+    kernel = pto.kernel(pto.parse(PUT))
+    assert kernel.engine == "native" and kernel(out, **options).engine == wanted and out[0] == 7
+    if watched:  # where one is named, nothing is chosen
+        assert main(["run", program, "--engine", "native", *arguments, "--", "i32:1"]) == 1
+        assert "error[PTO-E2403]: engine native has no --" in capsys.readouterr().err
+        with pytest.raises(pto.DiagnosticError, match="engine native has no "):
+            pto.kernel(pto.parse(PUT), engine="native")(out, **options)
+
+
+def test_another_is_made_once() -> None:
+    kernel, out = pto.kernel(pto.parse(PUT)), np.zeros(1, np.int32)
+    assert kernel.other({"sanitize": "all"}) is kernel.other({"shadow": "f64"})
+    assert kernel.other({"sanitize": ()}) is None and kernel.other({"checked": True}) is None
+    with pytest.raises(TypeError, match="unexpected keyword argument 'colour'"):
+        kernel(out, colour=1)
+
+
+@pytest.mark.parametrize(
+    ("code", "goes_on"), [("PTO-E2003", True), ("PTO-E2401", True), ("PTO-E2402", False)]
+)
+def test_a_program_that_the_usual_one_refuses(
+    program: str, code: str, goes_on: bool, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it lacks another may have; what is wrong is wrong."""
+
+    def refuse(*_: Any) -> None:
+        raise pto.DiagnosticError([pto.Diagnostic(code, "not here")])
+
+    monkeypatch.setattr("pto.engine.native.engine.made", refuse)
+    monkeypatch.setattr("pto.engine.native.engine.remembered", lambda source, options, make: make())
+    out = np.zeros(1, np.int32)
+    for named in ([], ["--engine", "native"]):
+        status = main(["run", program, *named, "--", "i32:1"])
+        said = capsys.readouterr()
+        if goes_on and not named:
+            assert status == 0 and "engine reference," in said.out and not said.err
+            assert pto.kernel(pto.parse(PUT))(out, threads=2).engine == "reference" and out[0] == 7
+        else:
+            assert status == 1 and f"error[{code}]: not here" in said.err
+            with pytest.raises(pto.DiagnosticError, match="not here"):
+                pto.kernel(pto.parse(PUT), engine=named[-1] if named else None)
 
 
 def test_doctor_looks_after_it(twin: Engine, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ class Order(pto.Watcher):
 
 def launch(name: str, *args: Any, **options: Any) -> Order:
     order = Order()
-    pto.kernel(pto.parse(EXAMPLES / name)).run(*args, watchers=[order], **options)
+    pto.kernel(pto.parse(EXAMPLES / name), engine="reference").run(*args, watchers=[order], **options)
     assert order.ended and order.numbers == list(range(1, len(order.numbers) + 1))
     done = {k[1:]: n for k, n in order.counts.items() if k[0] == "finished"}
     for stage in ("issued", "started"):
@@ -130,7 +130,7 @@ def test_cores_wait_for_each_other_and_cost_nothing_where_nobody_watches() -> No
     with pytest.MonkeyPatch.context() as patch:
         for kind in (watch.Event, watch.Given, watch.Watchers):
             patch.setattr(kind, "__init__", counting)
-        pto.kernel(pto.parse(EXAMPLES / "07_mixed_sections.pto")).run(*args)
+        pto.kernel(pto.parse(EXAMPLES / "07_mixed_sections.pto"), engine="reference").run(*args)
     assert not made
 
 
@@ -154,10 +154,10 @@ def test_who_wants_only_some_events_is_told_of_those() -> None:
       return
     }"""
     barriers = Barriers()
-    assert pto.kernel(pto.parse(text)).run(watchers=[barriers], sanitize="all").ok
+    assert pto.kernel(pto.parse(text), engine="reference").run(watchers=[barriers], sanitize="all").ok
     assert barriers.seen == [BARRIER] * 2
     with pytest.raises(ValueError, match=r"watchers takes objects of pto\.Watcher"):
-        pto.kernel(pto.parse(text)).run(watchers=[print])
+        pto.kernel(pto.parse(text), engine="reference").run(watchers=[print])
 
 
 def test_a_sanitizer_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ some = settings(max_examples=12)
 
 @cache
 def kernel(name: str, folder: str = "micro") -> Any:
-    return pto.kernel(pto.parse(EXAMPLES / folder / f"{name}.pto"))
+    return pto.kernel(pto.parse(EXAMPLES / folder / f"{name}.pto"), engine="reference")
 
 
 def launch(name: str, *args: Any, **options: Any) -> None:
@@ -148,7 +148,11 @@ def test_a_missing_barrier_is_found() -> None:
         (EXAMPLES / "micro" / "softmax.pto").read_text(encoding="utf-8").replace('pto.mem_bar "VST_VLD"', "")
     )
     x = numbers(1, 1, 100)
-    found = pto.kernel(pto.parse(text)).run(x, np.zeros_like(x), 1, 100, sanitize="race").diagnostics
+    found = (
+        pto.kernel(pto.parse(text), engine="reference")
+        .run(x, np.zeros_like(x), 1, 100, sanitize="race")
+        .diagnostics
+    )
     assert [d.code for d in found] == ["PTO-E2206"]
 
 
@@ -179,7 +183,7 @@ def twin(body: str, names: str, shape: str, dtype: str = "f32", result: str = "f
         shape=shape, dtype=dtype, result=result, more=more,
         inputs="".join(f"%g{n}: !w, " for n in names), body="".join(f"    {line}\n" for line in lines),
     )  # fmt: skip
-    return pto.kernel(pto.parse(text))
+    return pto.kernel(pto.parse(text), engine="reference")
 
 
 def test_chain_equals_tiles() -> None:

@@ -115,13 +115,15 @@ def test_a_pass_points_at_both_files() -> None:
 
 
 def test_runs_point_at_both_files() -> None:
-    short = pto.kernel(build(), target="a3").run(
+    short = pto.kernel(build(), target="a3", engine="reference").run(
         np.zeros((8, 64), np.float32), np.zeros((16, 64), np.float32)
     )
     (d,) = short.diagnostics
     assert d.code == "PTO-E2101" and places(d)[0] == ("model.py", 3, 5)
     wide = np.zeros((16, 64), np.float32)
-    run = pto.kernel(build(by_hand=True), target="a3").run(wide, wide.copy(), sanitize="race")
+    run = pto.kernel(build(by_hand=True), target="a3", engine="reference").run(
+        wide, wide.copy(), sanitize="race"
+    )
     races = {places(d)[0]: d for d in run.diagnostics}
     assert set(races) == {("add.cpp", 5, 3), ("model.py", 5, 5)}
     first = races["add.cpp", 5, 3]

@@ -120,7 +120,7 @@ def test_random_programs(tmp_path: Path) -> None:
     images = read(path.read_bytes(), "k.so").images
     machine.functions(list(dict.fromkeys(call for image in images for call in image.calls)))
     for n, program in enumerate(programs):
-        reference, kernel = pto.kernel(pto.parse(program.text)), pto.kernel(path, f"k{n}")
+        reference, kernel = pto.kernel(pto.parse(program.text), engine="reference"), pto.kernel(path, f"k{n}")
         for given in INPUTS:
             want, got = np.zeros(16, np.int64), np.zeros(16, np.int64)
             reference(want, *given)

@@ -53,7 +53,7 @@ def launch(module: Module, n: int, p: int, target: Profile = A3, sanitize: Any =
     """What a program of `memory_programs` stores, and what sanitizers say."""
     x = np.random.default_rng(5).integers(-9, 10, (IN_WINDOWS * WINDOW, COLS)).astype(np.float32)
     y = np.full((SITES * TURNS * WINDOW, COLS), -77, np.float32)
-    run = pto.kernel(module, "k", target=target).run(x, y, n, p, sanitize=sanitize)
+    run = pto.kernel(module, "k", target=target, engine="reference").run(x, y, n, p, sanitize=sanitize)
     return y, run.diagnostics
 
 

@@ -156,7 +156,10 @@ def prove(
     """Insert, and run: no race, no flag left, the results of program order whatever the pipes do."""
     text = source.text if isinstance(source, Made) else source
     module, _ = inserted(text, ids=ids)
-    before, after = pto.kernel(pto.parse(text)), pto.kernel(pto.parse(pto.to_text(module)))
+    before, after = (
+        pto.kernel(pto.parse(text), engine="reference"),
+        pto.kernel(pto.parse(pto.to_text(module)), engine="reference"),
+    )
     for count in counts if isinstance(source, str) else (0,):
         make = source.arguments if isinstance(source, Made) else lambda count=count: arguments(count)
         want = make()
@@ -929,7 +932,7 @@ def test_fifos(arch: str, use: str) -> None:
     text = _FIFO.replace("ARCH", arch).replace("LEFT", "row_major" if arch == "a3" else "col_major")
     text = text.replace("GM", gm).replace("USE", _USES[use])
     module, _ = inserted(text)
-    kernel = pto.kernel(module, "k")
+    kernel = pto.kernel(module, "k", engine="reference")
     rng = np.random.default_rng(1)
     a = rng.integers(-2, 3, (64, 16)).astype(np.float16)
     want = np.concatenate([m @ m for m in a.astype(np.float32).reshape(4, 16, 16)])
@@ -1225,7 +1228,7 @@ def test_every_flag_is_needed() -> None:
     for seed in range(8):
         made = random_program(seed, ("a3", "a5")[seed % 2], 12, flat=True)
         for module, _ in _all_but_one(pto.parse(made.text)):
-            run = pto.kernel(module).run(*made.arguments(), sanitize="race")
+            run = pto.kernel(module, engine="reference").run(*made.arguments(), sanitize="race")
             needed, needless = needed + bool(run.diagnostics), needless + (not run.diagnostics)
     assert needed > 50 and needless <= 1
 
@@ -1257,8 +1260,8 @@ def test_mistakes_of_ours_cost_time_and_not_results(monkeypatch: pytest.MonkeyPa
         ctx = PassContext(clone(module), module_profile(module), Options(insert_sync=True))
         report = insert_sync.run(ctx)
         want, got = made.arguments(), made.arguments()
-        pto.kernel(module).run(*want)
-        assert not pto.kernel(ctx.module).run(*got, sanitize="race,sync").diagnostics
+        pto.kernel(module, engine="reference").run(*want)
+        assert not pto.kernel(ctx.module, engine="reference").run(*got, sanitize="race,sync").diagnostics
         assert all(np.array_equal(a, b) for a, b in zip(want, got, strict=True))
         return report
 

@@ -212,7 +212,7 @@ def test_a_pipe_on_chip_needs_its_buffer() -> None:
 def test_products_arrive_as_before(arch: str, split: int, count: int) -> None:
     x, eye, out, gm = data(count)
     module = runs_alike(cube_to_vector(arch, count, 4, split), [x, eye, out, gm], sanitize="all")
-    kernel = pto.kernel(module)
+    kernel = pto.kernel(module, engine="reference")
     for seed in range(4):
         out[:] = 0
         assert kernel.run(x, eye, out, gm.copy(), schedule=seed).ok
@@ -253,7 +253,7 @@ def test_the_ends_may_number_a_pipe_differently(arch: str) -> None:
     assert source.count("id = 5") == 2
     x, eye, out, gm = data(3)
     module = runs_alike(source, [x, eye, out, gm], sanitize="all")
-    assert pto.kernel(module).run(x, eye, out, gm).ok
+    assert pto.kernel(module, engine="reference").run(x, eye, out, gm).ok
     assert np.array_equal(out, x.astype(np.float32))
 
 
@@ -266,7 +266,7 @@ def test_the_second_lane_of_an_unsplit_pipe_has_no_say(arch: str) -> None:
     args = [x, np.zeros((80, 16), np.float16), np.zeros(4096, np.float16)]
     module = runs_alike(source, args, check_input=False, sanitize="all")
     assert "nosplit = true" in pto.to_text(module)
-    kernel = pto.kernel(module, check=False)
+    kernel = pto.kernel(module, check=False, engine="reference")
     assert kernel.subblocks == 2 and kernel.run(*args).ok
     assert np.array_equal(args[1], x[:80])
     for seed in range(5):

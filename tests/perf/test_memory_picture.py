@@ -254,7 +254,9 @@ module attributes {pto.target_arch = "a3"} {
   }
 }
 """
-    result = pto.kernel(pto.parse(text)).run(np.ones((16, 64), np.float32), memory_map=True)
+    result = pto.kernel(pto.parse(text), engine="reference").run(
+        np.ones((16, 64), np.float32), memory_map=True
+    )
     page = html(result.memory_map, "k")
     assert "%a 16x64xf32" in words(page)
     assert data(page)["cores"][0]["ops"] == [["tload", 11, "MTE2"], ["tstore", 12, "MTE3"]]

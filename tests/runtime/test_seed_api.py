@@ -97,12 +97,13 @@ def test_worker_types() -> None:
     assert "submitted as PTO2_WORKER_CUBE" in refused(WORKER, 0)
 
 
-def test_16_parameters() -> None:
-    """Spec 1: the array of a task has 16; more is said, not written past it."""
-    assert Scenario(PARAMS, 16).calls == [("vector", [7] * 16)]
-    for number in (17, 40):
+def test_64_parameters() -> None:
+    """Spec 1: the array of a task has 16, here 64; more is said, not written past it."""
+    for number in (16, 17, 64):
+        assert Scenario(PARAMS, number).calls == [("vector", [7] * number)]
+    for number in (65, 80):
         text = refused(PARAMS, number)
-        assert f"{number} parameters" in text and "at most 16" in text and "seed_scenarios.cpp:" in text
+        assert f"{number} parameters" in text and "at most 64" in text and "seed_scenarios.cpp:" in text
 
 
 def test_func_ids() -> None:

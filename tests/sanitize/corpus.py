@@ -122,4 +122,4 @@ def load(name: str) -> Program:
 
 @cache
 def _kernel(name: str) -> ReferenceKernel:
-    return pto.kernel(pto.parse(PROGRAMS / f"{name}.pto"))
+    return pto.kernel(pto.parse(PROGRAMS / f"{name}.pto"), engine="reference")

@@ -196,7 +196,7 @@ def test_following_the_advice_helps(name: str) -> None:
         if d.code != "PTO-E2201" or not _STEP.search(d.help):
             continue
         text = applied(bad.text, d.help)
-        kernel = pto.kernel(pto.parse(text))
+        kernel = pto.kernel(pto.parse(text), engine="reference")
         left = errors(kernel.run(*bad.values(), **bad.options, sanitize="race,sync"))
         line = text.splitlines().index(d.span.source.line(d.span.place[0])) + 1  # type: ignore[union-attr]
         assert not any(found_at(e)[:2] == (d.code, line) for e in left), f"{d.help}\n{text}{shown(left)}"

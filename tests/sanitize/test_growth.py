@@ -67,7 +67,7 @@ def test_a_loop_over_ragged_tiles_and_scalars_keeps_few_accesses(monkeypatch: py
         compare(self, new, seen)
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
-    kernel = pto.kernel(pto.parse(LOOP))
+    kernel = pto.kernel(pto.parse(LOOP), engine="reference")
     x, y = np.zeros(64, np.float32), np.zeros(64, np.float32)
     result = kernel.run(x, y, 200, sanitize="all", out=io.StringIO())
     assert result.ok, result.diagnostics
@@ -120,13 +120,17 @@ def test_a_long_vecscope_keeps_few_accesses(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(RaceChecker, "_compare", counting)
     x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
-    kernel = pto.kernel(pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")))
+    kernel = pto.kernel(
+        pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")), engine="reference"
+    )
     assert kernel.run(x, y, 20, sanitize="race").ok and (x == y).all()
     assert len(lengths) > 600 and max(lengths) < 8
     # what was joined is still there: a copy out that waits for nothing races with all of it
     lines = VECSCOPE.replace("{between}", "").splitlines()
     for left_out, what in (("nothing", "4096..4352 of UB"), ("vscatter", "4096..8192 of UB")):
-        kernel = pto.kernel(pto.parse("\n".join(line for line in lines if left_out not in line)))
+        kernel = pto.kernel(
+            pto.parse("\n".join(line for line in lines if left_out not in line)), engine="reference"
+        )
         (found,) = kernel.run(x, y, 20, sanitize="race").diagnostics
         assert found.code == "PTO-E2201" and what in found.message, found
 
@@ -142,7 +146,7 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
         run(self)
 
     monkeypatch.setattr(Grid, "run", remembering)
-    kernel = pto.kernel(pto.parse(LOOP))
+    kernel = pto.kernel(pto.parse(LOOP), engine="reference")
     kernel.run(np.zeros(64, np.float32), np.zeros(64, np.float32), 1, blocks=20, sanitize="race")
     kept = {key for buffer in seen[0].gm.buffers for key in buffer.shadows}
     assert kept == {"blocks"}
@@ -237,7 +241,7 @@ def kept(program: str, times: int, monkeypatch: pytest.MonkeyPatch) -> dict[str,
     monkeypatch.setattr(Seen, "add", adding)
     monkeypatch.setattr(Undef, "launch_started", starting)
     x, y = np.arange(4096, dtype=np.float32), np.zeros(4096, np.float32)
-    pto.kernel(pto.parse(program)).run(x, y, times, sanitize="all")
+    pto.kernel(pto.parse(program), engine="reference").run(x, y, times, sanitize="all")
     undefined = watching[0].undefined
     return {
         "accesses": sum(len(seen) for seen in accesses),
@@ -271,7 +275,9 @@ def test_a_long_vecscope_keeps_its_instructions_and_not_its_accesses(monkeypatch
 
     monkeypatch.setattr(VecscopeHazards, "started", starting)
     x, y = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
-    kernel = pto.kernel(pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")))
+    kernel = pto.kernel(
+        pto.parse(VECSCOPE.replace("{between}", "pto.barrier <PIPE_ALL>")), engine="reference"
+    )
     for times in (2, 20):
         assert kernel.run(x, y, times, sanitize="race").ok
     assert seen[1].count > 9 * seen[0].count

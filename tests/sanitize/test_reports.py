@@ -113,7 +113,7 @@ module attributes {pto.target_arch = "a3"} {
 
 def run(text: str, **options: Any) -> list[Diagnostic]:
     x = np.ones((8, 16), np.float32)
-    return pto.kernel(pto.parse(text)).run(x, np.zeros_like(x), **options).diagnostics
+    return pto.kernel(pto.parse(text), engine="reference").run(x, np.zeros_like(x), **options).diagnostics
 
 
 def test_one_missing_flag_is_one_report() -> None:
@@ -168,7 +168,7 @@ def test_a_flag_that_is_set_needs_only_its_wait() -> None:
     import pto
 
     def help(before: str, after: str) -> list[str]:
-        kernel = pto.kernel(pto.parse(FLAGS.format(before=before, after=after)))
+        kernel = pto.kernel(pto.parse(FLAGS.format(before=before, after=after)), engine="reference")
         arrays = np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float32)
         return [d.help for d in kernel.run(*arrays, sanitize="race").diagnostics]
 
@@ -187,7 +187,9 @@ def test_what_a_missing_wait_of_a_loop_leads_to_is_one_report() -> None:
         "    %o = arith.constant 1 : index\n    scf.for %i = %z to %n step %o {\n    pto.tload", 1,
     )  # fmt: skip
     arrays = np.zeros((8, 64), np.float32), np.zeros((8, 64), np.float32)
-    read, overwritten = pto.kernel(pto.parse(text)).run(*arrays, sanitize="race,sync").diagnostics
+    read, overwritten = (
+        pto.kernel(pto.parse(text), engine="reference").run(*arrays, sanitize="race,sync").diagnostics
+    )
     assert read.message.startswith("tneg: RAW race") and overwritten.message.startswith("tload: WAR race")
     assert [m.partition(" (")[0] for m, _ in read.notes if m.startswith("so ")] == [
         "so flag PIPE_MTE2 -> PIPE_V, id 3 is set although it is set already",
@@ -242,7 +244,7 @@ module attributes {pto.target_arch = "a3"} {
 
 def test_a_report_says_which_iteration_block_and_core_it_is_of() -> None:
     x = np.ones((64, 16), np.float32)
-    kernel = pto.kernel(pto.parse(LATER))
+    kernel = pto.kernel(pto.parse(LATER), engine="reference")
     (d,) = kernel.run(x, np.zeros_like(x), sanitize="race").diagnostics
     assert d.message.endswith("may not have written yet (%i = 0, %j = 1)"), d.message
     (d, *_) = kernel.run(x, np.zeros_like(x), sanitize="race", blocks=2).diagnostics

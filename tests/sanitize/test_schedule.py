@@ -42,7 +42,7 @@ NEG = "pto.tneg ins(%u : !tile) outs(%u : !tile)"
 
 
 def results(text: str, cols: int = 16, seeds: int = 80) -> set[bytes]:
-    kernel = pto.kernel(pto.parse(text))
+    kernel = pto.kernel(pto.parse(text), engine="reference")
     x = np.linspace(-1, 1, 8 * cols, dtype=np.float32).reshape(8, cols)
     found: set[bytes] = set()
     for seed in range(seeds):
@@ -83,7 +83,10 @@ def test_long_chains_keep_their_order() -> None:
     back = "pto.tneg ins(%t : !tile) outs(%t : !tile)"  # reads what was read, not what was written
     text = two("a3", cols=128, second=back)
     assert "PTO-E2201" in [
-        d.code for d in pto.kernel(pto.parse(text)).run(*_arrays(128), sanitize="race").diagnostics
+        d.code
+        for d in pto.kernel(pto.parse(text), engine="reference")
+        .run(*_arrays(128), sanitize="race")
+        .diagnostics
     ]
 
 

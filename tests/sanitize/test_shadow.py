@@ -44,7 +44,7 @@ def both(name: str, a: str = "%t", b: str = "%t", target: str = "%t") -> str:
 
 def run(x: Array, *body: str, dtype: str = "f16") -> Any:
     x = x.astype(TYPES[dtype])
-    kernel = pto.kernel(pto.parse(KERNEL.format(dtype=dtype, body="\n".join(body))))
+    kernel = pto.kernel(pto.parse(KERNEL.format(dtype=dtype, body="\n".join(body))), engine="reference")
     return kernel.run(x, np.zeros_like(x), shadow="f64")
 
 
@@ -196,7 +196,7 @@ def test_lost_results_have_a_row_of_their_own() -> None:
 
 def test_the_shadow_changes_no_result() -> None:
     x = np.random.default_rng(2).standard_normal((8, 16)).astype(np.float16)
-    kernel = pto.kernel(pto.parse(KERNEL.format(dtype="f16", body=op("texp"))))
+    kernel = pto.kernel(pto.parse(KERNEL.format(dtype="f16", body=op("texp"))), engine="reference")
     plain, shadowed = np.zeros_like(x), np.zeros_like(x)
     kernel.run(x, plain)
     kernel.run(x, shadowed, shadow="f64")
@@ -206,7 +206,7 @@ def test_the_shadow_changes_no_result() -> None:
 def test_no_floats_no_histogram() -> None:
     text = KERNEL.format(dtype="i32", body="").replace("1.0 : i32", "1 : i32").replace("0.0 : i32", "0 : i32")
     x = np.ones((8, 16), np.int32)
-    result = pto.kernel(pto.parse(text)).run(x, np.zeros_like(x), shadow="f64")
+    result = pto.kernel(pto.parse(text), engine="reference").run(x, np.zeros_like(x), shadow="f64")
     assert result.ok and result.shadow.text() == "no floating-point results"
 
 
@@ -233,9 +233,9 @@ func.func @k(%n: i64) {{
   pto.tcvt ins(%b {{rmode = #pto<round_mode RINT>}} : {f16}) outs(%c : {f32})
   pto.tsub ins(%c, %a : {f32}, {f32}) outs(%a : {f32})
   pto.tmuls ins(%c, %third : {f32}, f32) outs(%c : {f32})"""
-    kernel = pto.kernel(pto.parse(program(rounded)))
+    kernel = pto.kernel(pto.parse(program(rounded)), engine="reference")
     result = kernel.run(0, shadow="f64")
     assert [d.code for d in result.diagnostics] == ["PTO-E2301"]  # the difference is all rounding error
     assert "tsub" in result.diagnostics[0].message
     silent = program(rounded.replace(f"  pto.tsub ins(%c, %a : {f32}, {f32}) outs(%a : {f32})\n", ""))
-    assert pto.kernel(pto.parse(silent)).run(0, shadow="f64").ok
+    assert pto.kernel(pto.parse(silent), engine="reference").run(0, shadow="f64").ok

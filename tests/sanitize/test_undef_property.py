@@ -174,7 +174,7 @@ def stored(monkeypatch: pytest.MonkeyPatch) -> dict[str, Array]:
 
 def check(dtype: str, steps: list[Step], stored: dict[str, Array]) -> None:
     stored.clear()
-    kernel = pto.kernel(pto.parse(text(dtype, steps)))
+    kernel = pto.kernel(pto.parse(text(dtype, steps)), engine="reference")
     arrays = [np.zeros((ROWS, COLS), DTYPES[dtype]) for _ in TILES]
     result = kernel.run(data(dtype), *arrays, sanitize="undef", out=io.StringIO())
     wanted = oracle(dtype, steps)

@@ -26,7 +26,8 @@ struct alignas(64) VirtualCore {
   int cluster = 0;
   int scheduler = 0;  // whose core this is
   DispatchPayload payload;
-  TaskRecord record{};  // of the task it has, if the run records
+  TaskRecord record{};             // of the task it has, if the run records
+  std::atomic<bool> waits{false};  // in the middle of a kernel
   std::unique_ptr<MachineState> machine;
 
   VirtualCore();

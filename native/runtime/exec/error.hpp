@@ -16,6 +16,7 @@ enum class ErrorCode : int {
   FlowControlDeadlock = 3,
   DepPoolOverflow = 4,
   InvalidArgs = 5,
+  SyncStartInvalid = 7,
   ExplicitFatal = 9,
   ScopeOverflow = 10,
   TensorMapOverflow = 11,

@@ -24,6 +24,12 @@ constexpr size_t kPinnedTickets =
     65536;  // blocks that may wait for one cluster; unlike tasks, no ring bounds them
 
 CoreType type_of(int t) { return static_cast<CoreType>(t); }
+/// The cores of a cluster among those of a type, as bits.
+uint64_t cores_in(int cluster, int t) {
+  if (cluster < 0) return 0;
+  return t == static_cast<int>(CoreType::Aic) ? uint64_t{1} << cluster
+                                              : uint64_t{(1 << kAivPerBlock) - 1} << kAivPerBlock * cluster;
+}
 uint64_t lowest(uint64_t mask) { return mask & (~mask + 1); }
 
 /// While the orchestrator's thread does other things than orchestrate.
@@ -72,9 +78,10 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim, options.note_uses) {
-  for (int t = 0; t < kCoreTypes; ++t) {
-    const int cores = cores_of(type_of(t), options.block_dim);
+      machine_(options.block_dim, options.note_uses),
+      mixed_left_(static_cast<size_t>(options.block_dim)) {
+  for (int t = 0; t < kShapes; ++t) {
+    const int cores = t < kCoreTypes ? cores_of(type_of(t), options.block_dim) : 0;
     for (int i = 0; i < cores; ++i) {
       VirtualCore& core = cores_[t].emplace_back();
       core.type = type_of(t);
@@ -115,6 +122,7 @@ Exec::~Exec() = default;
 void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
   const int t = static_cast<int>(type);
   MpmcQueue* queue;
+  if (type == CoreType::Mixed) mixed_count_.fetch_add(1, std::memory_order_relaxed);
   if (cluster >= 0) {
     pinned_count_.fetch_add(1, std::memory_order_relaxed);
     queue = pinned_[t][static_cast<size_t>(cluster)].get();
@@ -125,13 +133,14 @@ void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
     fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
 }
 
-bool Exec::next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket) {
+bool Exec::next_ready(CoreType type, int cluster, int shard, int64_t& ticket) {
   const int t = static_cast<int>(type);
   if (pinned_count_.load(std::memory_order_relaxed) > 0 &&
-      pinned_[t][static_cast<size_t>(core.cluster)]->pop(ticket)) {
+      pinned_[t][static_cast<size_t>(cluster)]->pop(ticket)) {
     pinned_count_.fetch_sub(1, std::memory_order_relaxed);
     return true;
   }
+  if (shard < 0) return false;
   for (int k = 0; k < options_.shards; ++k) {  // its own shard, then the others'
     MpmcQueue& queue = *queues_[t][static_cast<size_t>((shard + k) % options_.shards)];
     if (!queue.empty() && queue.pop(ticket)) return true;
@@ -159,6 +168,13 @@ bool Exec::nothing_can_happen() const {
 // ----------------------------------------------------------------------------------
 
 bool Exec::wants(const Scheduler& s) const {
+  const int kept = s.kept_free.load(std::memory_order_relaxed);
+  if (mixed_count_.load(std::memory_order_relaxed) > 0) {
+    for (uint64_t rest = s.mine[0]; rest != 0; rest &= rest - 1) {
+      const int cluster = __builtin_ctzll(rest);
+      if (all_idle(s, cluster) && mixed_waits(cluster)) return true;
+    }
+  }
   for (int t = 0; t < kCoreTypes; ++t) {
     if (s.finished[t].load(std::memory_order_relaxed) != 0) return true;
     const uint64_t idle = s.idle[t].load(std::memory_order_relaxed);
@@ -169,6 +185,7 @@ bool Exec::wants(const Scheduler& s) const {
         if (!pinned_[t][static_cast<size_t>(core.cluster)]->empty()) return true;
       }
     }
+    if ((idle & ~cores_in(kept, t)) == 0) continue;
     for (const auto& queue : queues_[t]) {
       if (!queue->empty()) return true;
     }
@@ -191,17 +208,17 @@ bool Exec::round(Scheduler& s, int thread) {
   ++s.rounds;
   const int completed = complete(s, thread);
   lap(Phase::Complete, completed);
-  const int dispatched = dispatch(s, thread);
+  const int dispatched = dispatch(s);
   lap(Phase::Dispatch, dispatched);
   const int found = graph_.look_for_ready(s.number);
   lap(Phase::Scan, found);
-  const int more = found > 0 ? dispatch(s, thread) : 0;
+  const int more = found > 0 ? dispatch(s) : 0;
   lap(Phase::Dispatch, more);
   return completed + dispatched + found + more > 0;
 }
 
 int Exec::complete(Scheduler& s, int thread) {
-  int done = 0, tasks = 0;
+  int done = 0, tasks = 0, freed = 0;
   for (int t = 0; t < kCoreTypes; ++t) {
     if (s.finished[t].load(std::memory_order_relaxed) == 0) continue;
     uint64_t mask = s.finished[t].exchange(0, std::memory_order_acquire);
@@ -216,13 +233,16 @@ int Exec::complete(Scheduler& s, int thread) {
         core.record.finish = now_ns();
         recorders_[static_cast<size_t>(thread)].tasks.push_back(core.record);
       }
-      tasks += graph_.completed(id, s.number) ? 1 : 0;
+      ++freed;
+      if (!core.payload.mixed || --mixed_left_[static_cast<size_t>(core.cluster)] == 0) {
+        tasks += graph_.completed(id, s.number) ? 1 : 0;
+        ++done;
+      }
       core.data_main_base.store(0, std::memory_order_relaxed);
       s.idle[t].store(s.idle[t].load(std::memory_order_relaxed) | lowest(mask), std::memory_order_relaxed);
-      ++done;
     }
   }
-  if (options_.record && done > 0) {
+  if (options_.record && freed > 0) {
     Recorder& recorder = recorders_[static_cast<size_t>(thread)];
     const int64_t now = now_ns();
     graph_.sample(recorder, now);
@@ -231,44 +251,150 @@ int Exec::complete(Scheduler& s, int thread) {
   }
   s.completed += static_cast<uint64_t>(tasks);
   if (done > 0) discount(done);
-  return done;
+  return freed;
 }
 
-int Exec::dispatch(Scheduler& s, int thread) {
-  int given = 0;
+void Exec::record_without_core(int64_t id, int scheduler) {
+  if (!options_.record) return;
+  TaskRecord record = *graph_.record(id);
+  record.dispatch = record.start = record.end = record.finish = now_ns();
+  record.core = -1;
+  record.core_type = std::min<int16_t>(record.core_type, kCoreTypes - 1);
+  record.scheduler = static_cast<int16_t>(scheduler);
+  schedulers_[static_cast<size_t>(scheduler)]->without_core.push_back(record);
+}
+
+int Exec::dispatch(Scheduler& s) {
+  int given = dispatch_mixed(s);
   for (int t = 0; t < kCoreTypes; ++t) {
-    uint64_t idle = s.idle[t].load(std::memory_order_relaxed);
-    for (uint64_t rest = idle; rest != 0; rest &= rest - 1) {
+    for (uint64_t rest = s.idle[t].load(std::memory_order_relaxed); rest != 0; rest &= rest - 1) {
       VirtualCore& core = cores_[t][static_cast<size_t>(__builtin_ctzll(rest))];
+      const bool kept = core.cluster == s.kept_free.load(std::memory_order_relaxed);
       int64_t ticket;
-      if (!next_ready(core.type, core, s.number % options_.shards, ticket)) {
+      if (!next_ready(core.type, core.cluster, kept ? -1 : s.number % options_.shards, ticket)) {
+        if (kept) continue;
         ++s.misses;
         if (pinned_count_.load(std::memory_order_relaxed) == 0) break;  // nothing for anybody
         continue;
       }
       ++s.hits;
-      DispatchPayload& payload = core.payload;
-      payload.core_type = core.type;
-      graph_.fill(ticket, payload, s.number);
-      const int64_t id = payload.task_id;
-      if (options_.record) {
-        core.record = *graph_.record(id);
-        core.record.dispatch = now_ns();
-        core.record.core = static_cast<int16_t>(core.worker);
-        core.record.core_type = static_cast<int16_t>(core.type);
-        core.record.scheduler = static_cast<int16_t>(s.number);
-        core.record.block = payload.one_of_blocks ? payload.block_idx : -1;
-      }
-      idle &= ~lowest(rest);
-      s.idle[t].store(idle, std::memory_order_relaxed);
-      core.data_main_base.store(dispatch_value(id), std::memory_order_release);
-      s.runnable[t].fetch_or(lowest(rest), std::memory_order_release);
-      pause_.point();
+      graph_.fill(ticket, core.payload, s.number);
+      if (core.payload.team != nullptr) machine_.join(core);
+      start(s, core);
       ++given;
     }
   }
-  (void)thread;
   return given;
+}
+
+/// The core has its payload: it begins to be busy.
+void Exec::start(Scheduler& s, VirtualCore& core) {
+  DispatchPayload& payload = core.payload;
+  const int t = static_cast<int>(core.type);
+  const uint64_t bit = uint64_t{1} << core.index;
+  payload.core_type = core.type;
+  if (options_.record) {
+    core.record = *graph_.record(payload.task_id);
+    core.record.dispatch = now_ns();
+    core.record.func_id = payload.kernel_id;
+    core.record.core = static_cast<int16_t>(core.worker);
+    core.record.core_type = static_cast<int16_t>(core.type);
+    core.record.scheduler = static_cast<int16_t>(s.number);
+    core.record.block = payload.one_of_blocks ? payload.block_idx : -1;
+  }
+  s.idle[t].store(s.idle[t].load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
+  core.data_main_base.store(dispatch_value(payload.task_id), std::memory_order_release);
+  s.runnable[t].fetch_or(bit, std::memory_order_release);
+  pause_.point();
+}
+
+// --- tasks of several kernels
+//
+// A mixed task (or one of its blocks) gets a cluster of which no core is busy, all of which belong to one
+// scheduler: whoever holds its baton gives it all of its cores at once. So that such a task is not overtaken
+// for ever by tasks for one core, a scheduler that finds no such cluster keeps one free: its cores get only
+// what is pinned to it. Not one in which a core waits in the middle of a kernel: it may wait for such a task.
+
+/// Cores 0, 1, 2 of a cluster: its AIC and its AIVs.
+VirtualCore& Exec::member(int cluster, int kernel) {
+  return kernel == 0 ? core(CoreType::Aic, cluster)
+                     : core(CoreType::Aiv, kAivPerBlock * cluster + kernel - 1);
+}
+
+bool Exec::all_idle(const Scheduler& s, int cluster) const {
+  for (int t = 0; t < kCoreTypes; ++t) {
+    const uint64_t wanted = cores_in(cluster, t);
+    if ((s.idle[t].load(std::memory_order_relaxed) & wanted) != wanted) return false;
+  }
+  return true;
+}
+
+bool Exec::mixed_waits(int cluster) const {
+  constexpr int t = static_cast<int>(CoreType::Mixed);
+  if (!pinned_[t][static_cast<size_t>(cluster)]->empty()) return true;
+  return std::any_of(queues_[t].begin(), queues_[t].end(), [](const auto& queue) { return !queue->empty(); });
+}
+
+int Exec::dispatch_mixed(Scheduler& s) {
+  int given = 0;
+  if (mixed_count_.load(std::memory_order_relaxed) > 0) {
+    for (uint64_t rest = s.mine[0]; rest != 0; rest &= rest - 1) {
+      const int cluster = __builtin_ctzll(rest);
+      int64_t ticket;
+      if (!all_idle(s, cluster) || !next_ready(CoreType::Mixed, cluster, s.number % options_.shards, ticket))
+        continue;
+      mixed_count_.fetch_sub(1, std::memory_order_relaxed);
+      give_cluster(s, cluster, ticket);
+      ++given;
+      ++s.hits;
+    }
+  }
+  s.kept_free.store(cluster_to_keep(s), std::memory_order_relaxed);
+  return given;
+}
+
+int Exec::cluster_to_keep(const Scheduler& s) const {
+  if (mixed_count_.load(std::memory_order_relaxed) <= 0) return -1;
+  int best = -1, most = -1;
+  for (uint64_t rest = s.mine[0]; rest != 0; rest &= rest - 1) {
+    const int cluster = __builtin_ctzll(rest);
+    if (!mixed_waits(cluster)) continue;
+    int idle = 0;
+    bool waits = cores_[0][static_cast<size_t>(cluster)].waits.load(std::memory_order_relaxed);
+    for (int t = 0; t < kCoreTypes; ++t) {
+      idle += __builtin_popcountll(s.idle[t].load(std::memory_order_relaxed) & cores_in(cluster, t));
+    }
+    for (int lane = 0; lane < kAivPerBlock; ++lane) {
+      waits |=
+          cores_[1][static_cast<size_t>(kAivPerBlock * cluster + lane)].waits.load(std::memory_order_relaxed);
+    }
+    if (waits || idle <= most) continue;
+    most = idle;
+    best = cluster;
+  }
+  return best;
+}
+
+/// All kernels of a mixed task to the cores of a cluster. None of them runs before all have their payload.
+void Exec::give_cluster(Scheduler& s, int cluster, int64_t ticket) {
+  DispatchPayload filled;
+  graph_.fill(ticket, filled, s.number);
+  VirtualCore* members[kCoresPerBlock];
+  int count = 0;
+  for (int k = 0; k < kCoresPerBlock; ++k) {
+    if (filled.kernels[k] < 0) continue;
+    VirtualCore& core = *(members[count++] = &member(cluster, k));
+    core.payload = filled;
+    core.payload.kernel_id = filled.kernels[k];
+    core.payload.lane = k == 2 && filled.lanes > 1 ? 1 : 0;
+  }
+  mixed_left_[static_cast<size_t>(cluster)] = count;
+  machine_.join(*members[0]);
+  for (int n = 1; n < count; ++n) {
+    members[n]->payload.grid = members[0]->payload.grid;
+    members[n]->payload.shared = members[0]->payload.shared;
+  }
+  for (int n = 0; n < count; ++n) start(s, *members[n]);
 }
 
 // --- executing
@@ -326,6 +452,7 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
   const int64_t id = core.payload.task_id;
   if (ran == Ran::IntoAWait) {
     waiting_[static_cast<size_t>(thread)].push_back(&core);
+    core.waits.store(true, std::memory_order_relaxed);
     waiting_count_.fetch_add(1, std::memory_order_seq_cst);
     released();  // the orchestrator may bring what it waits for
     return;
@@ -368,6 +495,7 @@ bool Exec::resume_waiting(int thread) {
       continue;
     }
     mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
+    core.waits.store(false, std::memory_order_relaxed);
     waiting_count_.fetch_sub(1, std::memory_order_relaxed);
     after(core, ran, thread);
   }

@@ -71,7 +71,11 @@ struct Scheduler {
   alignas(64) std::atomic<uint64_t> idle[kCoreTypes];      // changed by the holder of the baton only
   alignas(64) std::atomic<uint64_t> finished[kCoreTypes];  // set by who ran the core, taken by the holder
   alignas(64) std::atomic<uint64_t> runnable[kCoreTypes];  // set by the holder, taken by who claims the core
+  /// The cluster that gets no tasks for one core, so that all its cores are free for one that needs several;
+  /// -1: none. Changed by the holder.
+  std::atomic<int> kept_free{-1};
   uint64_t rounds = 0, completed = 0, hits = 0, misses = 0;  // of the holder
+  std::vector<TaskRecord> without_core;                      // tasks that needed none; of the holder
 };
 
 /// How a thread last looked for something to do, while cores wait in the middle of kernels.
@@ -99,6 +103,8 @@ class Exec {
   void ready(int64_t ticket, CoreType type, int cluster, int from);
   void count(int tasks_or_blocks) { outstanding_.fetch_add(tasks_or_blocks, std::memory_order_relaxed); }
   void discount(int tasks_or_blocks);
+  /// Note a task that needs no core, and is about to be completed by a scheduler.
+  void record_without_core(int64_t id, int scheduler);
 
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
@@ -153,8 +159,15 @@ class Exec {
   bool wants(const Scheduler& s) const;
   bool round(Scheduler& s, int thread);
   int complete(Scheduler& s, int thread);
-  int dispatch(Scheduler& s, int thread);
-  bool next_ready(CoreType type, const VirtualCore& core, int shard, int64_t& ticket);
+  int dispatch(Scheduler& s);
+  int dispatch_mixed(Scheduler& s);
+  void give_cluster(Scheduler& s, int cluster, int64_t ticket);
+  void start(Scheduler& s, VirtualCore& core);
+  int cluster_to_keep(const Scheduler& s) const;
+  bool all_idle(const Scheduler& s, int cluster) const;
+  bool mixed_waits(int cluster) const;
+  VirtualCore& member(int cluster, int kernel);
+  bool next_ready(CoreType type, int cluster, int shard, int64_t& ticket);
   int64_t wanted_threads() const;
   bool needed(Attention& attention) const;
   bool turn_if_needed(int thread, Attention& attention);
@@ -185,11 +198,13 @@ class Exec {
   Machine machine_;
   std::deque<VirtualCore> cores_[kCoreTypes];
   std::vector<std::unique_ptr<Scheduler>> schedulers_;
-  std::vector<std::unique_ptr<MpmcQueue>> queues_[kCoreTypes];  // by shard
-  std::vector<std::unique_ptr<MpmcQueue>> pinned_[kCoreTypes];  // by cluster
+  std::vector<std::unique_ptr<MpmcQueue>> queues_[kShapes];  // by shard
+  std::vector<std::unique_ptr<MpmcQueue>> pinned_[kShapes];  // by cluster
+  std::vector<int> mixed_left_;  // by cluster: kernels of its mixed task that run; of the holder of the baton
   alignas(64) std::atomic<int64_t> outstanding_{0};
   alignas(64) std::atomic<int> busy_{0};  // threads that have found something to do, and not yet nothing
   alignas(64) std::atomic<int> pinned_count_{0};
+  std::atomic<int> mixed_count_{0};  // tickets of mixed tasks that wait for a cluster
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
   std::atomic<int64_t> wake_at_{0};    // what `released` must be told to wake it

@@ -44,8 +44,8 @@ class Graph {
     return (void)payload, (void)use, false;
   }
 
-  /// A task has run: hand what it makes possible to Exec::ready, release what it held. False if this was only
-  /// a block of a task that has more of them.
+  /// A task has run, with all of its kernels: hand what it makes possible to Exec::ready, release what it held.
+  /// False if this was only a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
 
   /// Tasks have completed: note how full things are. Only called when the run records.

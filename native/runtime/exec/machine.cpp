@@ -33,6 +33,58 @@ struct MachineState;
 
 namespace {
 
+/// Nothing of an earlier task is left.
+void reset(pto::detail::Cluster& it) {
+  for (auto& shared : it.shared) std::free(shared.exchange(nullptr));
+  for (auto& box : it.semaphores) {
+    for (auto& semaphore : box) semaphore.store(0);
+  }
+  for (auto& kind : it.arrived) {
+    for (auto& count : kind) count.store(0);
+  }
+}
+
+/// Clusters as they are at first: all zero.
+pto::detail::Cluster* make_clusters(int count) {
+  void* made = std::calloc(static_cast<size_t>(count), sizeof(pto::detail::Cluster));
+  if (made == nullptr) throw std::bad_alloc();
+  return static_cast<pto::detail::Cluster*>(made);
+}
+
+}  // namespace
+
+struct Team {
+  pto::detail::Grid grid;
+  pto::detail::Cluster* clusters;  // by block
+  const int blocks;
+
+  explicit Team(int count) : clusters(make_clusters(count)), blocks(count) {}
+  ~Team() {
+    for (int b = 0; b < blocks; ++b) reset(clusters[b]);
+    std::free(static_cast<void*>(clusters));
+  }
+  Team(const Team&) = delete;
+  Team& operator=(const Team&) = delete;
+
+  /// A grid of so many cores of each kind in a block.
+  void size(uint32_t cubes, uint32_t vectors) {
+    const auto count = static_cast<uint32_t>(blocks);
+    grid.clusters = clusters;
+    grid.blocks = count;
+    grid.vectors = vectors;
+    grid.participants[0] = count * vectors;
+    grid.participants[1] = count * cubes;
+    grid.participants[2] = count * (cubes + vectors);
+    for (auto& here : grid.here) here.store(0);
+    for (auto& round : grid.round) round.store(0);
+    for (auto& kind : grid.flags) {
+      for (auto& flag : kind) flag.store(0);
+    }
+  }
+};
+
+namespace {
+
 void host_fail(Core& core, const char* message);
 thread_local MachineState* running = nullptr;  // the kernel that this thread is in
 
@@ -177,10 +229,11 @@ constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used};
 }  // namespace
 
 Machine::Machine(int block_dim, bool note_uses)
-    : cores_(static_cast<size_t>(block_dim)), block_dim_(block_dim), note_uses_(note_uses) {
-  clusters_ = static_cast<pto::detail::Cluster*>(
-      std::calloc(static_cast<size_t>(block_dim), sizeof(pto::detail::Cluster)));
-  if (clusters_ == nullptr) throw std::bad_alloc();
+    : cores_(static_cast<size_t>(block_dim)),
+      teams_(static_cast<size_t>(block_dim)),
+      clusters_(make_clusters(block_dim)),
+      block_dim_(block_dim),
+      note_uses_(note_uses) {
   grids_ = std::make_unique<pto::detail::Grid[]>(static_cast<size_t>(block_dim));
   for (int c = 0; c < block_dim; ++c) {
     pto::detail::Grid& grid = grids_[static_cast<size_t>(c)];
@@ -195,15 +248,40 @@ Machine::~Machine() {
   std::free(static_cast<void*>(clusters_));
 }
 
-void Machine::reset_cluster(int cluster) {
-  pto::detail::Cluster& it = clusters_[cluster];
-  for (auto& shared : it.shared) std::free(shared.exchange(nullptr));
-  for (auto& box : it.semaphores) {
-    for (auto& semaphore : box) semaphore.store(0);
+void Machine::reset_cluster(int cluster) { reset(clusters_[cluster]); }
+
+std::shared_ptr<Team> Machine::make_team(int blocks, int cubes, int vectors) {
+  auto team = std::make_shared<Team>(blocks);
+  team->size(static_cast<uint32_t>(cubes), static_cast<uint32_t>(vectors));
+  return team;
+}
+
+void Machine::join(VirtualCore& core) {
+  Cores& cores = cores_[static_cast<size_t>(core.cluster)];
+  std::call_once(cores.made, [&] { make(cores); });
+  DispatchPayload& payload = core.payload;
+  Team* team = payload.team;
+  if (team == nullptr) {  // the blocks of a mixed task know nothing of each other
+    std::shared_ptr<Team>& own = teams_[static_cast<size_t>(core.cluster)];
+    if (own == nullptr) own = std::make_shared<Team>(1);
+    team = own.get();
+    reset(team->clusters[0]);
+    team->size(payload.kernels[0] >= 0 ? 1 : 0, static_cast<uint32_t>(payload.lanes));
   }
-  for (auto& kind : it.arrived) {
-    for (auto& count : kind) count.store(0);
+  pto::detail::Cluster& shared = team->clusters[payload.team != nullptr ? payload.block_idx : 0];
+  if (payload.mixed) {
+    for (VirtualCore* other : cores.all) {
+      Core& there = other->machine->core;
+      if (other->type == CoreType::Aic) shared.cube_memory = there.space[1];
+      if (other->type == CoreType::Aiv) shared.vector_memory[other->index % kAivPerBlock] = there.space[0];
+    }
+    if (payload.kernels[1] < 0) shared.vector_memory[0] = shared.vector_memory[1];  // its only one
+  } else {
+    shared.vector_memory[0] = core.machine->core.space[0];
+    shared.cube_memory = core.machine->core.space[1];
   }
+  payload.grid = &team->grid;
+  payload.shared = &shared;
 }
 
 void Machine::add(VirtualCore& core) { cores_[static_cast<size_t>(core.cluster)].all.push_back(&core); }
@@ -213,13 +291,9 @@ void Machine::make(Cores& cores) {
     if (core->machine == nullptr) core->machine = std::make_unique<MachineState>();
     Core& me = core->machine->core;
     me.kind = core->type == CoreType::Aic ? pto::detail::CoreKind::Cube : pto::detail::CoreKind::Vector;
-    // Which of the two vector cores of a cluster gets a task is chance: to the task it is the only one.
-    me.subblock_num = 1;
-    me.subblock_idx = 0;
-    me.cluster = &clusters_[core->cluster];
-    me.grid = &grids_[static_cast<size_t>(core->cluster)];
-    if (core->type == CoreType::Aiv) me.cluster->vector_memory[core->index % kAivPerBlock] = me.space[0];
-    if (core->type == CoreType::Aic) me.cluster->cube_memory = me.space[1];
+    pto::detail::Cluster& cluster = clusters_[core->cluster];
+    if (core->type == CoreType::Aiv) cluster.vector_memory[core->index % kAivPerBlock] = me.space[0];
+    if (core->type == CoreType::Aic) cluster.cube_memory = me.space[1];
     me.host = note_uses_ ? &kNotingHost : &kHost;
     me.fiber = core->machine.get();
   }
@@ -242,6 +316,13 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   Core& me = state.core;
   me.block_idx = static_cast<uint32_t>(core.payload.block_idx);
   me.block_num = static_cast<uint32_t>(core.payload.block_num);
+  const bool joined = core.payload.shared != nullptr;
+  me.cluster = joined ? static_cast<pto::detail::Cluster*>(core.payload.shared) : &clusters_[core.cluster];
+  me.grid = joined ? static_cast<pto::detail::Grid*>(core.payload.grid)
+                   : &grids_[static_cast<size_t>(core.cluster)];
+  // Which of the two vector cores of a cluster gets a task is chance: to a task of one core it is the only one.
+  me.subblock_num = static_cast<uint32_t>(core.payload.lanes);
+  me.subblock_idx = static_cast<uint32_t>(core.payload.lane);
   me.mark = -1;
   me.array_count = graph.memory(core.payload, state.arrays);
   me.arrays = me.array_count > 0 ? state.arrays : nullptr;

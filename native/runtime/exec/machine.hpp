@@ -32,6 +32,14 @@ class Machine {
   /// The cores that will run here; before the first task.
   void add(VirtualCore& core);
 
+  /// What `blocks` blocks that start together see of each other, each of `cubes` cube cores and `vectors`
+  /// vector cores: barriers and flags of all of them. It is made for one task.
+  static std::shared_ptr<Team> make_team(int blocks, int cubes, int vectors);
+
+  /// The task in the core's payload is mixed, or a block of a team: fills in what its cores share, which is
+  /// none of what belongs to their cluster: another group of tasks may have that. Before any of them starts.
+  void join(VirtualCore& core);
+
   /// Run the task in the core's payload; the graph says what memory it works on.
   Ran begin(VirtualCore& core, const Kernel& kernel, const Graph& graph);
 
@@ -60,7 +68,8 @@ class Machine {
   };
   Ran on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph);
   void make(Cores& cores);
-  std::vector<Cores> cores_;  // by cluster
+  std::vector<Cores> cores_;                  // by cluster
+  std::vector<std::shared_ptr<Team>> teams_;  // by cluster: of the mixed task that it has
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
   int block_dim_;

@@ -12,8 +12,9 @@ inline constexpr int kCoresPerBlock = 1 + kAivPerBlock;
 inline constexpr int kMaxCores = kMaxBlockDim * kCoresPerBlock;
 
 /// PTO2_WORKER_CUBE runs on AIC, PTO2_WORKER_VECTOR on AIV.
-enum class CoreType : int32_t { Aic = 0, Aiv = 1 };
+enum class CoreType : int32_t { Aic = 0, Aiv = 1, Mixed = 2 };  // Mixed: a shape of tasks, not of cores
 inline constexpr int kCoreTypes = 2;
+inline constexpr int kShapes = 3;  // of tasks: for one AIC, for one AIV, for the cores of a cluster
 
 inline constexpr int cores_of(CoreType type, int block_dim) {
   return type == CoreType::Aic ? block_dim : block_dim * kAivPerBlock;
@@ -45,7 +46,10 @@ inline constexpr uint32_t fin_value(int64_t id) { return ack_value(id) | kFinBit
 
 // --- what a core is given ----------------------------------------------------------------------------------
 
-inline constexpr int kMaxArgs = 32;
+inline constexpr int kMaxArgs = 66;  // 64 parameters, and the block and how many there are
+
+/// What the blocks of a task see of each other, where they start together (machine.cpp).
+struct Team;
 
 /// Built by the scheduler from a task; one per core, used again and again.
 struct DispatchPayload {
@@ -58,7 +62,15 @@ struct DispatchPayload {
   bool one_of_blocks = false;  // of a block task, even if that has one block only
   // A bit for each argument that is a tensor, and of those for each that is only read. None where a graph
   // does not know.
-  uint32_t tensors = 0, inputs = 0;
+  uint64_t tensors = 0, inputs = 0;
+  // Of a task of several kernels: those for the AIC and the two AIVs of its cluster (-1: none), and of an AIV
+  // which of them it is.
+  bool mixed = false;
+  int32_t kernels[kCoresPerBlock] = {-1, -1, -1};
+  int32_t lane = 0, lanes = 1;
+  Team* team = nullptr;
+  // What the core sees instead of what belongs to its cluster (Machine::join), or null.
+  void *grid = nullptr, *shared = nullptr;
   int64_t args[kMaxArgs] = {};
 };
 

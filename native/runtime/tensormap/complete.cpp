@@ -7,12 +7,49 @@
 namespace pto2 {
 
 namespace {
+
 constexpr int64_t kScanAtOnce = 32;
+
+/// What parameters are called: "parameter 0" and so on.
+struct Names {
+  char at[kMaxParams][16] = {};
+  constexpr Names() {
+    for (int i = 0; i < kMaxParams; ++i) {
+      int n = 0;
+      for (const char c : {'p', 'a', 'r', 'a', 'm', 'e', 't', 'e', 'r', ' '}) at[i][n++] = c;
+      if (i >= 10) at[i][n++] = static_cast<char>('0' + i / 10);
+      at[i][n] = static_cast<char>('0' + i % 10);
+    }
+  }
+};
+constexpr Names kNames;
+
+}  // namespace
+
+bool Condition::holds() const {
+  uint64_t bits = 0;
+  std::memcpy(&bits, reinterpret_cast<const void*>(address), bytes);
+  const int unused = 64 - 8 * bytes;
+  const auto value = static_cast<int64_t>(bits << unused) >> unused;
+  if (!is_signed && (target < 0 || bits > INT64_MAX)) {  // beside every such value, above every target
+    return op == kNe || op == kGt || op == kGe;
+  }
+  const int64_t found = is_signed ? value : static_cast<int64_t>(bits);
+  switch (op) {
+    case kEq: return found == target;
+    case kNe: return found != target;
+    case kGt: return found > target;
+    case kLt: return found < target;
+    case kGe: return found >= target;
+    case kLe: return found <= target;
+    default: return true;
+  }
 }
 
 bool TensormapGraph::has_unseen() const {
   return next_scan_.load(std::memory_order_acquire) !=
-         memory_.header().current_task_index.load(std::memory_order_acquire);
+             memory_.header().current_task_index.load(std::memory_order_acquire) ||
+         !no_core_.empty();
 }
 
 /// Phase 3: go over the tasks published since the last time and start those that wait for nobody; one thread
@@ -40,12 +77,56 @@ int TensormapGraph::look_for_ready(int scheduler) {
   for (int n = 0; n < kScanAtOnce && orch_ready_.pop(id); ++n, ++found) {
     make_ready(memory_.task(id), scheduler);
   }
+  for (int n = 0; n < kScanAtOnce && no_core_.pop(id); ++n, ++found) {
+    TaskDescriptor& task = memory_.task(id);
+    const int counted = units(task);
+    exec_.record_without_core(id, scheduler);
+    finish(task, scheduler);
+    exec_.discount(counted);
+  }
   return found;
 }
 
-/// A task that has been counted goes to the queues.
+/// A task that has been counted goes to the queues. What has nothing to run is completed by whoever looks for
+/// ready tasks next, not here: one may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
   if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
+  if (task.no_core || (task.condition.op != Condition::kNone && !task.condition.holds())) {
+    no_core_.push(task.task_id);
+  } else if (task.team != nullptr) {
+    team_waits(task, from);
+  } else {
+    to_cores(task, from);
+  }
+}
+
+/// The blocks of a team are handed on when those of the team before it all have a core.
+void TensormapGraph::team_waits(TaskDescriptor& task, int from) {
+  {
+    const Locked guard(team_lock_, exec_.pause());
+    if (team_left_ > 0) {
+      teams_waiting_.push_back(task.task_id);
+      return;
+    }
+    team_left_ = task.block_dim;
+  }
+  to_cores(task, from);
+}
+
+/// A block of a team has a core.
+void TensormapGraph::team_goes_on(int scheduler) {
+  int64_t next;
+  {
+    const Locked guard(team_lock_, exec_.pause());
+    if (--team_left_ > 0 || teams_waiting_.empty()) return;
+    next = teams_waiting_.front();
+    teams_waiting_.pop_front();
+    team_left_ = memory_.task(next).block_dim;
+  }
+  to_cores(memory_.task(next), scheduler);
+}
+
+void TensormapGraph::to_cores(TaskDescriptor& task, int from) {
   const auto type = static_cast<CoreType>(task.worker_type);
   if (task.cluster_ids == nullptr) {
     exec_.ready(task.task_id, type, task.cluster_id, from);
@@ -69,6 +150,12 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   payload.tensors = task.tensors;
   payload.inputs = task.inputs;
   payload.one_of_blocks = task.block_dim > 0;
+  payload.mixed = task.worker_type == static_cast<int32_t>(CoreType::Mixed);
+  std::copy(std::begin(task.kernels), std::end(task.kernels), payload.kernels);
+  payload.lane = 0;
+  payload.lanes = payload.mixed && task.kernels[1] >= 0 && task.kernels[2] >= 0 ? 2 : 1;
+  payload.team = task.team;
+  payload.grid = payload.shared = nullptr;
   if (task.block_dim == 0) return;
   payload.block_num = task.block_dim;
   if ((ticket >> kBlockShift) != 0) {
@@ -81,20 +168,17 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   }
   payload.args[payload.num_args++] = task.block_dim;
   payload.args[payload.num_args++] = payload.block_idx;
+  if (task.team != nullptr) team_goes_on(scheduler);
 }
 
 /// Of the tensors of a task, the buffers: a kernel in C++ may look at more of one than the task says, and
 /// what it takes from numbers is not known at all.
 int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const {
-  static constexpr const char* names[kMaxParams] = {
-      "parameter 0",  "parameter 1",  "parameter 2",  "parameter 3", "parameter 4",  "parameter 5",
-      "parameter 6",  "parameter 7",  "parameter 8",  "parameter 9", "parameter 10", "parameter 11",
-      "parameter 12", "parameter 13", "parameter 14", "parameter 15"};
   int count = 0;
-  for (uint32_t left = payload.tensors; left != 0; left &= left - 1) {
-    const int i = __builtin_ctz(left);
+  for (uint64_t left = payload.tensors; left != 0; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
     const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
-    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, names[i]};
+    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, kNames.at[i]};
   }
   return count;
 }
@@ -108,13 +192,13 @@ bool TensormapGraph::judge(const DispatchPayload& payload, UseRecord& use) const
     const Segment found = tensor_bytes(tensor);
     return Segment{tensor.buffer.addr + found.begin, tensor.buffer.addr + found.end};
   };
-  for (uint32_t left = payload.tensors & payload.inputs; left != 0; left &= left - 1) {
-    const int i = __builtin_ctz(left);
+  for (uint64_t left = payload.tensors & payload.inputs; left != 0; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
     Segment part = bytes(i);
     part = {std::max(part.begin, use.first), std::min(part.end, use.last)};
     bool declared = part.begin >= part.end;
-    for (uint32_t others = payload.tensors & ~payload.inputs; others != 0 && !declared; others &= others - 1)
-      declared = bytes(__builtin_ctz(others)).contains(part);
+    for (uint64_t others = payload.tensors & ~payload.inputs; others != 0 && !declared; others &= others - 1)
+      declared = bytes(__builtin_ctzll(others)).contains(part);
     if (declared) continue;
     use.arg = i;
     return use.undeclared = true;
@@ -127,19 +211,27 @@ bool TensormapGraph::completed(int64_t id, int scheduler) {
   if (task.block_dim > 0) {
     const int32_t blocks = task.block_dim;  // before this one counts: then the slot may be another task's
     if (task.done_blocks.fetch_add(1, std::memory_order_acq_rel) + 1 < blocks) return false;
-    if (task.cluster_ids != nullptr) {
-      for (int b = 0; b < task.block_dim; ++b) {
-        if (clusters_.completed(task.cluster_ids[b])) exec_.released();
-      }
+  }
+  finish(task, scheduler);
+  return true;
+}
+
+/// Everything of a task is done.
+void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
+  const int64_t id = task.task_id;
+  if (task.cluster_ids != nullptr) {
+    for (int b = 0; b < task.block_dim; ++b) {
+      if (clusters_.completed(task.cluster_ids[b])) exec_.released();
     }
   }
   if (task.cluster_id >= 0 && clusters_.completed(task.cluster_id)) exec_.released();
   int32_t consumers;
   {
     const Locked guard(task.fanout_lock, exec_.pause());
-    task.state.store(kCompleted, std::memory_order_release);
+    task.state.store(kCompleted, std::memory_order_seq_cst);
     consumers = task.fanout_head;  // nobody joins from here on
   }
+  if (watched_.load(std::memory_order_seq_cst) == id) exec_.released();
   exec_.pause().point();
   for (int32_t at = consumers; at != 0;) {
     const DepListEntry& entry = memory_.entry(at);
@@ -170,7 +262,6 @@ bool TensormapGraph::completed(int64_t id, int scheduler) {
     }
   }
   if (consumed) advance();
-  return true;
 }
 
 /// A consumer or the scope lets go of a task; true if nobody holds it any more.

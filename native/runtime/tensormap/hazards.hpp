@@ -14,25 +14,38 @@ namespace pto2 {
 
 struct Hazard {
   int64_t earlier, later;
-  int8_t kind;  // 1 WAW, 2 WAR
-  int32_t arg;  // of the later task
+  int8_t kind;          // 0 RAW, 1 WAW, 2 WAR
+  int32_t arg;          // of the later task
+  bool tracked = true;  // that it was not meant to be left to explicit edges
 };
 
 class Hazards {
  public:
   /// A task is being submitted: its parameters, and the tasks it will wait for. Returns the accesses of
   /// earlier tasks that conflict and are not ordered before it. With `order`, the caller adds edges to them.
+  /// `tracked`: bits of parameters that make edges; a reader of one that does not, or of what was written
+  /// through one, may be in conflict as well.
   std::vector<Hazard> submit(int64_t id, const PTOParamType* types, const TensorData* const* tensors,
-                             int count, const std::vector<int64_t>& producers, bool order) {
+                             int count, const std::vector<int64_t>& producers, bool order,
+                             uint64_t tracked = ~uint64_t{0}) {
     predecessors_.push_back(producers);
+    joined_before_.push_back(joined_.size());
     std::vector<Hazard> found;
+    std::vector<Hazard> unseen;        // readers that no edge was made for
     for (int i = 0; i < count; ++i) {  // producers that are retired by now are not among `producers`
       if (types[i] != PTOParamType::INPUT && types[i] != PTOParamType::INOUT) continue;
       for (const Access& access : accesses_[tensors[i]->buffer.addr]) {
-        if (access.writes && tensor_overlap(*tensors[i], access.region.get()) != OverlapStatus::NO_OVERLAP) {
+        if (!access.writes || tensor_overlap(*tensors[i], access.region.get()) == OverlapStatus::NO_OVERLAP)
+          continue;
+        if ((tracked >> i & 1) != 0 && access.tracked) {
           predecessors_.back().push_back(access.task);
+        } else {
+          unseen.push_back({access.task, id, 0, i, false});
         }
       }
+    }
+    for (const Hazard& hazard : unseen) {
+      if (!known(found, hazard.earlier) && !before(hazard.earlier, id)) found.push_back(hazard);
     }
     for (int i = 0; i < count; ++i) {
       if (types[i] == PTOParamType::SCALAR || types[i] == PTOParamType::INPUT) continue;
@@ -42,17 +55,24 @@ class Hazards {
           continue;
         }
         if (known(found, access.task) || before(access.task, id)) continue;
-        found.push_back({access.task, id, static_cast<int8_t>(access.writes ? 1 : 2), i});
+        const bool both = (tracked >> i & 1) != 0 && access.tracked;
+        found.push_back({access.task, id, static_cast<int8_t>(access.writes ? 1 : 2), i, both});
       }
     }
     if (order) {
-      for (const Hazard& hazard : found) predecessors_.back().push_back(hazard.earlier);
+      for (const Hazard& hazard : found) {
+        if (hazard.tracked) predecessors_.back().push_back(hazard.earlier);
+      }
     }
     for (int i = 0; i < count; ++i) {
-      if (types[i] != PTOParamType::SCALAR) add(id, *tensors[i], types[i] != PTOParamType::INPUT);
+      if (types[i] == PTOParamType::SCALAR) continue;
+      add(id, *tensors[i], types[i] != PTOParamType::INPUT, (tracked >> i & 1) != 0);
     }
     return found;
   }
+
+  /// The orchestrator has waited for a task: whatever it submits from now on comes after it.
+  void joined(int64_t task) { joined_.push_back(task); }
 
   /// This memory has just been taken from the heap: nobody has used it yet.
   void fresh(uint64_t address) { accesses_.erase(address); }
@@ -68,7 +88,7 @@ class Hazards {
   };
   struct Access {
     int64_t task;
-    bool writes;
+    bool writes, tracked;
     Region region;
   };
 
@@ -84,21 +104,24 @@ class Hazards {
     seen_.resize(predecessors_.size(), 0);
     ++search_;
     stack_.assign(1, to);
+    const auto follow = [&](int64_t p) {
+      if (p < from || seen_[static_cast<size_t>(p)] == search_) return;
+      seen_[static_cast<size_t>(p)] = search_;
+      stack_.push_back(p);
+    };
+    size_t followed = 0;  // of joined_
     while (!stack_.empty()) {
       const int64_t at = stack_.back();
+      if (at == from) return true;
       stack_.pop_back();
-      for (const int64_t p : predecessors_[static_cast<size_t>(at)]) {
-        if (p == from) return true;
-        if (p < from || seen_[static_cast<size_t>(p)] == search_) continue;
-        seen_[static_cast<size_t>(p)] = search_;
-        stack_.push_back(p);
-      }
+      for (const int64_t p : predecessors_[static_cast<size_t>(at)]) follow(p);
+      for (; followed < joined_before_[static_cast<size_t>(at)]; ++followed) follow(joined_[followed]);
     }
     return false;
   }
 
   /// Remember an access. A write that covers earlier accesses and comes after them stands for them.
-  void add(int64_t id, const TensorData& tensor, bool writes) {
+  void add(int64_t id, const TensorData& tensor, bool writes, bool tracked) {
     std::vector<Access>& list = accesses_[tensor.buffer.addr];
     if (writes) {
       std::erase_if(list, [&](const Access& access) {
@@ -106,10 +129,12 @@ class Hazards {
                before(access.task, id);
       });
     }
-    list.push_back({id, writes, Region(tensor)});
+    list.push_back({id, writes, tracked, Region(tensor)});
   }
 
-  std::vector<std::vector<int64_t>> predecessors_;              // by task
+  std::vector<std::vector<int64_t>> predecessors_;  // by task
+  std::vector<size_t> joined_before_;  // by task: how many of joined_ were there when it was submitted
+  std::vector<int64_t> joined_;
   std::unordered_map<uint64_t, std::vector<Access>> accesses_;  // by base address
   std::vector<uint32_t> seen_;
   std::vector<int64_t> stack_;

@@ -47,7 +47,9 @@ std::string TensormapGraph::task_line(int64_t id) const {
   const TaskDescriptor& task = memory_.task(id);
   const Kernel* kernel = kernels_.find(task.kernel_id);
   return format("task %lld (%s, submitted at ", static_cast<long long>(id),
-                kernel != nullptr ? kernel->name.c_str() : "?") +
+                task.no_core        ? "dummy"
+                : kernel != nullptr ? kernel->name.c_str()
+                                    : "?") +
          site_text({task.site_file, task.site_line}) + ")";
 }
 

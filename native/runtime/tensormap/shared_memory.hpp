@@ -10,12 +10,14 @@
 
 #include "../exec/mpmc_queue.hpp"
 #include "../exec/pause.hpp"
+#include "../exec/platform.hpp"
 
 namespace pto2 {
 
 inline constexpr uint64_t kAlign = 64;                // PTO2_ALIGN_SIZE
 inline constexpr uint64_t kPackedOutputAlign = 1024;  // PTO2_PACKED_OUTPUT_ALIGN
-inline constexpr int kMaxParams = 16;                 // PTO2_MAX_INPUTS: parameters of one task
+inline constexpr int kMaxParams = 64;                 // of one task
+inline constexpr int kFewParams = 16;                 // PTO2_MAX_INPUTS: those of more lie elsewhere
 inline constexpr int kMaxScopeDepth = 64;             // PTO2_MAX_SCOPE_DEPTH
 
 inline constexpr uint64_t align_up(uint64_t value, uint64_t to) { return (value + to - 1) / to * to; }
@@ -54,6 +56,18 @@ struct DepListEntry {
   int32_t next_fanin;
 };
 
+/// A comparison that decides, when nothing is left to wait for, whether a task runs.
+struct Condition {
+  enum Op : int8_t { kNone, kEq, kNe, kGt, kLt, kGe, kLe };  // PredicateOp
+  uint64_t address;                                          // of the element
+  int64_t target;
+  uint8_t bytes;
+  bool is_signed;
+  int8_t op;
+
+  bool holds() const;
+};
+
 struct alignas(64) TaskDescriptor {
   int64_t task_id;
   int32_t kernel_id;
@@ -76,11 +90,16 @@ struct alignas(64) TaskDescriptor {
   int32_t scope, site_line;
   const char* site_file;
   int32_t arg_count;
-  uint32_t tensors, inputs;    // arguments that are tensors, and those that are only read, as bits
-  uint64_t dep_end;            // entries of the pool ever taken when this task had been submitted
-  uint64_t tensor_end;         // likewise descriptors of tensors
-  int64_t args[kMaxParams];    // what the kernel gets: a TensorData*, or the scalar
-  const int32_t* cluster_ids;  // of a block task whose blocks are pinned
+  uint64_t tensors, inputs;         // arguments that are tensors, and those that are only read, as bits
+  uint64_t dep_end;                 // entries of the pool ever taken when this task had been submitted
+  uint64_t tensor_end;              // likewise descriptors of tensors
+  const int32_t* cluster_ids;       // of a block task whose blocks are pinned
+  int32_t kernels[kCoresPerBlock];  // of a mixed task
+  bool no_core;                     // it only waits
+  Team* team;                       // of blocks that start together
+  Condition condition;
+  int64_t* args;                 // what the kernel gets: a TensorData*, or the scalar
+  int64_t few_args[kFewParams];  // where they are, unless there are more
 };
 
 inline constexpr int32_t kNotYet = INT32_MAX;

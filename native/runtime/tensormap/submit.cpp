@@ -25,6 +25,23 @@ uint64_t output_size(const TensorData& tensor) {
   return align_up(tensor.buffer.size > 0 ? tensor.buffer.size : 1, kPackedOutputAlign);
 }
 
+/// One element of a tensor, as a tensor.
+void view_element(TensorData& one, const TensorData& tensor, const uint64_t index[]) {
+  const uint64_t shape[RUNTIME_MAX_TENSOR_DIMS] = {1, 1, 1, 1, 1};
+  one.init_with_view(tensor, shape, index);
+}
+
+char* address_of(const TensorData& tensor, const uint64_t index[]) {
+  TensorData one;
+  view_element(one, tensor, index);
+  return reinterpret_cast<char*>(one.buffer.addr + one.start_offset * get_element_size(one.dtype));
+}
+
+void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
+  const uint64_t size = get_element_size(tensor.dtype);
+  for (uint64_t done = 0; done + size <= tensor.buffer.size; done += size) std::memcpy(at + done, &bits, size);
+}
+
 /// Times the steps of a submission, if the run records.
 class Steps {
  public:
@@ -62,6 +79,7 @@ TensormapGraph::TensormapGraph(const TensormapOptions& options, const Kernels& k
       map_(options.tensormap_pool, options.tensormap_buckets, options.task_window),
       tensors_(options.task_window * kDescriptorsPerTask),
       orch_ready_(options.task_window),
+      no_core_(options.task_window),
       exec_(options.exec, *this, kernels),
       clusters_(options.exec.block_dim, exec_.pause()),
       last_consumer_(options.task_window) {
@@ -87,6 +105,11 @@ void TensormapGraph::fatal(ErrorCode code, const std::string& text) {
   if (surveys()) end_survey(false);
   exec_.fail(code, text);
   throw Aborted();
+}
+
+void TensormapGraph::give_up(const std::string& text) {
+  exec_.throw_if_failed();
+  fatal(ErrorCode::ExplicitFatal, text + ", at " + site_text(site_));
 }
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
@@ -173,31 +196,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   TaskDescriptor& task = memory_.task(id);
   steps.done(Phase::OrchAlloc);
 
-  task.task_id = id;
-  task.kernel_id = submission.kernel_id;
-  task.worker_type = submission.worker_type;
-  task.fanin_count.store(kNotYet, std::memory_order_relaxed);
-  task.fanin_refcount.store(0, std::memory_order_relaxed);
-  task.fanin_head = task.fanout_head = 0;
-  task.fanout_count = 1;
-  task.fanout_released = 0;
-  task.handled = false;
-  task.state.store(kInitial, std::memory_order_relaxed);
-  task.cluster_id = submission.cluster;
-  task.group_id = submission.cluster >= 0 ? clusters_.group(submission.cluster) : -1;
-  task.block_dim = submission.block_dim;
-  task.next_block.store(0, std::memory_order_relaxed);
-  task.done_blocks.store(0, std::memory_order_relaxed);
-  task.cluster_ids = nullptr;
-  if (submission.cluster_ids != nullptr) {
-    std::vector<int32_t>& kept = block_clusters_[id];
-    kept.assign(submission.cluster_ids, submission.cluster_ids + submission.block_dim);
-    task.cluster_ids = kept.data();
-  }
-  task.scope = scopes_.back().number;
-  task.site_file = site_.file;
-  task.site_line = site_.line;
-  task.arg_count = submission.count;
+  describe(submission, task);
   const uint64_t bytes = take_buffers(submission, task);
   steps.done(Phase::OrchHeap);
 
@@ -208,8 +207,8 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
     if (arg.type == PTOParamType::SCALAR) {
       task.args[i] = static_cast<int64_t>(arg.scalar);
     } else {
-      task.tensors |= 1u << i;
-      task.inputs |= (arg.type == PTOParamType::INPUT ? 1u : 0u) << i;
+      task.tensors |= uint64_t{1} << i;
+      task.inputs |= uint64_t{arg.type == PTOParamType::INPUT} << i;
       std::memcpy(static_cast<void*>(descriptors), static_cast<const void*>(arg.tensor), sizeof(TensorData));
       task.args[i] = reinterpret_cast<int64_t>(descriptors++);
     }
@@ -252,52 +251,162 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   return id;
 }
 
+/// What the submission says of the task, but for its parameters.
+void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task) {
+  const int64_t id = next_id_ - 1;
+  task.task_id = id;
+  task.kernel_id = submission.kernel_id;
+  task.worker_type = submission.worker_type;
+  task.fanin_count.store(kNotYet, std::memory_order_relaxed);
+  task.fanin_refcount.store(0, std::memory_order_relaxed);
+  task.fanin_head = task.fanout_head = 0;
+  task.fanout_count = 1;
+  task.fanout_released = 0;
+  task.handled = false;
+  task.state.store(kInitial, std::memory_order_relaxed);
+  task.cluster_id = submission.cluster;
+  task.group_id = submission.cluster >= 0 ? clusters_.group(submission.cluster) : -1;
+  task.block_dim = submission.block_dim;
+  task.next_block.store(0, std::memory_order_relaxed);
+  task.done_blocks.store(0, std::memory_order_relaxed);
+  task.cluster_ids = nullptr;
+  if (submission.cluster_ids != nullptr) {
+    std::vector<int32_t>& kept = block_clusters_[id];
+    kept.assign(submission.cluster_ids, submission.cluster_ids + submission.block_dim);
+    task.cluster_ids = kept.data();
+  }
+  task.no_core = submission.no_core;
+  for (int k = 0; k < kCoresPerBlock; ++k) {
+    task.kernels[k] = submission.kernels != nullptr ? submission.kernels[k] : -1;
+  }
+  if (submission.kernels != nullptr) {
+    task.worker_type = static_cast<int32_t>(CoreType::Mixed);
+    task.kernel_id = *std::find_if(task.kernels, task.kernels + kCoresPerBlock, [](int k) { return k >= 0; });
+  }
+  task.team = nullptr;
+  if (submission.sync_start && submission.block_dim > 0) {
+    const bool mixed = submission.kernels != nullptr;
+    const int cubes = mixed ? task.kernels[0] >= 0 : task.worker_type == static_cast<int>(CoreType::Aic);
+    const int vectors = mixed ? (task.kernels[1] >= 0) + (task.kernels[2] >= 0) : 1 - cubes;
+    task.team = (teams_[id] = Machine::make_team(submission.block_dim, cubes, vectors)).get();
+  }
+  task.condition = {};
+  if (const TensorData* tensor = submission.predicate.tensor) {
+    const uint64_t* index = submission.predicate.index;
+    task.condition.address = reinterpret_cast<uint64_t>(address_of(*tensor, index));
+    task.condition.bytes = static_cast<uint8_t>(get_element_size(tensor->dtype));
+    task.condition.is_signed = tensor->dtype != DataType::UINT8 && tensor->dtype != DataType::UINT64;
+    task.condition.op = submission.predicate.op;
+    task.condition.target = submission.predicate.target;
+  }
+  task.scope = scopes_.back().number;
+  task.site_file = site_.file;
+  task.site_line = site_.line;
+  task.arg_count = submission.count;
+  task.args = task.few_args;
+  if (submission.count > kFewParams) {
+    auto& extra = extra_args_[id];
+    extra = std::make_unique<int64_t[]>(static_cast<size_t>(submission.count));
+    task.args = extra.get();
+  }
+}
+
+void TensormapGraph::refuse(const Submission& submission, const std::string& what, ErrorCode code) {
+  const Kernel* kernel = kernels_.find(submission.kernel_id);
+  const std::string called = submission.no_core ? "dummy"
+                                                : "kernel " + std::to_string(submission.kernel_id) +
+                                                      (kernel != nullptr ? " " + kernel->name : "");
+  fatal(code, "task " + std::to_string(next_id_) + " (" + called + ", submitted at " + site_text(site_) +
+                  "): " + what);
+}
+
 /// What no later stage could make sense of.
 void TensormapGraph::check(const Submission& submission) {
-  const auto refuse = [&](const std::string& what) {
-    const Kernel* kernel = kernels_.find(submission.kernel_id);
-    fatal(ErrorCode::InvalidArgs, "task " + std::to_string(next_id_) + " (kernel " +
-                                      std::to_string(submission.kernel_id) +
-                                      (kernel != nullptr ? " " + kernel->name : "") + ", submitted at " +
-                                      site_text(site_) + "): " + what);
-  };
-  if (scopes_.empty()) refuse("Cannot submit task outside a scope");
-  const Kernel* kernel = kernels_.find(submission.kernel_id);
-  if (kernel == nullptr) refuse("no kernel has this func_id");
-  if (submission.worker_type < 0 || submission.worker_type >= kCoreTypes) {
-    refuse("worker type " + std::to_string(submission.worker_type) +
-           " has no cores here: use PTO2_WORKER_CUBE or PTO2_WORKER_VECTOR");
-  }
-  if (kernel->core_type >= 0 && kernel->core_type != submission.worker_type) {
-    refuse(std::string("the kernel is for ") + (kernel->core_type == 0 ? "AIC" : "AIV") +
-           " cores and was submitted as " +
-           (submission.worker_type == 0 ? "PTO2_WORKER_CUBE" : "PTO2_WORKER_VECTOR"));
-  }
+  if (scopes_.empty()) refuse(submission, "Cannot submit task outside a scope");
+  if (!submission.no_core) check_kernels(submission);
   if (submission.count < 0 || submission.count > kMaxParams) {
-    refuse(std::to_string(submission.count) + " parameters: a task has at most " +
-           std::to_string(kMaxParams));
+    refuse(submission, std::to_string(submission.count) + " parameters: a task has at most " +
+                           std::to_string(kMaxParams));
   }
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::SCALAR) continue;
-    if (arg.tensor == nullptr) refuse("parameter " + std::to_string(i) + " is an empty tensor");
+    if (arg.tensor == nullptr) refuse(submission, "parameter " + std::to_string(i) + " is an empty tensor");
     if (arg.tensor->buffer.addr == 0 && arg.type != PTOParamType::OUTPUT) {
-      refuse(
-          "parameter " + std::to_string(i) + ": " + (arg.type == PTOParamType::INPUT ? "INPUT" : "INOUT") +
-          " param must have a non-NULL buffer address: no task that writes this tensor has been submitted");
+      refuse(submission,
+             "parameter " + std::to_string(i) + ": " + (arg.type == PTOParamType::INPUT ? "INPUT" : "INOUT") +
+                 " param must have a non-NULL buffer address: no task that writes this tensor has been "
+                 "submitted");
     }
   }
+  for (int i = 0; i < submission.dep_count; ++i) {
+    if (submission.deps[i] >= next_id_) {
+      refuse(submission, "dependency " + std::to_string(submission.deps[i]) + " is no earlier task");
+    }
+  }
+  const TensorData* tested = submission.predicate.tensor;
+  if (tested != nullptr && tested->buffer.addr == 0) {
+    refuse(submission,
+           "the tensor of the predicate has no memory: no task that writes it has been submitted");
+  }
+  check_blocks(submission);
+}
+
+void TensormapGraph::check_kernels(const Submission& submission) {
+  const auto fits = [&](int32_t id, int core_type) {
+    const Kernel* kernel = kernels_.find(id);
+    if (kernel == nullptr) refuse(submission, "no kernel has this func_id");
+    if (kernel->core_type >= 0 && kernel->core_type != core_type) {
+      refuse(submission, std::string("the kernel is for ") + (kernel->core_type == 0 ? "AIC" : "AIV") +
+                             " cores and was submitted as " +
+                             (core_type == 0 ? "PTO2_WORKER_CUBE" : "PTO2_WORKER_VECTOR"));
+    }
+  };
+  if (submission.kernels != nullptr) {
+    int named = 0;
+    for (int k = 0; k < kCoresPerBlock; ++k) {
+      if (submission.kernels[k] < 0) continue;
+      fits(submission.kernels[k], k == 0 ? 0 : 1);
+      ++named;
+    }
+    if (named == 0) refuse(submission, "a mixed task without kernels");
+    return;
+  }
+  if (kernels_.find(submission.kernel_id) == nullptr) refuse(submission, "no kernel has this func_id");
+  if (submission.worker_type < 0 || submission.worker_type >= kCoreTypes) {
+    refuse(submission, "worker type " + std::to_string(submission.worker_type) +
+                           " has no cores here: use PTO2_WORKER_CUBE or PTO2_WORKER_VECTOR");
+  }
+  fits(submission.kernel_id, submission.worker_type);
+}
+
+void TensormapGraph::check_blocks(const Submission& submission) {
   if (submission.cluster >= 0 && !clusters_.allocated(submission.cluster)) {
-    refuse("cluster " + std::to_string(submission.cluster) + " has not been allocated");
+    refuse(submission, "cluster " + std::to_string(submission.cluster) + " has not been allocated");
   }
   if (submission.block_dim < 0 || submission.block_dim >= 1 << 15) {
-    refuse("the number of blocks must be in range [1, 32767]");
+    refuse(submission, "the number of blocks must be in range [1, 32767]");
+  }
+  if (submission.sync_start) {
+    const bool clusters = submission.kernels != nullptr || submission.worker_type == 0;
+    const int cores = cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
+    if (submission.cluster >= 0 || submission.cluster_ids != nullptr) {
+      refuse(submission, "blocks that start together are placed by the runtime, not on clusters of one's own",
+             ErrorCode::SyncStartInvalid);
+    }
+    if (submission.block_dim > cores) {
+      refuse(submission,
+             std::to_string(submission.block_dim) + " blocks cannot start together: there are " +
+                 std::to_string(cores) + (submission.kernels != nullptr ? " clusters" : " cores") +
+                 " (block_dim " + std::to_string(options_.exec.block_dim) + ")",
+             ErrorCode::SyncStartInvalid);
+    }
   }
   if (submission.cluster_ids != nullptr) {
     for (int b = 0; b < submission.block_dim; ++b) {
       if (!clusters_.allocated(submission.cluster_ids[b])) {
-        refuse("cluster " + std::to_string(submission.cluster_ids[b]) + " of block " + std::to_string(b) +
-               " has not been allocated");
+        refuse(submission, "cluster " + std::to_string(submission.cluster_ids[b]) + " of block " +
+                               std::to_string(b) + " has not been allocated");
       }
     }
   }
@@ -315,12 +424,13 @@ void TensormapGraph::sync(bool force) {
       memory_.task(alive_now - 1);  // its slot is not used again before this thread does
   deps_.release_to(last.dep_end);
   tensors_released_ = last.tensor_end;
-  while (!extra_tensors_.empty() && extra_tensors_.begin()->first < alive_now) {
-    extra_tensors_.erase(extra_tensors_.begin());
-  }
-  while (!block_clusters_.empty() && block_clusters_.begin()->first < alive_now) {
-    block_clusters_.erase(block_clusters_.begin());
-  }
+  const auto forget = [&](auto& by_task) {
+    while (!by_task.empty() && by_task.begin()->first < alive_now) by_task.erase(by_task.begin());
+  };
+  forget(extra_tensors_);
+  forget(block_clusters_);
+  forget(extra_args_);
+  forget(teams_);
 }
 
 /// At most window - 1 tasks are alive; and who had the slot before has been seen by the scan.
@@ -376,6 +486,8 @@ uint64_t TensormapGraph::take_buffers(const Submission& submission, TaskDescript
     if (arg.type == PTOParamType::OUTPUT && arg.tensor->buffer.addr == 0) {
       arg.tensor->buffer.addr = reinterpret_cast<uint64_t>(at);
       arg.tensor->owner_scope = scopes_.back().number + 1;
+      arg.tensor->owner_task = task.task_id + 1;
+      if (arg.filled) fill_elements(at, *arg.tensor, arg.scalar);
       at += output_size(*arg.tensor);
     }
   }
@@ -401,28 +513,74 @@ TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
   return &tensors_[begin % size];
 }
 
+/// Parameters that make edges, as bits.
+uint64_t TensormapGraph::tracked_args(const Submission& submission) const {
+  if (scopes_.back().manual) return 0;
+  uint64_t found = 0;
+  for (int i = 0; i < submission.count; ++i) {
+    const Arg& arg = submission.args[i];
+    const bool tracked = arg.type != PTOParamType::SCALAR && !arg.no_dep && arg.tensor->manual_dep == 0;
+    found |= uint64_t{tracked} << i;
+  }
+  return found;
+}
+
+/// A task that is not retired, as far as is known here; each once.
+void TensormapGraph::take_producer(int64_t producer, int arg, int kind, const TaskDescriptor& task) {
+  int64_t& last = last_consumer_[memory_.slot(producer)];
+  if (last == task.task_id + 1) return;
+  last = task.task_id + 1;
+  producers_.push_back(producer);
+  producer_args_.push_back(arg);
+  producer_kinds_.push_back(static_cast<int8_t>(kind));
+}
+
+void TensormapGraph::take_dep(int64_t producer, TaskDescriptor& task) {
+  if (producer >= seen_alive_) return take_producer(producer, -1, kExplicit, task);
+  if (std::find(settled_.begin(), settled_.end(), producer) == settled_.end()) settled_.push_back(producer);
+}
+
+/// Memory that this task uses without an edge to the task that it was taken for must not be given to others.
+void TensormapGraph::retain_owner(const TensorData& tensor, const TaskDescriptor& task) {
+  const int64_t owner = tensor.owner_task - 1;
+  if (owner >= seen_alive_ && owner != task.task_id) take_producer(owner, -1, kRetain, task);
+}
+
+/// Explicit edges come first: an edge that is automatic as well is recorded as one of them.
 void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor& task) {
   producers_.clear();
   producer_args_.clear();
   producer_kinds_.clear();
+  settled_.clear();
+  for (int i = 0; i < submission.dep_count; ++i) {
+    if (submission.deps[i] >= 0) take_dep(submission.deps[i], task);
+  }
+  const uint64_t tracked = tracked_args(submission);
+  const auto look_up = [&](const TensorData& access, bool writes, int arg) {
+    map_.lookup(access, writes, seen_alive_,
+                [&](int64_t producer, OverlapStatus) { take_producer(producer, arg, 0, task); });
+  };
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
-    if (type != PTOParamType::INPUT && type != PTOParamType::INOUT) continue;
-    const auto& access = *reinterpret_cast<const TensorData*>(task.args[i]);
-    map_.lookup(access, type == PTOParamType::INOUT, seen_alive_, [&](int64_t producer, OverlapStatus) {
-      int64_t& last = last_consumer_[memory_.slot(producer)];
-      if (last == task.task_id + 1) return;
-      last = task.task_id + 1;
-      producers_.push_back(producer);
-      producer_args_.push_back(i);
-      producer_kinds_.push_back(0);
-    });
+    if ((tracked >> i & 1) == 0 || type == PTOParamType::OUTPUT) continue;
+    look_up(*reinterpret_cast<const TensorData*>(task.args[i]), type == PTOParamType::INOUT, i);
   }
+  const TensorData* tested = submission.predicate.tensor;
+  if (tested != nullptr && !scopes_.back().manual && tested->manual_dep == 0) {
+    TensorData one;
+    view_element(one, *tested, submission.predicate.index);
+    look_up(one, false, -1);
+  }
+  for (int i = 0; i < submission.count; ++i) {  // what is kept without an edge, behind the edges
+    if (submission.args[i].type == PTOParamType::SCALAR || (tracked >> i & 1) != 0) continue;
+    retain_owner(*reinterpret_cast<const TensorData*>(task.args[i]), task);
+  }
+  if (tested != nullptr) retain_owner(*tested, task);
 }
 
 void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& task) {
-  PTOParamType types[kMaxParams];
-  const TensorData* tensors[kMaxParams];
+  PTOParamType types[kMaxParams + 1];
+  const TensorData* tensors[kMaxParams + 1];
   for (int i = 0; i < submission.count; ++i) {
     types[i] = submission.args[i].type;
     tensors[i] =
@@ -436,13 +594,26 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
     const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
     if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
-  const std::vector<Hazard> found =
-      hazards_.submit(task.task_id, types, tensors, submission.count, producers_, options_.track_war);
-  if (!options_.track_war) {
-    found_hazards_.insert(found_hazards_.end(), found.begin(), found.end());
-    return;
+  // What the predicate looks at is read as well, as if it were one more parameter.
+  int count = submission.count;
+  uint64_t tracked = tracked_args(submission);
+  TensorData tested;
+  if (submission.predicate.tensor != nullptr && count < 64) {
+    view_element(tested, *submission.predicate.tensor, submission.predicate.index);
+    tracked |= uint64_t{!scopes_.back().manual && tested.manual_dep == 0} << count;
+    types[count] = PTOParamType::INPUT;
+    tensors[count++] = &tested;
   }
-  for (const Hazard& hazard : found) {
+  std::vector<int64_t> edges = settled_;
+  for (size_t i = 0; i < producers_.size(); ++i) {
+    if (producer_kinds_[i] != kRetain) edges.push_back(producers_[i]);
+  }
+  for (const Hazard& hazard :
+       hazards_.submit(task.task_id, types, tensors, count, edges, options_.track_war, tracked)) {
+    if (!options_.track_war || !hazard.tracked) {
+      if (options_.check_hazards) found_hazards_.push_back(hazard);
+      continue;
+    }
     if (hazard.earlier < seen_alive_) continue;  // retired: it comes before anyway
     last_consumer_[memory_.slot(hazard.earlier)] = task.task_id + 1;
     producers_.push_back(hazard.earlier);
@@ -465,10 +636,14 @@ void TensormapGraph::hook(TaskDescriptor& task) {
     };
     if (!enough()) wait_for(kDepPool, enough, wanted);
   }
-  int32_t edges = 0, early = 0;
+  int32_t edges = 0, early = 0, kept = 0;
+  if (options_.exec.record) {
+    for (const int64_t producer : settled_) edges_.push_back({producer, task.task_id, -1, kExplicit});
+  }
   for (size_t i = 0; i < producers_.size(); ++i) {
     const int64_t producer = producers_[i];
-    if (options_.exec.record)
+    const bool waits = producer_kinds_[i] != kRetain;
+    if (options_.exec.record && waits)
       edges_.push_back({producer, task.task_id, producer_args_[i], producer_kinds_[i]});
     exec_.pause().point();
     TaskDescriptor& from = memory_.task(producer);
@@ -483,7 +658,8 @@ void TensormapGraph::hook(TaskDescriptor& task) {
     task.fanin_head = offset;
     ++from.fanout_count;
     ++edges;
-    if (state == kCompleted) {
+    kept += waits ? 0 : 1;
+    if (state == kCompleted || !waits) {
       ++early;
     } else {
       entry.next_fanout = from.fanout_head;
@@ -491,7 +667,7 @@ void TensormapGraph::hook(TaskDescriptor& task) {
     }
   }
   task.dep_end = deps_.position();
-  stats_.edges += edges;
+  stats_.edges += edges - kept;
   if (early > 0) task.fanin_refcount.fetch_add(early, std::memory_order_seq_cst);
   exec_.pause().point();
   task.fanin_count.store(edges, std::memory_order_seq_cst);
@@ -499,9 +675,9 @@ void TensormapGraph::hook(TaskDescriptor& task) {
 
 uint64_t TensormapGraph::make_room(const Submission& submission) {
   uint64_t wanted = 0;
+  const uint64_t tracked = tracked_args(submission);
   for (int i = 0; i < submission.count; ++i) {
-    const PTOParamType type = submission.args[i].type;
-    wanted += type == PTOParamType::OUTPUT || type == PTOParamType::INOUT ? 1 : 0;
+    wanted += (tracked >> i & 1) != 0 && submission.args[i].type != PTOParamType::INPUT ? 1 : 0;
   }
   if (!map_.has(wanted)) {
     if (wanted > map_.size()) deadlock(ErrorCode::TensorMapOverflow, kTensorMap, wanted, 0);
@@ -511,9 +687,10 @@ uint64_t TensormapGraph::make_room(const Submission& submission) {
 }
 
 void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) {
+  const uint64_t tracked = tracked_args(submission);
   for (int i = 0; i < submission.count; ++i) {
     const PTOParamType type = submission.args[i].type;
-    if (type != PTOParamType::OUTPUT && type != PTOParamType::INOUT) continue;
+    if ((tracked >> i & 1) == 0 || type == PTOParamType::INPUT) continue;
     map_.insert(*reinterpret_cast<const TensorData*>(task.args[i]), task.task_id,
                 type == PTOParamType::OUTPUT);
   }
@@ -579,14 +756,20 @@ void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& fr
 
 // --- scopes ------------------------------------------------------------------------------------------------
 
-void TensormapGraph::scope_begin() {
+void TensormapGraph::scope_begin(bool manual) {
   exec_.throw_if_failed();
   if (surveys() && survey_is_over()) throw Aborted();
+  if (!scopes_.empty() && scopes_.back().manual) {
+    fatal(ErrorCode::InvalidArgs, std::string(manual ? "a manual" : "an automatic") + " scope is opened at " +
+                                      site_text(site_) + " inside the manual scope of " +
+                                      site_text(scopes_.back().site) +
+                                      ": there are no scopes in a manual one");
+  }
   if (scopes_.size() >= kMaxScopeDepth) {
     fatal(ErrorCode::ScopeOverflow, "Scope stack overflow: more than " + std::to_string(kMaxScopeDepth) +
                                         " scopes are open, the last one opened at " + site_text(site_));
   }
-  scopes_.push_back({tasks_in_scopes_.size(), site_, scope_count_++});
+  scopes_.push_back({tasks_in_scopes_.size(), site_, scope_count_++, manual});
   if (static_cast<int>(scopes_.size()) > stats_.max_depth)
     stats_.max_depth = static_cast<int>(scopes_.size());
 }
@@ -616,6 +799,69 @@ void TensormapGraph::scope_end() {
   clusters_.end_scope(scope.number);
   if (consumed) advance();
   steps.done(Phase::OrchScopeEnd);
+}
+
+// --- elements --------------------------------------------------------------------------------------------
+
+uint64_t TensormapGraph::load(const TensorData& tensor, const uint64_t index[]) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, element(tensor, index, false), get_element_size(tensor.dtype));
+  return bits;
+}
+
+void TensormapGraph::store(const TensorData& tensor, const uint64_t index[], uint64_t bits) {
+  std::memcpy(element(tensor, index, true), &bits, get_element_size(tensor.dtype));
+}
+
+/// The place of an element, when every task that has to do with it has completed. Which those are is seen in
+/// the parameters of live tasks: it does not matter whether they make edges. Tasks that have completed are
+/// looked at once.
+char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], bool writes) {
+  exec_.throw_if_failed();
+  if (surveys()) {  // nothing will be written any more
+    end_survey(false);
+    throw Aborted();
+  }
+  if (tensor.buffer.addr == 0) {
+    fatal(ErrorCode::InvalidArgs,
+          std::string(writes ? "an element is written" : "an element is read") + " at " + site_text(site_) +
+              " of a tensor without memory: no task that writes it has been submitted");
+  }
+  TensorData one;
+  view_element(one, tensor, index);
+  const auto done = [&](int64_t id) {
+    return memory_.task(id).state.load(std::memory_order_acquire) >= kCompleted;
+  };
+  completed_before_ = std::max(completed_before_, alive());
+  while (completed_before_ < next_id_ && done(completed_before_)) ++completed_before_;
+  for (int64_t id = completed_before_; id < next_id_; ++id) {
+    const TaskDescriptor& task = memory_.task(id);
+    bool concerned = false;
+    for (uint64_t left = task.tensors & (writes ? ~uint64_t{0} : ~task.inputs); left != 0 && !concerned;
+         left &= left - 1) {
+      const auto& used = *reinterpret_cast<const TensorData*>(task.args[__builtin_ctzll(left)]);
+      concerned = tensor_overlap(one, used) != OverlapStatus::NO_OVERLAP;
+    }
+    if (!concerned) continue;
+    wait_for_task(id);
+    hazards_.joined(id);
+  }
+  return address_of(tensor, index);
+}
+
+/// `watched_` is announced before the state is looked at, and completed() looks at it after it has changed the
+/// state, both sequentially consistent: the orchestrator does not sleep through it.
+void TensormapGraph::wait_for_task(int64_t id) {
+  const auto done = [&] { return memory_.task(id).state.load(std::memory_order_seq_cst) >= kCompleted; };
+  if (done()) return;
+  watched_.store(id, std::memory_order_seq_cst);
+  int spins = 0;
+  const auto say = [&](int n) {
+    log_(Level::Warn, "submit", "[Tensor] BLOCKED: waiting for %s, spins=%d", task_line(id).c_str(), n);
+  };
+  const bool came = exec_.help_until(done, say, spins) || done();
+  watched_.store(-1, std::memory_order_relaxed);
+  if (!came) fatal(ErrorCode::Internal, task_line(id) + " does not complete");
 }
 
 // --- clusters ----------------------------------------------------------------------------------------------

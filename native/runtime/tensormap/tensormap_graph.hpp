@@ -16,6 +16,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -51,6 +52,16 @@ struct Arg {
   PTOParamType type = PTOParamType::SCALAR;
   TensorData* tensor = nullptr;
   uint64_t scalar = 0;
+  bool no_dep = false;  // makes no edges, and none come from it
+  bool filled = false;  // of an OUTPUT without an address: all of it is `scalar` at first
+};
+
+/// `tensor[index] op target`: what a task has to find to run.
+struct Predicate {
+  const TensorData* tensor = nullptr;
+  uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
+  int8_t op = Condition::kNone;
+  int64_t target = 0;
 };
 
 struct Submission {
@@ -61,6 +72,12 @@ struct Submission {
   int32_t cluster = -1;
   int32_t block_dim = 0;                 // > 0: that many blocks, as one task
   const int32_t* cluster_ids = nullptr;  // one per block, or null
+  const int64_t* deps = nullptr;         // tasks to wait for as well; negative ones are none
+  int dep_count = 0;
+  const int32_t* kernels = nullptr;  // of a mixed task: for AIC, AIV0, AIV1, -1 for none
+  bool sync_start = false;           // all blocks have a core at one time
+  bool no_core = false;              // it runs nothing
+  Predicate predicate{};
 };
 
 struct Site {
@@ -88,11 +105,18 @@ class TensormapGraph final : public Graph {
 
   // --- what an orchestration calls; throws Aborted when the run has failed ---
   int64_t submit(const Submission& submission);
-  void scope_begin();
+  /// `manual`: tasks in it are ordered by explicit edges only.
+  void scope_begin(bool manual = false);
   void scope_end();
+  /// The bits of an element, when the tasks that write it have completed; and writing one, when those that
+  /// read it have as well.
+  uint64_t load(const TensorData& tensor, const uint64_t index[]);
+  void store(const TensorData& tensor, const uint64_t index[], uint64_t bits);
   int32_t allocate_cluster();
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
+  /// The orchestration gives up.
+  [[noreturn]] void give_up(const std::string& text);
   /// Whether the run has failed, and it only looks what the orchestration would have needed.
   bool surveys() const { return deadlock_ != nullptr; }
 
@@ -122,6 +146,7 @@ class TensormapGraph final : public Graph {
     size_t first;  // of tasks_in_scopes_
     Site site;
     int number;
+    bool manual;
   };
   /// What is known of one. After it the orchestration goes on, without the tasks: what it submits is counted
   /// until it ends, or for a while (a *survey*), so that the report can name sizes that are large enough.
@@ -137,6 +162,17 @@ class TensormapGraph final : public Graph {
   // submit, step by step (submit.cpp)
   int64_t submit_task(const Submission& submission);
   void check(const Submission& submission);
+  void check_kernels(const Submission& submission);
+  void check_blocks(const Submission& submission);
+  [[noreturn]] void refuse(const Submission& submission, const std::string& what,
+                           ErrorCode code = ErrorCode::InvalidArgs);
+  void describe(const Submission& submission, TaskDescriptor& task);
+  uint64_t tracked_args(const Submission& submission) const;
+  void take_dep(int64_t producer, TaskDescriptor& task);
+  void take_producer(int64_t producer, int arg, int kind, const TaskDescriptor& task);
+  void retain_owner(const TensorData& tensor, const TaskDescriptor& task);
+  char* element(const TensorData& tensor, const uint64_t index[], bool writes);
+  void wait_for_task(int64_t id);
   int64_t take_slot();
   bool slot_is_free();
   uint64_t take_buffers(const Submission& submission, TaskDescriptor& task);
@@ -156,8 +192,13 @@ class TensormapGraph final : public Graph {
   void end_survey(bool all);
 
   // completion (complete.cpp)
-  void count(const TaskDescriptor& task) { exec_.count(task.block_dim > 0 ? task.block_dim : 1); }
+  static int units(const TaskDescriptor& task) { return task.block_dim > 0 ? task.block_dim : 1; }
+  void count(const TaskDescriptor& task) { exec_.count(units(task)); }
   void make_ready(TaskDescriptor& task, int from);
+  void to_cores(TaskDescriptor& task, int from);
+  void team_waits(TaskDescriptor& task, int from);
+  void team_goes_on(int scheduler);
+  void finish(TaskDescriptor& task, int scheduler);
   bool release(TaskDescriptor& task);
   void advance();
 
@@ -181,14 +222,23 @@ class TensormapGraph final : public Graph {
   TensorMap map_;
   ZeroedArray<TensorData> tensors_;                                 // ring of the descriptors of live tasks
   std::map<int64_t, std::unique_ptr<TensorData[]>> extra_tensors_;  // of tasks for which the ring had no room
-  std::map<int64_t, std::vector<int32_t>> block_clusters_;  // of live block tasks whose blocks are pinned
+  std::map<int64_t, std::vector<int32_t>> block_clusters_;    // of live block tasks whose blocks are pinned
+  std::map<int64_t, std::unique_ptr<int64_t[]>> extra_args_;  // of live tasks with many
+  std::map<int64_t, std::shared_ptr<Team>> teams_;            // of live tasks whose blocks start together
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
   MpmcQueue orch_ready_;
+  MpmcQueue no_core_;  // tasks that can complete and have nothing to run
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;
   Exec exec_;
   Clusters clusters_;
   alignas(64) std::atomic<int64_t> next_scan_{0};  // changed by the holder of scan_lock_
   SpinLock scan_lock_;
+  // Teams get their cores one after another, whole: two that both have some would wait for ever. The lock
+  // guards the next two.
+  SpinLock team_lock_;
+  int team_left_ = 0;                  // blocks without a core of the team that is getting them
+  std::deque<int64_t> teams_waiting_;  // tasks that are ready
+  std::atomic<int64_t> watched_{-1};   // the task that the orchestrator waits for
 
   // The orchestrator's own.
   alignas(64) int64_t next_id_ = 0;
@@ -201,6 +251,8 @@ class TensormapGraph final : public Graph {
   std::vector<int64_t> producers_;      // of the task being submitted
   std::vector<int32_t> producer_args_;  // the parameter that each came from
   std::vector<int8_t> producer_kinds_;
+  std::vector<int64_t> settled_;        // explicit producers that were retired before
+  int64_t completed_before_ = 0;        // all tasks with smaller ids have completed
   ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: to see each producer once; id + 1
   Site site_;
   Hazards hazards_;
@@ -211,5 +263,7 @@ class TensormapGraph final : public Graph {
 };
 
 inline constexpr int kBlockShift = 48;  // a ticket is a task id, and from this bit on a block + 1
+inline constexpr int8_t kExplicit = 3;  // kind of an edge: see EdgeRecord
+inline constexpr int8_t kRetain = -1;   // kind of what is no edge: the producer is not waited for, only kept
 
 }  // namespace pto2

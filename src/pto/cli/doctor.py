@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import __version__, knobs
-from ..engine.registry import ENGINES, Engine
+from ..engine.registry import ENGINES, Engine, by_default
 from .common import FAILED, OK, Parser
 from .terminal import Screen
 
@@ -154,7 +154,8 @@ def _engine(engine: Engine) -> Callable[[], str]:
         if not np.array_equal(y[0], 2.0 * np.arange(64)):
             raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
         does = "compiles and runs" if engine.compiles else "runs"
-        return f"{engine.name}: {does} a kernel, self-check passed{engine.remarks()}"
+        usual = ", runs programs unless told otherwise" if engine is by_default("module")[0] else ""
+        return f"{engine.name}: {does} a kernel, self-check passed{usual}{engine.remarks()}"
 
     return check
 

@@ -33,6 +33,7 @@ from .common import (
 )
 
 if TYPE_CHECKING:
+    from ..engine.entry import Launchable
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
@@ -42,7 +43,8 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all --print -- @a.npy f32:16x64
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
-  pto run k.pto --engine cpp --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
+  pto run k.pto --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
+  pto run k.pto --engine cpp -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
   pto run k.so -- @a.npy f32:16x64
   pto run k.elf -- @a.npy f32:16x64
@@ -55,8 +57,6 @@ arguments:
   12, 0x10, 1.5        a scalar
 """
 
-#: Options that have a message of their own, or change no result where an engine does not have them.
-_UNREFUSED = ("checked", "threads")
 _FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
 
 
@@ -149,66 +149,79 @@ def main(arguments: Sequence[str]) -> int:
 def _engines() -> str:
     """Help of --engine: how each executes, and which is the usual one."""
     *first, last = [e.doc for e in registry.ENGINES.values()]
-    usual = {kind: registry.those_for(kind)[0].name for kind in registry.INPUTS}
+    usual = {kind: [e.name for e in registry.by_default(kind)] for kind in registry.INPUTS}
     others: dict[str, list[str]] = {}
-    for kind, name in usual.items():
-        if name != usual["module"]:
-            others.setdefault(name, []).append(registry.INPUTS[kind])
-    default = [usual["module"], *(f"{' and '.join(kinds)}: {name}" for name, kinds in others.items())]
+    for kind, names in usual.items():
+        if names != usual["module"]:
+            others.setdefault(names[0], []).append(registry.INPUTS[kind])
+    order = f"the first of {', '.join(usual['module'])} that has what is asked for"
+    default = [order, *(f"{' and '.join(kinds)}: {name}" for name, kinds in others.items())]
     return f"how to execute: {', '.join(first)}, or {last} (default: {'; '.join(default)})"
 
 
-def _engine(options: Namespace, kind: str) -> Engine:
-    """The engine to run an input of some kind on; raises where it cannot do what is asked for."""
+def _choice(options: Namespace, kind: str) -> list[Engine]:
+    """The engines to run an input of some kind on: the one that is named, else those that have all that is
+    asked for, in order; raises where there is none."""
     able = registry.those_for(kind)
-    engine = registry.ENGINES[options.engine] if options.engine is not None else able[0]
-    if engine not in able:
+    if options.engine is None:
+        usual = registry.by_default(kind)
+        fit = [e for e in usual if not _lacking(options, e)]
+        if fit:
+            return fit
+        named = min(reversed(usual), key=lambda e: len(_lacking(options, e)))
+    else:
+        named = registry.ENGINES[options.engine]
+    if named not in able:
         what = f"'{options.input}' is {'a' if kind == 'module' else 'no'} program"
         names = ", ".join(e.name for e in able)
         raise DiagnosticError([
             Diagnostic("PTO-E2403", f"{what}: it runs on engine {names} only", help="leave out --engine")
         ])  # fmt: skip
-    asked = {name: getattr(options, name, None) for name in registry.options() if name not in _UNREFUSED}
-    lacking = registry.lacking(engine.name, asked)
-    if lacking:
-        way_out = "compile with --checked, or write it as a program"
-        if kind in ("module", "image", "object"):
-            way_out = registry.instead_of(lacking)
-        raise DiagnosticError([registry.refusal(engine.name, map(registry.flag, lacking), way_out)])
-    if options.checked and "checked" not in engine.options:
+    _refuse(options, kind, named)
+    return [named]
+
+
+def _lacking(options: Namespace, engine: Engine) -> list[str]:
+    asked = {name: getattr(options, name, None) for name in registry.options()}
+    return registry.lacking(engine.name, asked)
+
+
+def _refuse(options: Namespace, kind: str, engine: Engine) -> None:
+    """Raises where an engine cannot do what is asked for."""
+    lacking = _lacking(options, engine)
+    if lacking == ["checked"]:
         more = "--sanitize all finds more" if "sanitize" in engine.options else ""
         help = "; ".join(filter(None, (engine.instead.get("checked", ""), more)))
         message = f"--checked is an option of engine {registry.those_with('checked')}"
         raise DiagnosticError([Diagnostic("PTO-E2403", message, help=help)])
-    return engine
+    if lacking:
+        way_out = "compile with --checked, or write it as a program"
+        if kind == "module" or kind in registry.HOLDING:
+            way_out = registry.instead_of(lacking)
+        raise DiagnosticError([registry.refusal(engine.name, map(registry.flag, lacking), way_out)])
 
 
-def _kernel(options: Namespace) -> tuple[Engine, Any]:
-    """What is to be run, and on what; raises `DiagnosticError`."""
+def _kernel(options: Namespace) -> Launchable:
+    """What is to be run; raises `DiagnosticError`."""
     kind = registry.kind_of(options.input) or "module"
-    if kind in ("image", "object") and options.engine not in (
-        None,
-        *(e.name for e in registry.those_for(kind)),
-    ):
-        return _embedded(options)
-    engine = _engine(options, kind)
+    engines = _choice(options, kind)
     if kind != "module":
         request = registry.Request(options.input, options.entry, options.arch, checked=options.checked)
         request = request.replace(capacity=dict(options.capacity), auto=options.auto)
-        return engine, engine.make(request)
+        return registry.first(engines, lambda e: e.make(request if kind in e.takes else _embedded(options)))
     refuse_auto(options)
     source, problems = read_input(options.input)
     if source is None:
         raise DiagnosticError(problems)
+    facts = [*map(repr, (options.entry, options.arch, sorted(options.capacity), options.no_check))]
 
-    def make() -> Any:
+    def make(engine: Engine) -> Launchable:
         module, problems = parse_source(source)
         if module is None:
             raise DiagnosticError(problems)
         return engine.make(_request(options, module, target(options, module)))
 
-    facts = (options.entry, options.arch, sorted(options.capacity), options.no_check)
-    return engine, engine.of_text(source, [*map(repr, facts)], make)
+    return registry.first(engines, lambda e: e.of_text(source, facts, lambda: make(e)))
 
 
 def _request(options: Namespace, module: Module, target: str | Profile | None) -> registry.Request:
@@ -222,19 +235,18 @@ def _request(options: Namespace, module: Module, target: str | Profile | None) -
     )
 
 
-def _embedded(options: Namespace) -> tuple[Engine, Any]:
-    """The program in a file of images, on an engine that takes programs."""
+def _embedded(options: Namespace) -> registry.Request:
+    """The program in a file of images, for an engine that takes programs."""
     from ..engine.native.files import program_and_target
 
-    engine = _engine(options, "module")
     refuse_auto(options)
     module, usual = program_and_target(options.input)
-    return engine, engine.make(_request(options, module, target(options, module) or usual))
+    return _request(options, module, target(options, module) or usual)
 
 
 def run(options: Namespace) -> list[Diagnostic]:
     try:
-        engine, k = _kernel(options)
+        k = _kernel(options)
         values = [_Argument(text) for text in options.args]
         broken = [a.problem for a in values if a.problem is not None]
         if broken:
@@ -253,7 +265,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             blocks=options.blocks,
             progress=bar.step,
             out=printed,
-            **{name: value for name, value in own.items() if name in engine.options},
+            **{name: value for name, value in own.items() if name in registry.ENGINES[k.engine].options},
         )
         bar.end()
     except DiagnosticError as e:
@@ -275,7 +287,7 @@ def run(options: Namespace) -> list[Diagnostic]:
         checks = f", checked for {names}: nothing found" if names else ""
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
         took = f"{time.perf_counter() - started:.3f} s"
-        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}{checks}, {took})")
+        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
@@ -20,7 +20,8 @@ DEALT = len(SPMD) + 1
 class LaunchResult:
     """What a launch left: its diagnostics (sanitizer reports are among them) and pictures."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: str = "") -> None:
+        self.engine = engine  # its name
         self.diagnostics: list[Diagnostic] = []
         self.checked: frozenset[str] = frozenset()  # sanitizers that watched
         self.shadow: Any = None
@@ -41,6 +42,8 @@ class Launchable:
 
     #: Name of the engine, as the registry has it.
     engine: str = ""
+    #: Where no engine was named: the same kernel on others, by name, made when a launch has their options.
+    others: Mapping[str, Callable[[], Launchable]] = {}
 
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         self.module = module
@@ -72,6 +75,13 @@ class Launchable:
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         raise NotImplementedError
+
+    def other(self, options: Mapping[str, Any]) -> Launchable | None:
+        """The kernel on another engine, for a launch with options that this one lacks, if there is one."""
+        if not self.others or not registry.lacking(self.engine, options):
+            return None
+        able = (make() for name, make in self.others.items() if not registry.lacking(name, options))
+        return next(able, None)
 
     def refuse(self, options: Mapping[str, Any]) -> None:
         """Options of a launch that only other engines have, as an error that names them."""

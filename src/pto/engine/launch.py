@@ -3,6 +3,7 @@
     k = pto.kernel(pto.parse("k.pto"), "vec_add")
     k(a, b, out, blocks=24)                           # NumPy arrays; raises pto.DiagnosticError
     k.run(a, b, out, sanitize="all").diagnostics      # what sanitizers found, without raising
+    k = pto.kernel(pto.parse("k.pto"), engine="reference")  # on this engine, and no other
     k = pto.kernel(pto.parse("k.pto"), engine="cpp")  # compiled by the system's C++ compiler
     k = pto.kernel("k.cpp", "softmax", target="a5")   # C++ written by hand
     k = pto.kernel("k.so")                            # of pto build, or machine code of ptoas
@@ -30,7 +31,8 @@ def kernel(
     auto: bool = False,
 ) -> Launchable:  # fmt: skip
     """A kernel of a module, or of the C++ file, library or image at a path; `entry` may be left out where
-    there is only one. `engine` is one of `engine.registry`, else the first that takes what is given.
+    there is only one. `engine` is one of `engine.registry`; without, a launch goes to the first that runs the
+    program and has the options of the launch: native, else reference. The result says which it was.
 
     A program whose tiles have no addresses is planned and synchronised first; one with addresses runs as
     written, unless `insert_sync` asks for flags. `check=False` skips legality and planning. `checked`
@@ -46,21 +48,27 @@ def kernel(
             "call pto.parse first"
         )
     able = registry.those_for(kind)
-    if kind == "image" and engine not in (None, *(e.name for e in able)):
-        from .native.files import program_and_target
-
-        module, usual = program_and_target(os.fspath(module))  # type: ignore[arg-type]
-        target, kind = target or usual, "module"
-        able = registry.those_for(kind)
-    chosen = ENGINES[engine] if engine is not None else able[0]
-    if chosen not in able:
-        what = {"module": "programs", "object": "objects"}.get(kind, "C++ and libraries")
+    if engine is not None and ENGINES[engine] not in able:
+        what = {"module": "programs"}.get(kind, "C++ and libraries")
         names = ", ".join(repr(e.name) for e in able)
         raise ValueError(f"{what} run on engine {names} only")
-    if checked and "checked" not in chosen.options:
-        why = f": {chosen.instead['checked']}" if "checked" in chosen.instead else ""
-        raise ValueError(f"checked=True is for engine {registry.those_with('checked')!r}{why}")
+    engines = [ENGINES[engine]] if engine is not None else registry.by_default(kind)
+    if checked:
+        fit = [e for e in engines if "checked" in e.options]
+        if not fit:
+            why = next((f": {e.instead['checked']}" for e in engines if "checked" in e.instead), "")
+            raise ValueError(f"checked=True is for engine {registry.those_with('checked')!r}{why}")
+        engines = fit
     if auto and kind == "module":
         raise ValueError(f"auto=True is for C++: {AUTO_OF_PROGRAMS}")
     program = module if isinstance(module, Module) else os.fspath(module)
-    return chosen.make(registry.Request(program, entry, target, check, insert_sync, checked, auto=auto))
+    request = registry.Request(program, entry, target, check, insert_sync, checked, auto=auto)
+    return registry.first(engines, lambda e: e.make(request if kind in e.takes else _embedded(request)))
+
+
+def _embedded(request: registry.Request) -> registry.Request:
+    """The same of the program that a file holds."""
+    from .native.files import program_and_target
+
+    module, usual = program_and_target(str(request.program))
+    return request.replace(program=module, target=request.target or usual)

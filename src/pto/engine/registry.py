@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache as once
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,14 @@ INPUTS = {
     "image": "images",
     "object": "objects",
 }
+
+#: What holds the program that it was made of.
+HOLDING = ("image", "object")
+#: Options that change no result: an engine that lacks them does without.
+ONLY_FASTER = ("threads",)
+#: What an engine says where it lacks an instruction, or what it would have to compile on a machine without
+#: compiler: another engine may run the program.
+ELSEWHERE = ("PTO-E2003", "PTO-E2401")
 
 
 class Request(Record):
@@ -78,13 +88,23 @@ def _named(place: str) -> Callable[..., Any]:
     return getattr(import_module(module), function)
 
 
-#: By name; the first that takes an input is the one for it, unless another is named.
+#: By name; of those that take an input and need no compiler, the first that has what is asked for is the one
+#: for it, unless another is named.
 ENGINES: dict[str, Engine] = {
     engine.name: engine
     for engine in (
         Engine(
+            "native",
+            "on the virtual machine of the package",
+            "pto.engine.native.engine:made",
+            takes=("module", "image", "object"),
+            options=("subblocks", "threads", "max_steps", "timeout"),
+            remembers="pto.engine.native.engine:remembered",
+            instead={"checked": "the virtual machine always checks accesses and indices"},
+        ),
+        Engine(
             "reference",
-            "exactly",
+            "step by step under watch",
             "pto.engine.reference.kernel:made",
             options=(
                 "subblocks",
@@ -100,15 +120,6 @@ ENGINES: dict[str, Engine] = {
             required=True,
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},
-        ),
-        Engine(
-            "native",
-            "on the virtual machine of the package",
-            "pto.engine.native.engine:made",
-            takes=("module", "image", "object"),
-            options=("subblocks", "threads", "max_steps", "timeout"),
-            remembers="pto.engine.native.engine:remembered",
-            instead={"checked": "the virtual machine always checks accesses and indices"},
         ),
         Engine(
             "cpp",
@@ -139,8 +150,36 @@ def those_with(option: str) -> str:
 
 
 def those_for(kind: str) -> list[Engine]:
-    """The engines that take a kind of input, the usual one first."""
-    return [e for e in ENGINES.values() if kind in e.takes]
+    """The engines that take a kind of input, or the program that a file of that kind holds."""
+    able = [e for e in ENGINES.values() if kind in e.takes]
+    return able + [e for e in those_for("module") if e not in able] if kind in HOLDING else able
+
+
+def by_default(kind: str) -> list[Engine]:
+    """The engines for a kind of input where none is named, the usual one first. A compiler is needed only
+    where nothing else will do."""
+    able = those_for(kind)
+    return [e for e in able if not e.compiles] or able
+
+
+def first(engines: Sequence[Engine], make: Callable[[Engine], Launchable]) -> Launchable:
+    """What the first engine makes that does not refuse the program; those behind it take the launches with
+    options that it lacks. All engines compute the same, so nobody has to be told."""
+    for n, engine in enumerate(engines):
+        try:
+            made = make(engine)
+        except DiagnosticError as e:
+            if engine is engines[-1] or not _not_here(e):
+                raise
+            continue
+        made.others = {e.name: once(partial(make, e)) for e in engines[n + 1 :]}
+        return made
+    raise AssertionError("some engine takes every kind of input")
+
+
+def _not_here(error: DiagnosticError) -> bool:
+    """Whether an engine says that it lacks something, not that something is wrong."""
+    return all(d.code in ELSEWHERE for d in error.diagnostics if d.severity == "error")
 
 
 def kind_of(path: Any) -> str:
@@ -169,7 +208,8 @@ def refuse(engine: str, given: Mapping[str, Any]) -> None:
 
 def lacking(engine: str, given: Mapping[str, Any]) -> list[str]:
     """Those of the given options that an engine does not have, but for those that are left as they are."""
-    return [name for name, value in given.items() if name not in ENGINES[engine].options and _asked(value)]
+    has = (*ENGINES[engine].options, *ONLY_FASTER)
+    return [name for name, value in given.items() if name not in has and _asked(value)]
 
 
 def refusal(engine: str, names: Iterable[str], help: str) -> Diagnostic:

@@ -231,7 +231,7 @@ class Module:
     """A whole program. `source` is its own text, though operations may come from others; `implicit` says that
     it had no `module` around its functions."""
 
-    __slots__ = ("implicit", "op", "source")
+    __slots__ = ("__weakref__", "implicit", "op", "source")
 
     def __init__(self, op: Operation, source: Source, implicit: bool = False) -> None:
         self.op = op

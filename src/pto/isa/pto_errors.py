@@ -788,7 +788,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2403",
         "option of another engine",
         "Sanitizers, schedules, shadows and memory maps exist on the reference engine only.",
-        "Use the reference engine for them.",
+        "Leave out --engine (engine=), or name the reference engine.",
     ),
     (
         "PTO-E2404",

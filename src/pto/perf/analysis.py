@@ -377,6 +377,7 @@ class Analysis:
         t = self.times
         begin = np.where(before[rows] >= 0, t["end"][before[rows]], 0)
         length = t["start"][rows] - begin
+        length[self.records.tasks["core"][rows] < 0] = 0  # what needs no core waits for none
         order = np.lexsort((rows, -length))[:most]
         return [self._gap(int(rows[n]), int(begin[n])) for n in order.tolist() if length[n] > 0]
 

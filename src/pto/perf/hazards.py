@@ -16,7 +16,7 @@ from ..diag import Diagnostic
 if TYPE_CHECKING:
     from .tables import Array
 
-_KINDS = {1: "WAW", 2: "WAR", 4: "scope"}
+_KINDS = {0: "RAW", 1: "WAW", 2: "WAR", 4: "scope"}
 READ, WRITE = 0, 1  # what is more combines: two of a kind may come in either order
 
 #: First byte, the byte behind the last, task, parameter, use.
@@ -82,6 +82,8 @@ def problems(hazards: Sequence[Hazard], unseen: int = 0) -> list[Diagnostic]:
     out: list[Diagnostic] = []
     for first, *others in groups.values():
         help = "give the later task a fresh tensor, make the earlier one INOUT, or run with --track-war"
+        if first.kind == "RAW":
+            help = "give the later task deps=[...] with the earlier one, or let its parameter be tracked"
         if first.kind == "scope":
             help = "submit the reader inside the scope, or make the tensor before it"
         elif first.kind == "input":

@@ -76,7 +76,9 @@ def as_dicts(table: Array) -> list[dict[str, int]]:
 
 
 def core_name(core: int, core_type: int) -> str:
-    """A core as every view calls it."""
+    """A core as every view calls it; a task that needs none has -1."""
+    if core < 0:
+        return "no core"
     return f"{CORE_TYPES[core_type].upper()}_{core}"
 
 

@@ -5,28 +5,32 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, Span
+
+if TYPE_CHECKING:
+    from ..ir.core import Module
 
 #: Codes of the engine and ours.
 _CODES = {
     1: "PTO-E2620", 2: "PTO-E2620", 3: "PTO-E2620", 4: "PTO-E2620", 11: "PTO-E2620", 202: "PTO-E2620",
-    5: "PTO-E2621", 10: "PTO-E2621", 200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
+    5: "PTO-E2621", 7: "PTO-E2621", 10: "PTO-E2621",
+    200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
 }  # fmt: skip
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
-def raise_failure(run: Any, sources: Mapping[int, str] | None = None, python: bool = False) -> None:
+def raise_failure(run: Any, sources: Mapping[int, str | Module] | None = None, python: bool = False) -> None:
     """Raise what ended a run early, if anything did. `sources` are the programs of kernels that are
-    written in PTO, by func_id: what a core had reached when it failed is a place in one of them. `python`:
-    rings are arguments of `run`, which environment variables do not change."""
+    written in PTO, by func_id (a path, or the module itself): what a core had reached when it failed is a
+    place in one of them. `python`: rings are arguments of `run`, no environment variables change them."""
     code, text, thrown, kernel, mark, site = run.failure()
     if not code:
         return
     source = (sources or {}).get(kernel, "") if mark >= 0 else ""
     try:
-        span = _span(source, mark) if source.endswith(".pto") else None
+        span = _span(source, mark)
         raise failed(code, text, thrown, span, site, _arguments(text) if python else "")
     finally:
         del thrown  # its traceback leads here: memory should not wait for the garbage collector
@@ -43,11 +47,18 @@ def _arguments(report: str) -> str:
     return f"runtime.run(..., {', '.join(sizes)})" if sizes else ""
 
 
-def _span(path: str, offset: int) -> Span | None:
-    """The rest of the line of a source from an offset on."""
+def _span(program: str | Module, offset: int) -> Span | None:
+    """Where an operation is: of a module, by its mark; of a file, the rest of the line from an offset on."""
+    if not isinstance(program, str):
+        from .program import operation_at
+
+        found = operation_at(program, offset)
+        return found.loc and found.loc.head if found is not None else None
+    if not program.endswith(".pto"):
+        return None
     from ..reading import read
 
-    source, _ = read(path)
+    source, _ = read(program)
     if source is None or offset >= len(source.text):
         return None
     _, end = source.bounds(source.place(offset)[0])

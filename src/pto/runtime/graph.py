@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 #: Runtimes of this kind, and how many kernels each knows.
 RUNTIMES = {"host_build_graph": 32, "aicpu_build_graph": 64}
-_TASKS, _FAN_OUT = 131072, 512
+_TASKS, _FAN_OUT, _PARAMS = 131072, 512, 16
 _WRITES = (ROLES["out"], ROLES["inout"])
 
 
@@ -75,6 +75,8 @@ class Graph(Session):
             self._mark()
             if len(self._values) == _TASKS:
                 raise refuse(f"{self._runtime} has room for {_TASKS} tasks", "use tensormap_and_ringbuffer")
+            if len(kernel.roles) > _PARAMS:
+                raise refuse(f"{self._runtime} has tasks of at most {_PARAMS} parameters")
             if len(values) != len(kernel.roles):
                 raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")
             kept = [self._value(kernel, i, v) for i, v in enumerate(values)]

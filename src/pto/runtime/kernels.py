@@ -11,67 +11,113 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import DiagnosticError
+from ..ir.core import Module
+from ..ir.facts import halves
 from ..perf.tables import CORE_TYPES
+from ..reading import is_text, parse
 from .tensors import refuse
 
 if TYPE_CHECKING:
     from ..engine.native.task import Task
     from .compile import CompiledJob, Job
+    from .program import Program
 
 #: What a parameter of a kernel is. A scalar is 64 bits, a float is an f32 in the low half of such a slot.
 ROLES = {"in": 0, "out": 1, "inout": 2, "scalar": 3, "float": 3, "pipe_in": 0, "pipe_out": 1}
-_MAX_PARAMS = 16
+MAX_PARAMS = 64
+#: What a kernel runs on: a core of a type, or the cores of a cluster at one time.
+_CORES = (*CORE_TYPES, "mixed")
 #: Kernels that have to be compiled. A run does so for all of them before it starts: its times are its own.
 _sources: weakref.WeakSet[Kernel] = weakref.WeakSet()
 
 
 class Kernel:
-    """What tasks execute: a Python function, or a C++ or `.pto` source, compiled when a run needs it.
+    """What tasks execute: a Python function, a C++ or `.pto` source, compiled when a run needs it, or a
+    program in memory (a `pto.Module`, or its text), for which the driver does what it leaves to the tools.
 
     `args` says what each parameter is: in, out, inout, scalar (an integer) or float (an f32);
     pipe_in and pipe_out for a FIFO of a cluster that it pops from or pushes to (`Runtime.pipe`).
+    A kernel on `core="mixed"` is a program of a cube and a vector half: a task runs both, on one cluster.
     """
 
     def __init__(
         self,
-        source: Callable[..., Any] | str | os.PathLike[str],
+        source: Callable[..., Any] | str | os.PathLike[str] | Module,
         args: str,
         core: str = "aiv",
         name: str | None = None,
         entry: str | None = None,
     ) -> None:
         words = roles(args)
-        if core not in CORE_TYPES:
-            raise refuse(f"unknown core type {core!r}", "use 'aic' or 'aiv'")
-        if not callable(source) and not isinstance(source, str | os.PathLike):
+        if core not in _CORES:
+            raise refuse(f"unknown core type {core!r}", "use 'aic', 'aiv' or 'mixed'")
+        if not callable(source) and not isinstance(source, str | os.PathLike | Module):
             raise refuse(
-                f"a {type(source).__name__} is no kernel", "give a function, or the path of a source"
+                f"a {type(source).__name__} is no kernel",
+                "give a function, the path of a source, or a program",
             )
-        self.source = source if callable(source) else os.fspath(source)
+        #: The program, where it is in memory.
+        self.module = _module(source, core)
+        self.source = (
+            self.module.source.name
+            if self.module is not None
+            else source
+            if callable(source)
+            else os.fspath(source)  # type: ignore[arg-type]
+        )
         self.words = words
         self.roles = bytes(ROLES[w] for w in words)
         self.floats = frozenset(i for i, w in enumerate(words) if w == "float")
         self.core = core
-        self.core_type = CORE_TYPES.index(core)
+        self.core_type = _CORES.index(core)
         self.entry = entry
-        if not callable(source):
+        if not callable(source) and self.module is None:
             _sources.add(self)
         self.name = name or (
-            str(getattr(source, "__name__", "kernel")) if callable(source) else _stem(os.fspath(source))
+            entry or _entry_name(self.module)
+            if self.module is not None
+            else str(getattr(source, "__name__", "kernel"))
+            if callable(source)
+            else _stem(str(self.source))
         )
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name} on {self.core}>"
 
 
+def _module(source: Any, core: str) -> Module | None:
+    """The program of a kernel that is one in memory; where both halves run, that of a file as well."""
+    if isinstance(source, Module):
+        return source
+    if callable(source):
+        if core == "mixed":
+            raise refuse("a function runs on one core", "give a program of two halves to core='mixed'")
+        return None
+    if is_text(source):
+        return parse(source)
+    if core != "mixed":
+        return None
+    if not os.fspath(source).endswith((".pto", ".ptobc")):
+        raise refuse(f"'{os.fspath(source)}' is no program: a kernel on core='mixed' is a .pto of two halves")
+    return parse(source)
+
+
+def _entry_name(module: Module) -> str:
+    """What a program in memory is called: by its only function, or by that of its halves."""
+    functions = {str(f.attr("sym_name")): f for f in module.functions}
+    names = [*halves(functions), *functions]
+    return names[0] if names else "kernel"
+
+
 def kernel(
-    source: Callable[..., Any] | str | os.PathLike[str],
+    source: Callable[..., Any] | str | os.PathLike[str] | Module,
     args: str,
     core: str = "aiv",
     name: str | None = None,
     entry: str | None = None,
 ) -> Kernel:
-    """A kernel from a Python function, or from the path of a C++ or `.pto` source."""
+    """A kernel from a Python function, from the path of a C++ or `.pto` source, or from a program in
+    memory."""
     return Kernel(source, args, core, name, entry)
 
 
@@ -82,8 +128,8 @@ def roles(args: Any) -> list[str]:
         raise refuse(f"kernel arguments {args!r}: expected a text such as 'in in out'", help)
     words = args.split()
     unknown = [w for w in words if w not in ROLES]
-    if unknown or len(words) > _MAX_PARAMS:
-        what = f"unknown role '{unknown[0]}'" if unknown else f"{len(words)} parameters, at most 16"
+    if unknown or len(words) > MAX_PARAMS:
+        what = f"unknown role '{unknown[0]}'" if unknown else f"{len(words)} parameters, at most {MAX_PARAMS}"
         raise refuse(f"kernel arguments '{args}': {what}", help)
     return words
 
@@ -178,6 +224,24 @@ def add(kernels: Any, number: int, kernel: Kernel, runtime: str) -> None:
         kernels.add_library(number, kernel.name, kernel.core_type, known.path)
 
 
+def add_module(kernels: Any, number: int, kernel: Kernel, runtime: str) -> tuple[int, ...]:
+    """Add a kernel that is a program in memory, its halves one after the other; the numbers of what runs on
+    the AIC and the AIVs of a cluster, if it is mixed."""
+    made = _program(kernel, runtime)
+    mixed = kernel.core == "mixed"
+    for n, task in enumerate(made.tasks):
+        name = f"{kernel.name}_{CORE_TYPES[n]}" if mixed else kernel.name
+        add_task(kernels, number + n, name, n if mixed else kernel.core_type, task)
+    return (number, number + 1, number + 1 if made.lanes > 1 else -1) if mixed else ()
+
+
+def _program(kernel: Kernel, runtime: str) -> Program:
+    from .program import program_of
+
+    assert kernel.module is not None, "a kernel in a file"
+    return program_of(kernel.module, kernel.entry or "", kernel.core, runtime)
+
+
 def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -> None:
     """Add a kernel that is a program."""
     kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
@@ -186,12 +250,15 @@ def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:
     """What the parameters of a kernel that is a `.pto` program hold; raises where there are others than it
     was said to have. Its library is there."""
-    known = _made[kernel][runtime]
-    if known.elements is None:
-        from .program import element_types
+    if kernel.module is not None:
+        found = _program(kernel, runtime).elements
+    else:
+        known = _made[kernel][runtime]
+        if known.elements is None:
+            from .program import element_types
 
-        known.elements = element_types(_job(kernel, runtime))
-    found = known.elements
+            known.elements = element_types(_job(kernel, runtime))
+        found = known.elements
     if len(found) != len(kernel.words):
         raise refuse(
             f"kernel {kernel.name} has {len(kernel.words)} parameters ('{' '.join(kernel.words)}'), "

@@ -1,37 +1,84 @@
-"""A `.pto` program as a kernel of the task runtime.
+"""A program as a kernel of the task runtime: a `.pto` file, or a module in memory.
 
 It runs on the virtual machine of the package; nothing is compiled. Its entry function takes the slots of the
 task, in order: a pointer is the address of the first element of the tensor (its start offset included), a
 view has the shape and the strides of the tensor, a number is the number. Arguments that a launch fills in by
 itself (the block, the number of blocks, the vector core) take no slot. Of a mixed kernel the half of the core
-type runs.
+type runs; or both, each with the slots from the first one on, if the core type is `mixed`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from ..asm import parse_source
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.entry import SPMD, Launchable
 from ..engine.native.kernel import image_of
 from ..engine.native.task import Task
-from ..ir.core import Value
+from ..ir.core import Module, Operation, Value
 from ..ir.types import ScalarType, ViewType
 from ..isa.profiles import DEFAULT, PROFILES
+from ..isa.record import Record
 from ..reading import read
 
 if TYPE_CHECKING:
     from .compile import Job
 
-_KINDS = {"aic": "cube", "aiv": "vector"}
+#: Kinds of core that run a kernel, by what it was said to run on.
+_KINDS = {"aic": ("cube",), "aiv": ("vector",), "mixed": ("cube", "vector")}
+
+
+class Program(Record):
+    """A module that is ready to run: what each kind of core runs, what slots hold, and on how many vector
+    cores of a cluster."""
+
+    tasks: tuple[Task, ...]
+    elements: list[str]
+    lanes: int = 1
+
+
+_programs: WeakKeyDictionary[Module, dict[tuple[str, ...], Program]] = WeakKeyDictionary()
+
+
+def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
+    """A module as a kernel; made once, and kept as long as the module."""
+    known = _programs.setdefault(module, {})
+    key = (entry, core, runtime)
+    if key not in known:
+        kernel = Launchable(module, entry or None, None, True)
+        found = [_half(kernel, module.source.name, kind, core, runtime) for kind in _KINDS[core]]
+        _check_shared(kernel, [args for _, args in found])
+        image, tensors = image_of(kernel), runtime == "tensormap_and_ringbuffer"
+        tasks = tuple(Task(image, kernel.profile, kind, args, tensors) for kind, args in found)
+        known[key] = Program(tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks)
+    return known[key]
+
+
+def _check_shared(kernel: Launchable, halves: Sequence[Sequence[Value]]) -> None:
+    """Halves of a task take the same slots: where both have one, it holds the same."""
+    for n, held in enumerate(zip(*map(_elements, halves), strict=False)):
+        if len(set(held)) > 1:
+            message = f"the halves of @{kernel.name} share their parameters, but parameter {n} "
+            holds = " and ".join(h or "a number" for h in held)
+            help = "give both halves all parameters, in the same order"
+            loc = kernel.functions[-1].loc
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2603", f"{message}holds {holds}", loc and loc.head, help=help)]
+            )
+
+
+def operation_at(module: Module, mark: int) -> Operation | None:
+    """The operation of a module that a core had reached when it failed (`Module.mark`)."""
+    return next((op for op in module.walk() if module.mark(op) == mark), None)
 
 
 def open_program(job: Job) -> Task:
     """A program that is ready to run as a kernel; raises where it is wrong."""
     kernel = _opened(job)
-    kind, arguments = _half(kernel, job)
+    kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     tensors = job.runtime == "tensormap_and_ringbuffer"
     return Task(image_of(kernel), kernel.profile, kind, arguments, tensors)
 
@@ -50,30 +97,37 @@ def _opened(job: Job) -> Launchable:
 
 def element_types(job: Job) -> list[str]:
     """What the slots of a task of the program hold: the type of elements, or nothing for a number."""
-    slots = [a for a in _half(_opened(job), job)[1] if a.name not in SPMD]
+    kernel = _opened(job)
+    return _elements(_half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)[1])
+
+
+def _elements(arguments: Sequence[Value]) -> list[str]:
+    slots = [a for a in arguments if a.name not in SPMD]
     return [str(getattr(a.type, "dtype", "")) if not isinstance(a.type, ScalarType) else "" for a in slots]
 
 
-def _half(kernel: Launchable, job: Job) -> tuple[str, Sequence[Value]]:
+def _half(
+    kernel: Launchable, source: str, wanted: str, core: str, runtime: str
+) -> tuple[str, Sequence[Value]]:
     """The kind of core, and the arguments of the function that such a core runs."""
-    wanted = _KINDS[job.core_type]
     for kind, _, function in kernel.roles:
-        if kind in (wanted, "mix"):
+        if kind == wanted or (kind == "mix" and core != "mixed"):
             arguments = function.regions[0].blocks[0].args
-            _check_views(kernel, job, arguments)
+            _check_views(kernel, runtime, arguments)
             return kind, arguments
     has = kernel.roles[0][0]
-    message = f"@{kernel.name} of '{job.source}' runs on a {has} core, but its core_type is '{job.core_type}'"
-    raise DiagnosticError([Diagnostic("PTO-E2603", message)])
+    message = f"@{kernel.name} of '{source}' runs on a {has} core, but its core_type is '{core}'"
+    function = kernel.functions[0]
+    raise DiagnosticError([Diagnostic("PTO-E2603", message, function.loc and function.loc.head)])
 
 
-def _check_views(kernel: Launchable, job: Job, arguments: Sequence[Value]) -> None:
+def _check_views(kernel: Launchable, runtime: str, arguments: Sequence[Value]) -> None:
     """A view takes its size from a tensor; where slots are addresses, the type has to say it."""
-    if job.runtime == "tensormap_and_ringbuffer":
+    if runtime == "tensormap_and_ringbuffer":
         return
     for a in arguments:
         if isinstance(a.type, ViewType) and a.type.elems is None:
-            message = f"%{a.name} of @{kernel.name} is a {a.type.name} of unknown size, but {job.runtime} "
+            message = f"%{a.name} of @{kernel.name} is a {a.type.name} of unknown size, but {runtime} "
             help = "take a pointer and the sizes, or use the runtime tensormap_and_ringbuffer"
             raise DiagnosticError(
                 [Diagnostic("PTO-E2610", message + "gives kernels addresses only", help=help)]

@@ -42,7 +42,8 @@ class Run:
 
     @property
     def _names(self) -> dict[int, str]:
-        return {i: k.name for i, k in enumerate(self._runtime._known)}
+        names = dict(enumerate(self._runtime._names))
+        return {-1: "dummy", **names} if self._runtime._dummies else names
 
     @cached_property
     def hazards(self) -> list[Hazard]:
@@ -155,7 +156,7 @@ def run(
     finally:
         rt._over = True
         kernels.forget_functions()
-    sources = {i: k.source for i, k in enumerate(rt._known) if isinstance(k.source, str)}
+    sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}
     raise_failure(rt._run, sources, python=True)
     return Run(rt, rt._run.stats(), recorded, bool(check_hazards))
 

@@ -22,13 +22,26 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..perf.tables import CORE_TYPES
 from .extension import extension
-from .kernels import ROLES, Kernel, add, check_values, compile_early, program_elements
+from .kernels import ROLES, Kernel, add, add_module, check_values, compile_early, program_elements
 from .options import log_level
-from .tensors import MAX_DIMS, dtype_number, float_word, numpy_type, refuse, shape_of, values_of
+from .submission import Predicate, comparison, tasks_of, together, untracked
+from .tensors import (
+    MAX_DIMS,
+    dtype_number,
+    element_bits,
+    element_of,
+    float_word,
+    index_of,
+    numpy_type,
+    refuse,
+    shape_of,
+    values_of,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,7 +58,10 @@ class Session:
         self._kernels = kernels
         self._runtime = runtime
         self._numbers: dict[int, int] = {}
-        self._known: list[Kernel] = []
+        self._known: list[Kernel] = []  # by number; a mixed one has two
+        self._names: list[str] = []
+        self._dummies = False  # whether there are tasks without a kernel
+        self._mixed: dict[int, tuple[int, ...]] = {}  # numbers for the AIC and the AIVs of a cluster
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         compile_early(runtime)
         self._over = False  # whether the run has ended
@@ -61,7 +77,12 @@ class Session:
             )
         self._check_open()
         number = len(self._known)
-        if callable(kernel.source):
+        if kernel.module is not None:
+            mixed = add_module(self._kernels, number, kernel, self._runtime)
+            self._elements[number] = program_elements(kernel, self._runtime)
+            if mixed:
+                self._mixed[number] = mixed
+        elif callable(kernel.source):
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
             try:
@@ -71,7 +92,9 @@ class Session:
                 raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
             if str(kernel.source).endswith((".pto", ".ptobc")):
                 self._elements[number] = program_elements(kernel, self._runtime)
-        self._known.append(kernel)
+        names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
+        self._names += names
+        self._known += [kernel] * len(names)
         self._numbers[id(kernel)] = number
         return number
 
@@ -143,9 +166,23 @@ class Runtime(Session):
 
     # -- tensors ---------------------------------------------------------------------------------------
 
-    def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32") -> Any:
-        """A tensor without memory: it gets some from the heap ring when it is the output of a task."""
-        return extension().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
+    def tensor(self, shape: Sequence[int] | int, dtype: Any = "f32", manual_dep: bool = False) -> Any:
+        """A tensor without memory: it gets some from the heap ring when it is the output of a task. With
+        `manual_dep`, no task waits for another because of it."""
+        made = extension().make_tensor(0, shape_of(shape), dtype_number(dtype), None)
+        if manual_dep:
+            made.manual_dep = True
+        return made
+
+    def alloc(self, shape: Sequence[int] | int, dtype: Any = "f32", manual_dep: bool = False) -> Any:
+        """A tensor that has memory at once: several tasks may write views of it. It lives as the output of a
+        task does that runs nothing."""
+        self._mark()
+        made = self.tensor(shape, dtype, manual_dep)
+        self._dummies = True
+        out = bytes([ROLES["out"]])
+        self._run.submit_more(-1, 1, out, (made,), -1, 0, None, [], 0, None, False, None)
+        return made
 
     def pipe(self) -> Any:
         """What is in a FIFO between tasks of a cluster: the one that pops waits for the one that pushes."""
@@ -187,11 +224,17 @@ class Runtime(Session):
         cluster: int = -1,
         blocks: int = 0,
         clusters: Sequence[int] | None = None,
+        deps: Iterable[int | None] = (),
+        no_dep: Iterable[int] = (),
+        sync_start: bool = False,
+        predicate: Predicate | None = None,
     ) -> int:
         """Submit a task; its id. Tensors, NumPy arrays and numbers, in the order of the kernel's arguments.
 
         With `blocks`, one task of that many blocks: the kernel gets the number of blocks and its block as two
-        more scalars.
+        more scalars; a program asks for them (`pto.get_block_idx`). With `sync_start` all of them have a core
+        at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges. The task
+        runs only if its `predicate`, `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
         """
         number = self._numbers.get(id(kernel))
         if number is None:
@@ -217,6 +260,12 @@ class Runtime(Session):
             dtypes = [numpy_type(v.dtype) if type(v) is kind else None for v in made]
             self._check_elements(kernel, number, dtypes)
         try:
+            if deps or no_dep or sync_start or predicate is not None or number in self._mixed:
+                return self._run.submit_more(
+                    number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters, tasks_of(deps),
+                    untracked(kernel, no_dep), self._mixed.get(number), together(sync_start, blocks),
+                    comparison(predicate, self._tensor),
+                )  # fmt: skip
             return self._run.submit(number, kernel.core_type, kernel.roles, made, cluster, blocks, clusters)
         except (RuntimeError, TypeError) as e:
             problem = e
@@ -231,6 +280,17 @@ class Runtime(Session):
         if hasattr(value, "ctypes") and hasattr(value, "flags") and hasattr(value, "base"):
             return self.external(value)
         return self._number(kernel, value, at)
+
+    def task_dummy(self, deps: Iterable[int | None] = ()) -> int | None:
+        """A task that runs nothing: who depends on it depends on all its `deps`. None where there are deps
+        and all of them are None: then there is nothing to wait for."""
+        self._mark()
+        given = list(deps)
+        tasks = tasks_of(given)
+        if given and not tasks:
+            return None
+        self._dummies = True
+        return self._run.submit_more(-1, 1, b"", (), -1, 0, None, tasks, 0, None, False, None)
 
     def _check_writable(self, kernel: Kernel, values: Sequence[Any]) -> None:
         for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
@@ -251,6 +311,26 @@ class Runtime(Session):
 
         return call
 
+    # -- elements ----------------------------------------------------------------------------------------
+
+    def _tensor(self, value: Any) -> Any:
+        return value if isinstance(value, self._tensor_type) else self.external(value)
+
+    def read(self, tensor: Any, index: Sequence[int] | int) -> int | float:
+        """An element of a tensor or an array, when the tasks that write it have run."""
+        self._mark()
+        found = self._tensor(tensor)
+        return element_of(self._run.load(found, index_of(index, found.shape)), found.dtype)
+
+    def write(self, tensor: Any, index: Sequence[int] | int, value: float) -> None:
+        """Set an element of a tensor or an array, when the tasks that write or read it have run; tasks that
+        are submitted later see it."""
+        self._mark()
+        found = self._tensor(tensor)
+        if found.owner is not None and not found.owner.flags.writeable:
+            raise refuse("rt.write: the array is read-only", "give a copy of it")
+        self._run.store(found, index_of(index, found.shape), element_bits(value, found.dtype))
+
     # -- scopes and clusters ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -258,6 +338,17 @@ class Runtime(Session):
         """Outputs of tasks in the scope may be taken back when it has ended and their readers have run."""
         self._mark()
         self._run.scope_begin()
+        try:
+            yield
+        finally:
+            self._run.scope_end()
+
+    @contextlib.contextmanager
+    def manual_scope(self) -> Iterator[None]:
+        """A scope whose tasks wait for what their `deps` name and for nothing else; nor do later tasks wait
+        for them because of tensors."""
+        self._mark()
+        self._run.scope_begin(True)
         try:
             yield
         finally:

@@ -109,6 +109,45 @@ def values_of(
     return out
 
 
+def index_of(given: Any, shape: Sequence[int]) -> tuple[int, ...]:
+    """The place of an element of a tensor, given as a number or several."""
+    try:
+        index = tuple(map(operator.index, given if hasattr(given, "__iter__") else [given]))
+    except TypeError:
+        raise refuse(f"{given!r} is no index", "whole numbers, one for each dimension") from None
+    if len(index) != len(shape) or not all(0 <= i < n for i, n in zip(index, shape, strict=True)):
+        raise refuse(
+            f"there is no element {index} in a tensor of shape {tuple(shape)}",
+            "one number for each dimension",
+        )
+    return index
+
+
+def element_of(bits: int, number: int) -> int | float:
+    """The element that bits are, by the number of its type."""
+    import numpy as np
+
+    dtype = _numpy_type(number)
+    value = np.frombuffer(struct.pack("<Q", bits)[: dtype.itemsize], dtype)[0]
+    return int(value) if "int" in DTYPES[number] else float(value)
+
+
+def element_bits(value: Any, number: int) -> int:
+    """The bits of an element; an integer has to fit."""
+    import numpy as np
+
+    dtype, name = _numpy_type(number), DTYPES[number]
+    whole = "int" in name
+    try:
+        made = operator.index(value) if whole else float(value)
+    except (TypeError, ValueError):
+        raise refuse(f"{value!r} is no {name}") from None
+    if whole and not np.iinfo(dtype).min <= made <= np.iinfo(dtype).max:
+        raise refuse(f"{made} does not fit in {name}")
+    with np.errstate(over="ignore"):
+        return int.from_bytes(np.array(made).astype(dtype).tobytes(), "little")
+
+
 def signed(slot: int) -> int:
     """The integer in a slot."""
     return (slot & _WORD ^ 1 << 63) - (1 << 63)

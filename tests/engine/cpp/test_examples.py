@@ -37,7 +37,7 @@ def test_compiled_is_as_interpreted(built: dict[str, Any], name: str) -> None:
     args, expected = case.make(np.random.default_rng(1))
     exact, _ = case.make(np.random.default_rng(1))
     built[name](*args, blocks=case.blocks, threads=2)
-    pto.kernel(pto.parse(case.path), case.entry)(*exact, blocks=case.blocks)
+    pto.kernel(pto.parse(case.path), case.entry, engine="reference")(*exact, blocks=case.blocks)
     for index, wanted in expected.items():
         np.testing.assert_allclose(args[index], wanted, rtol=case.rtol, atol=case.atol)
     for got, want in zip(args, exact, strict=True):

@@ -120,24 +120,15 @@ def test_the_tools(
         status, said = run("pto", "run", path, "--entry", "count", "--", "i32:1=n.npy", "7")
         assert status == 0 and said.startswith("7 sums\n@count: ok (1 block, target cpu")
         assert np.load("n.npy").tolist() == [7]
-    status, said = run(
-        "pto",
-        "run",
-        "k.elf",
-        "--engine",
-        "reference",
-        "--sanitize",
-        "all",
-        "--entry",
-        "@turn",
-        "--",
-        "f32:16x8",
-    )
-    assert status == 0 and "checked for" in said
+    for named in (["--engine", "reference"], []):  # the program in the file, where another engine is needed
+        status, said = run(
+            "pto", "run", "k.elf", *named, "--sanitize", "all", "--entry", "@turn", "--", "f32:16x8"
+        )
+        assert status == 0 and "engine reference, checked for" in said
     expected = {
         ("pto", "run", "k.elf", "--", "i32:1", "7"): "PTO-E2001]: several functions could be run",
         ("pto", "run", "k.elf", "--entry", "cont", "--", "i32:1"): "did you mean 'count'?",
-        ("pto", "run", "k.elf", "--entry", "turn", "--sanitize", "all"): "engine native has no --sanitize",
+        ("pto", "run", "k.elf", "--engine", "native", "--entry", "turn", "--sanitize", "all"): "engine native has no --sanitize",
         ("pto", "run", "k.elf", "--arch", "a5", "--entry", "turn"): "PTO-E2405]: 'k.elf' is for cpu",
         ("pto", "run", "k2.elf", "--engine", "reference", "--entry", "turn"): "PTO-E1221]: 'k2.elf' holds images only",
         ("pto", "run", "none.elf"): "PTO-E0001]",
@@ -162,8 +153,10 @@ def test_the_program_of_a_file_on_another_engine(tmp_path: Path) -> None:
     path = opened(tmp_path / "k.elf", file)
     result = pto.kernel(path, engine="reference").run(x, y, sanitize="all")
     assert result.ok and result.checked
-    pto.kernel(path)(x, z)
-    assert y.tobytes() == z.tobytes()
+    kernel = pto.kernel(path)
+    assert kernel(x, z).engine == "native" and y.tobytes() == z.tobytes()
+    result = kernel.run(x, z, sanitize="all")
+    assert result.engine == "reference" and result.ok and result.checked
 
 
 def test_e1225_no_text_of_a_file_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

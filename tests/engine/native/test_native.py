@@ -337,7 +337,7 @@ def test_as_on_the_reference_engine(name: str) -> None:
     sets = [[a.copy() if isinstance(a, np.ndarray) else a for a in given] for _ in range(2)]
     module = pto.parse(program)
     pto.kernel(module, entry, engine="native")(*sets[0], blocks=blocks, threads=2)
-    pto.kernel(module, entry)(*sets[1], blocks=blocks)
+    pto.kernel(module, entry, engine="reference")(*sets[1], blocks=blocks)
     for mine, theirs in zip(*sets, strict=True):
         if isinstance(mine, np.ndarray):
             assert mine.tobytes() == theirs.tobytes()

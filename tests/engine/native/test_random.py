@@ -30,7 +30,7 @@ def test_tiles_and_control_flow() -> None:
     for n, (program, module) in enumerate(zip(made, modules, strict=True)):
         blocks = 24 if n % 6 == 0 else 1
         mine, theirs = program.arguments(), program.arguments()
-        kernels = pto.kernel(module, engine="native"), pto.kernel(module)
+        kernels = pto.kernel(module, engine="native"), pto.kernel(module, engine="reference")
         said = [
             [d.code for d in kernel.run(*args, blocks=blocks).diagnostics if d.severity == "error"]
             for kernel, args in zip(kernels, (mine, theirs), strict=True)
@@ -44,7 +44,7 @@ def test_a_thousand_calls_from_threads() -> None:
     case = KERNELS["softmax"]
     k = pto.kernel(pto.parse(case.path), case.entry, engine="native")
     given, want = case.make(np.random.default_rng(2))[0], case.make(np.random.default_rng(2))[0]
-    pto.kernel(pto.parse(case.path), case.entry)(*want, blocks=case.blocks)
+    pto.kernel(pto.parse(case.path), case.entry, engine="reference")(*want, blocks=case.blocks)
 
     def call(n: int) -> bool:
         args = [a.copy() if isinstance(a, np.ndarray) else a for a in given]

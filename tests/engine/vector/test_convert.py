@@ -403,6 +403,6 @@ module attributes {pto.target_arch = "a5"} {
 def test_a_program_that_narrows_contiguously() -> None:
     x = np.random.default_rng(3).standard_normal(256).astype(np.float32)
     y = np.zeros(256, ml_dtypes.bfloat16)
-    result = pto.kernel(pto.parse(BF16)).run(x, y, sanitize="all")
+    result = pto.kernel(pto.parse(BF16), engine="reference").run(x, y, sanitize="all")
     assert not result.diagnostics
     assert (y.view(np.uint16) == x.astype(ml_dtypes.bfloat16).view(np.uint16)).all()

@@ -23,12 +23,14 @@ def test_the_same_bits_as_tiles() -> None:
     m, k, n = 128, 256, 64
     a, b = matrices(m, k, n)
     micro, tiles = np.zeros((m, n), np.float32), np.zeros((m, 128), np.float32)
-    result = pto.kernel(pto.parse(EXAMPLES / "micro" / "gemm.pto")).run(
+    result = pto.kernel(pto.parse(EXAMPLES / "micro" / "gemm.pto"), engine="reference").run(
         a, b, micro, k, blocks=2, sanitize="all"
     )
     assert not result.diagnostics
     wide = np.hstack([b, np.zeros((k, 128 - n), np.float16)])
-    pto.kernel(pto.parse(EXAMPLES / "kernels" / "gemm.pto")).run(a, wide, tiles, m, 128, k)
+    pto.kernel(pto.parse(EXAMPLES / "kernels" / "gemm.pto"), engine="reference").run(
+        a, wide, tiles, m, 128, k
+    )
     assert (micro.view(np.uint32) == tiles[:, :n].copy().view(np.uint32)).all()
     np.testing.assert_allclose(micro, a.astype(np.float64) @ b.astype(np.float64), rtol=1e-5, atol=1e-4)
 
@@ -81,7 +83,7 @@ ARGUMENTS = "%a: !pto.ptr<f16, gm>, %b: !pto.ptr<f16, gm>, %c: !pto.ptr<f32, gm>
 
 
 def run(text: str, *args: Any, **options: Any) -> Any:
-    return pto.kernel(pto.parse(text)).run(*args, **options)
+    return pto.kernel(pto.parse(text), engine="reference").run(*args, **options)
 
 
 @pytest.mark.parametrize("schedule", [None, 1, 2, 3])

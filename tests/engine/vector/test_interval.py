@@ -68,7 +68,7 @@ def scope(*lines: str) -> str:
 
 
 def kernel(body: str, arch: str = "a5") -> Any:
-    return pto.kernel(pto.parse(KERNEL.format(body=body, arch=arch)))
+    return pto.kernel(pto.parse(KERNEL.format(body=body, arch=arch)), engine="reference")
 
 
 def run(body: str, f: float = 1.5, arch: str = "a5", **options: Any) -> tuple[Any, Any, list[str]]:
@@ -194,7 +194,7 @@ def test_problem_is_reported_where_it_is() -> None:
     text = KERNEL.format(body=scope(loop(load("v", at="%bad"), store("v"))), arch="a5")
     text = text.replace("%zero = arith", "%bad = arith.constant 1 : index\n    %zero = arith")
     x = np.zeros(256, np.float32)
-    (found,) = pto.kernel(pto.parse(text)).run(x, x.copy(), 1.0).diagnostics
+    (found,) = pto.kernel(pto.parse(text), engine="reference").run(x, x.copy(), 1.0).diagnostics
     assert found.code == "PTO-E2102" and "vlds" in found.message and found.span is not None
     assert "pto.vlds" in text.splitlines()[found.span.place[0] - 1]
 

@@ -466,7 +466,7 @@ def run(body: str, at: int = 0, ok: bool = True, **options: Any) -> tuple[Any, A
     rng = np.random.default_rng(5)
     x, y = (rng.standard_normal(256).astype(np.float32) for _ in range(2))
     before = y.copy()
-    result = pto.kernel(pto.parse(_COPY.format(body=body, at=at))).run(x, y, **options)
+    result = pto.kernel(pto.parse(_COPY.format(body=body, at=at)), engine="reference").run(x, y, **options)
     said = "\n".join(map(str, result.diagnostics))
     assert result.ok == ok, said
     return x, before, y, said

@@ -68,7 +68,7 @@ def edited(*edits: tuple[str, str]) -> str:
 def run(text: str, n: int = N, room: int = N, **options: Any) -> Any:
     x = np.random.default_rng(0).standard_normal(n).astype(np.float32)
     y = np.zeros(room, np.float32)
-    result = pto.kernel(pto.parse(text)).run(x, y, n, **{"sanitize": "all", **options})
+    result = pto.kernel(pto.parse(text), engine="reference").run(x, y, n, **{"sanitize": "all", **options})
     if result.ok and options.get("sanitize", "all") == "all" and room == n:
         np.testing.assert_allclose(y, x / (1 + np.exp(-x)), atol=1e-6)
     return result
@@ -208,5 +208,7 @@ module attributes {pto.target_arch = "a5"} {
   }
 }
 """
-    (life,) = pto.kernel(pto.parse(text)).run(memory_map=True).memory_map.tiles("core", "vec")
+    (life,) = (
+        pto.kernel(pto.parse(text), engine="reference").run(memory_map=True).memory_map.tiles("core", "vec")
+    )
     assert (life.name, life.shape) == ("a", "1x64xf32")

@@ -23,7 +23,7 @@ def text_of(name: str) -> str:
 
 def run(text: str, *args: Any, semantics: str = "hw") -> list[str]:
     """Launch; the codes of what the sanitizers report."""
-    result = pto.kernel(pto.parse(text)).run(*args, sanitize="all", semantics=semantics)
+    result = pto.kernel(pto.parse(text), engine="reference").run(*args, sanitize="all", semantics=semantics)
     return [d.code for d in result.diagnostics]
 
 

@@ -265,7 +265,7 @@ def run(body: str) -> tuple[Codes, Codes, Codes, Codes]:
     """The two vectors that a program reads and the two it writes."""
     x = np.random.default_rng(4).integers(-1000, 1000, 128).astype(np.int32)
     y = np.zeros(128, np.int32)
-    result = pto.kernel(pto.parse(_PROGRAM.format(body=body))).run(x, y, sanitize="all")
+    result = pto.kernel(pto.parse(_PROGRAM.format(body=body)), engine="reference").run(x, y, sanitize="all")
     assert result.ok and not result.diagnostics, result.diagnostics
     return x[:64].tolist(), x[64:].tolist(), y[:64].tolist(), y[64:].tolist()
 

@@ -356,12 +356,16 @@ def test_top_of_a_row_is_that_of_the_tile_program(seed: int) -> None:
     if seed:
         x = np.round(x * 2)  # many are equal
     records = np.zeros(128, np.float32)
-    result = pto.kernel(pto.parse(top_program())).run(
+    result = pto.kernel(pto.parse(top_program()), engine="reference").run(
         x[0], np.arange(2048, dtype=np.uint32), records, sanitize="all"
     )
     assert result.ok and not result.diagnostics, result.diagnostics
     values, columns = np.zeros((1, 64), np.float32), np.zeros((1, 64), np.uint32)
-    assert pto.kernel(pto.parse(TILE_PROGRAM.read_text())).run(x, values, columns, 1, 2048).ok
+    assert (
+        pto.kernel(pto.parse(TILE_PROGRAM.read_text()), engine="reference")
+        .run(x, values, columns, 1, 2048)
+        .ok
+    )
     assert (records[::2] == values[0]).all()
     assert (records.view(np.uint32)[1::2] == columns[0]).all()
 
@@ -413,7 +417,9 @@ def run_merge(count: int, config: int, **options: Any) -> tuple[Any, Any, Any]:
     records[:, 0] = x.ravel()
     records[:, 1] = np.arange(32, dtype=np.uint32).view(np.float32)
     y, counts = np.full((32, 2), -1, np.float32), np.full(4, -1, np.int16)
-    result = pto.kernel(pto.parse(_STATUS)).run(records.ravel(), y.ravel(), counts, count, config, **options)
+    result = pto.kernel(pto.parse(_STATUS), engine="reference").run(
+        records.ravel(), y.ravel(), counts, count, config, **options
+    )
     return y, counts, result
 
 
@@ -432,7 +438,9 @@ def test_status_is_read_too_early() -> None:
     for line in flags:
         text = text.replace(line + "\n", "")
     records, y, counts = np.zeros(64, np.float32), np.zeros(64, np.float32), np.zeros(4, np.int16)
-    result = pto.kernel(pto.parse(text)).run(records, y, counts, 0x0008000800080008, 0x1F01, sanitize="race")
+    result = pto.kernel(pto.parse(text), engine="reference").run(
+        records, y, counts, 0x0008000800080008, 0x1F01, sanitize="race"
+    )
     assert [d.code for d in result.diagnostics] == ["PTO-E2201"]
     assert "get_vms4_sr" in result.diagnostics[0].message and "VMS4_SR" in result.diagnostics[0].message
 

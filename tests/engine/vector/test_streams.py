@@ -541,4 +541,4 @@ module attributes {pto.target_arch = "a3"} {
 }
 """
     with pytest.raises(pto.DiagnosticError, match="vstus"):
-        pto.kernel(pto.parse(text)).run()
+        pto.kernel(pto.parse(text), engine="reference").run()

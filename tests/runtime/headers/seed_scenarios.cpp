@@ -76,7 +76,7 @@ extern "C" int aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int ar
       break;
     }
     case 3: {  // number of parameters
-      PTOParam params[40];
+      PTOParam params[80];
       for (auto& param : params) param = make_scalar_param(7);
       pto2_rt_submit_task(rt, FUNC_VECTOR, PTO2_WORKER_VECTOR, params, n);
       break;

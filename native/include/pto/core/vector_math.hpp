@@ -207,4 +207,7 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
 #undef PTO_MATH
 
 }  // namespace pto::detail::math
+#elif defined(__AVX512F__) && defined(__GNUC__)
+#define PTO_VECTOR_MATH 1
+#include "pto/core/vector_math_avx512.hpp"
 #endif

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "pto_task_args.h"
 #include "pto_types.h"
 #include "tensor.h"
 #ifndef PTO2_LEAN
@@ -50,11 +51,38 @@ struct PTO2RuntimeOps {
                                 PTOParam* params, int32_t num_params, int32_t cluster_id);
   void (*submit_block_task)(PTO2Runtime* rt, int32_t kernel_id, PTO2WorkerType worker_type, PTOParam* params,
                             int32_t num_params, int32_t block_dim, const int32_t* cluster_ids);
+  uint64_t (*submit)(PTO2Runtime* rt, const PTO2Submission* submission);
+  void (*scope_begin_as)(PTO2Runtime* rt, PTO2ScopeMode mode);
+  uint64_t (*get_tensor_data)(PTO2Runtime* rt, int32_t tensor, const uint64_t index[]);
+  void (*set_tensor_data)(PTO2Runtime* rt, int32_t tensor, const uint64_t index[], uint64_t bits);
+  bool (*is_fatal)(PTO2Runtime* rt);
+  __attribute__((format(printf, 4, 5))) void (*report_fatal)(PTO2Runtime* rt, int32_t code, const char* func,
+                                                             const char* fmt, ...);
+  int32_t (*cluster_count)(PTO2Runtime* rt);
 };
 
 struct PTO2Runtime {
   const PTO2RuntimeOps* ops;
 };
+
+namespace pto2_detail {
+/// The runtime that has called this shared object; its own, as the pool of tensors is.
+__attribute__((visibility("hidden"))) inline PTO2Runtime*& bound_runtime() {
+  static PTO2Runtime* bound = nullptr;
+  return bound;
+}
+}  // namespace pto2_detail
+
+/// Called by the runtime, before the entry and after it.
+extern "C" __attribute__((weak, used, visibility("default"))) void pto2_bind_runtime(PTO2Runtime* rt) {
+  pto2_detail::bound_runtime() = rt;
+}
+
+static inline PTO2Runtime* current_runtime(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  PTO2Runtime* rt = pto2_detail::bound_runtime();
+  if (rt == nullptr) assert_fail(file, line, "there is no runtime: only an orchestration has one");
+  return rt;
+}
 
 // The places of calls come from default arguments: leave them out.
 
@@ -126,12 +154,146 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
 #define LOG_DEBUG(rt, fmt, ...) (rt)->ops->log_debug(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_ALWAYS(rt, fmt, ...) (rt)->ops->log_always(__FUNCTION__, fmt, ##__VA_ARGS__)
 
+// --- the same without a runtime argument, and what only comes so (pto_task_args.h) ---
+
+struct PTO2Submitter {
+  static TaskOutputTensors submit(const int32_t* kernels, const CoreTaskArgs& args, const char* file, int line) {
+    if (args.has_error) assert_fail(file, line, "%s", args.error_msg);
+    PTO2Runtime* rt = current_runtime(file, line);
+    TaskOutputTensors out;
+    PTOParam params[PTO2_MAX_TASK_ARGS];
+    int32_t count = 0;
+    for (uint32_t i = 0; i < args.tensor_count_; i++) {
+      const bool made = (args.made_ >> i & 1) != 0;
+      const Tensor tensor = made ? args.tensors_[i].copy(file, line) : args.tensors_[i];
+      if (made) out.tensors_[out.count_++] = tensor;
+      params[count++] = PTOParam(args.types_[i], tensor, 0);
+    }
+    for (uint32_t i = 0; i < args.scalar_count_; i++) params[count++] = make_scalar_param(args.scalars_[i]);
+    const bool blocks = args.launch_spec.block_num() != 1 || args.launch_spec.require_sync_start();
+    const PTO2Submission submission = {kernels,
+                                       params,
+                                       args.initial_,
+                                       count,
+                                       args.no_dep_,
+                                       args.has_initial_,
+                                       reinterpret_cast<const uint64_t*>(args.deps_),
+                                       args.dep_count_,
+                                       blocks ? args.launch_spec.block_num() : 0,
+                                       args.launch_spec.require_sync_start(),
+                                       args.predicate_.op != PredicateOp::NONE ? &args.predicate_ : nullptr};
+    rt->ops->set_site(rt, file, line);
+    out.id_ = PTO2TaskId{rt->ops->submit(rt, &submission)};
+    return out;
+  }
+};
+
+/// One task with a kernel for each core of a cluster that is named: they start together and share `args`.
+static inline TaskOutputTensors rt_submit_task(const MixedKernels& kernels, const CoreTaskArgs& args,
+                                               const char* file = __builtin_FILE(),
+                                               int line = __builtin_LINE()) {
+  const int32_t ids[] = {kernels.aic_kernel_id, kernels.aiv0_kernel_id, kernels.aiv1_kernel_id};
+  return PTO2Submitter::submit(ids, args, file, line);
+}
+static inline TaskOutputTensors rt_submit_aic_task(int32_t kernel_id, const CoreTaskArgs& args,
+                                                   const char* file = __builtin_FILE(),
+                                                   int line = __builtin_LINE()) {
+  return rt_submit_task({kernel_id, INVALID_KERNEL_ID, INVALID_KERNEL_ID}, args, file, line);
+}
+static inline TaskOutputTensors rt_submit_aiv_task(int32_t kernel_id, const CoreTaskArgs& args,
+                                                   const char* file = __builtin_FILE(),
+                                                   int line = __builtin_LINE()) {
+  return rt_submit_task({INVALID_KERNEL_ID, kernel_id, INVALID_KERNEL_ID}, args, file, line);
+}
+/// A task that runs nothing: it joins others.
+static inline TaskOutputTensors rt_submit_dummy_task(const CoreTaskArgs& args,
+                                                     const char* file = __builtin_FILE(),
+                                                     int line = __builtin_LINE()) {
+  return PTO2Submitter::submit(nullptr, args, file, line);
+}
+/// Memory for tensors that several tasks write parts of.
+template <class... Infos>
+static inline TaskOutputTensors alloc_tensors(const Infos&... infos) {
+  CoreTaskArgs args;
+  args.add_output(infos...);
+  return rt_submit_dummy_task(args);
+}
+
+static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO, const char* file = __builtin_FILE(),
+                                  int line = __builtin_LINE()) {
+  PTO2Runtime* rt = current_runtime(file, line);
+  rt->ops->set_site(rt, file, line);
+  rt->ops->scope_begin_as(rt, mode);
+}
+static inline void rt_scope_end() { pto2_rt_scope_end(current_runtime()); }
+static inline void rt_orchestration_done() {}
+static inline bool rt_is_fatal() { return current_runtime()->ops->is_fatal(current_runtime()); }
+static inline int32_t rt_available_cluster_count() {
+  return current_runtime()->ops->cluster_count(current_runtime());
+}
+static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster_count(); }
+
+#define rt_report_fatal(code, fmt, ...) \
+  current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__)
+
+namespace pto2_detail {
+
+/// The place of an element, checked; the runtime is told where the call comes from.
+struct Place {
+  uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
+  template <class Index>
+  Place(PTO2Runtime* rt, const Tensor& tensor, uint32_t ndims, const Index given[], const char* file, int line) {
+    const TensorData& data = tensor.data(file, line);
+    if (ndims != data.ndims) {
+      assert_fail(file, line, "%u numbers for an element of a tensor of %u dimensions", ndims,
+                  static_cast<unsigned>(data.ndims));
+    }
+    for (uint32_t d = 0; d < ndims; d++) {
+      index[d] = static_cast<uint64_t>(given[d]);
+      if (index[d] >= data.shapes[d]) {
+        assert_fail(file, line, "element %" PRIu64 " of %" PRIu64 " in dimension %u", index[d], data.shapes[d], d);
+      }
+    }
+    rt->ops->set_site(rt, file, line);
+  }
+};
+
+}  // namespace pto2_detail
+
+/// An element, when the tasks that write it have run.
+template <class T = uint64_t, class Index = uint32_t>
+static inline T get_tensor_data(const Tensor& tensor, uint32_t ndims, const Index indices[],
+                                const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  PTO2Runtime* rt = current_runtime(file, line);
+  const pto2_detail::Place place(rt, tensor, ndims, indices, file, line);
+  const uint64_t bits = rt->ops->get_tensor_data(rt, tensor.index, place.index);
+  T value;
+  __builtin_memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+/// Set an element, when the tasks that write or read it have run.
+template <class T, class Index = uint32_t>
+static inline void set_tensor_data(const Tensor& tensor, uint32_t ndims, const Index indices[], T value,
+                                   const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  PTO2Runtime* rt = current_runtime(file, line);
+  const pto2_detail::Place place(rt, tensor, ndims, indices, file, line);
+  uint64_t bits = 0;
+  __builtin_memcpy(&bits, &value, sizeof value);
+  rt->ops->set_tensor_data(rt, tensor.index, place.index, bits);
+}
+
 /// A scope for as long as the guard lives.
 class PTO2ScopeGuard {
  public:
   explicit PTO2ScopeGuard(PTO2Runtime* rt, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : rt_(rt) {
     pto2_rt_scope_begin(rt_, file, line);
+  }
+  explicit PTO2ScopeGuard(PTO2ScopeMode mode = PTO2ScopeMode::AUTO, const char* file = __builtin_FILE(),
+                          int line = __builtin_LINE())
+      : rt_(current_runtime(file, line)) {
+    rt_scope_begin(mode, file, line);
   }
   ~PTO2ScopeGuard() { pto2_rt_scope_end(rt_); }
   PTO2ScopeGuard(const PTO2ScopeGuard&) = delete;
@@ -145,8 +307,8 @@ class PTO2ScopeGuard {
 #define PTO2_CONCAT(a, b) PTO2_CONCAT_(a, b)
 
 /// A scope up to the end of the enclosing block.
-#define PTO2_SCOPE_GUARD(rt) \
-  [[maybe_unused]] PTO2ScopeGuard PTO2_CONCAT(pto2_scope_guard_, __COUNTER__) { rt }
+#define PTO2_SCOPE_GUARD(...) \
+  [[maybe_unused]] PTO2ScopeGuard PTO2_CONCAT(pto2_scope_guard_, __COUNTER__) { __VA_ARGS__ }
 
-/// PTO2_SCOPE(rt) { ... }
-#define PTO2_SCOPE(rt) if (PTO2ScopeGuard PTO2_CONCAT(pto2_scope_guard_, __COUNTER__){rt}; true)
+/// PTO2_SCOPE(rt) { ... }, PTO2_SCOPE() { ... }, PTO2_SCOPE(PTO2ScopeMode::MANUAL) { ... }
+#define PTO2_SCOPE(...) if (PTO2ScopeGuard PTO2_CONCAT(pto2_scope_guard_, __COUNTER__){__VA_ARGS__}; true)

@@ -10,7 +10,7 @@
 #define PTO2_TENSORMAP_NUM_BUCKETS 65536
 #define PTO2_TENSORMAP_CLEANUP_INTERVAL 64
 
-// Parameters of a task: no more than 16 of any kind. Producers of a task are not limited here.
+// Parameters of a task in the documents; here a task may have 64. Producers of a task are not limited.
 #define PTO2_MAX_OUTPUTS 16
 #define PTO2_MAX_INPUTS 16
 #define PTO2_MAX_INOUTS 8

@@ -127,6 +127,8 @@ struct Tensor {
             pto2_detail::kNoOffsets, new_ndims, from.dtype, from.version);
     to.base_offset = to.start_offset = from.start_offset;
     to.owner_scope = from.owner_scope;
+    to.manual_dep = from.manual_dep;
+    to.owner_task = from.owner_task;
     return made;
   }
 

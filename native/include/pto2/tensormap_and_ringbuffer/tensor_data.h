@@ -68,7 +68,9 @@ struct TensorData {
   // Four bits per dimension d: d ^ (its place in memory order). 0: nothing was transposed.
   uint32_t permutation;
   uint64_t base_offset;  // elements before the place that offsets count from
-  int64_t owner_scope;   // 1 + the scope of the task that the memory was taken for; 0: memory of the user's
+  int32_t owner_scope;   // 1 + the scope of the task that the memory was taken for; 0: memory of the user's
+  int32_t manual_dep;    // not 0: no task waits for another because of it
+  int64_t owner_task;    // 1 + the task that the memory was taken for; 0: memory of the user's
 
   TensorData() = default;
   TensorData(const TensorData&) = delete;
@@ -86,6 +88,8 @@ struct TensorData {
     permutation = 0;
     base_offset = 0;
     owner_scope = 0;
+    manual_dep = 0;
+    owner_task = 0;
     for (uint64_t d = 0; d < RUNTIME_MAX_TENSOR_DIMS; d++) {
       raw_shapes[d] = d < rank ? raw[d] : 1;
       shapes[d] = d < rank ? extent[d] : 1;
@@ -109,6 +113,8 @@ struct TensorData {
     permutation = other.permutation;
     base_offset = other.base_offset;
     owner_scope = other.owner_scope;
+    manual_dep = other.manual_dep;
+    owner_task = other.owner_task;
   }
 
   void init_with_view(const TensorData& other, const uint64_t view_shapes[], const uint64_t view_offsets[]) {

@@ -53,7 +53,7 @@ class CompiledKernel(Launchable):
             return super().__call__(*args, **options)
         done = self._quick.call(args, 1, 1)
         if done == 0:
-            return LaunchResult()
+            return LaunchResult(self.engine)
         return super().__call__(*args) if done is None else sound(self._result(outcome(done), args))
 
     def run(
@@ -72,8 +72,9 @@ class CompiledKernel(Launchable):
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
         Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
-        after how many repetitions of loops on one core. Options of other engines are refused; `progress`,
-        which every engine takes, has nothing to say here.
+        after how many repetitions of loops on one core. Options of other engines are refused, or where no
+        engine was named, the launch is another's; `progress`, which every engine takes, has nothing to say
+        here.
         """
         plain = subblocks is None and out is None and timeout is None and max_steps is None and not others
         if self._quick is not None and plain:
@@ -81,11 +82,17 @@ class CompiledKernel(Launchable):
                 done = self._quick.call(args, blocks, threads)
                 if done is not None:
                     return self._result(outcome(done), args)
+        elsewhere = self.other(others)
+        if elsewhere is not None:
+            return elsewhere.run(
+                *args, blocks=blocks, subblocks=subblocks, out=out, progress=progress, timeout=timeout,
+                max_steps=max_steps, **others,
+            )  # fmt: skip
         check_options(blocks, subblocks, None, max_steps, others.get("memory_map", False), timeout)
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
         self.refuse({**others, "timeout": timeout, "max_steps": max_steps})
-        result = LaunchResult()
+        result = LaunchResult(self.engine)
         result.diagnostics += self.findings
         gm = GlobalMemory()
         binding = self._binding(gm)
@@ -108,7 +115,7 @@ class CompiledKernel(Launchable):
 
     def _result(self, done: Outcome, args: tuple[Any, ...]) -> LaunchResult:
         """What a quick launch came to; only where something went wrong it is known what it was given."""
-        result = LaunchResult()
+        result = LaunchResult(self.engine)
         if self.findings:
             result.diagnostics += self.findings
         if done.status:

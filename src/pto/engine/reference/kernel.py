@@ -74,8 +74,10 @@ class ReferenceKernel(Launchable):
         timeout: float | None = None,
         semantics: str = "hw",
         watchers: Sequence[Watcher] = (),
+        threads: int = 1,
     ) -> LaunchResult:
-        """One launch on `blocks` blocks.
+        """One launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
+        changes no result.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
@@ -90,7 +92,7 @@ class ReferenceKernel(Launchable):
         from ..sanitize import parse_names, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
-        result = LaunchResult()
+        result = LaunchResult(self.engine)
         names = parse_names(sanitize)
         result.checked = names
         gm = GlobalMemory()

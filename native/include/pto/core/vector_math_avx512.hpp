@@ -1,0 +1,156 @@
+// exp and log of many floats with AVX-512: those of math.hpp, bit for bit, eight doubles at a time.
+//
+// `exp` takes sixteenths of a power of two from a table that fits into two registers, and needs half the polynomial
+// then. Rounded to floats it is that of math.hpp: all have been compared. `log` has the steps of math.hpp; what is
+// slow there, a division, is made of an estimate and products (see `quotient`).
+#pragma once
+
+#include "pto/core/math.hpp"
+
+namespace pto::detail::math {
+
+#define PTO_MATH inline __attribute__((always_inline))
+
+/// exp and log of the first of n floats, as many as fill the vectors of a step: how many.
+PTO_COMMON std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in);
+PTO_COMMON std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in);
+
+#ifdef PTO_BODY
+namespace by_hand {
+
+typedef float Floats __attribute__((vector_size(64)));
+typedef std::uint32_t FloatBits __attribute__((vector_size(64)));
+typedef std::int32_t FloatInts __attribute__((vector_size(64)));
+typedef double Doubles __attribute__((vector_size(64)));
+typedef std::uint64_t DoubleBits __attribute__((vector_size(64)));
+typedef float Half __attribute__((vector_size(32)));
+typedef float LooseFloats __attribute__((vector_size(64), aligned(4), may_alias));
+typedef float LooseHalf __attribute__((vector_size(32), aligned(4), may_alias));
+inline constexpr int kStep = 16;
+
+PTO_MATH Doubles all(double x) { return Doubles{x, x, x, x, x, x, x, x}; }
+PTO_MATH Doubles fused(Doubles a, Doubles b, Doubles c) {
+  return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
+}
+/// c - a * b
+PTO_MATH Doubles less(Doubles a, Doubles b, Doubles c) {
+  __asm__("vfnmadd231pd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+  return c;
+}
+PTO_MATH Floats load(const float* from) { return *reinterpret_cast<const LooseFloats*>(from); }
+PTO_MATH void save(float* to, Floats x) { *reinterpret_cast<LooseFloats*>(to) = x; }
+PTO_MATH Doubles widened(const float* from) {  // from memory it costs half
+  return __builtin_ia32_cvtps2pd512_mask(*reinterpret_cast<const LooseHalf*>(from), Doubles{}, -1, 4);
+}
+PTO_MATH void narrowed(float* to, Doubles x) {
+  *reinterpret_cast<LooseHalf*>(to) = __builtin_ia32_cvtpd2ps512_mask(x, Half{}, -1, 4);
+}
+PTO_MATH bool any_from(FloatBits x, std::uint32_t bound) {
+  const FloatBits least = FloatBits{} + bound;
+  return __builtin_ia32_ucmpd512_mask(std::bit_cast<FloatInts>(x), std::bit_cast<FloatInts>(least), 5, -1) !=
+         0;
+}
+
+/// 2^(j/16), less j sixteenths of an exponent.
+alignas(64) inline constexpr std::uint64_t kRoots[16] = {
+    0x3FF0000000000000, 0x3FEFB5586CF9890F, 0x3FEF72B83C7D517B, 0x3FEF387A6E756238,
+    0x3FEF06FE0A31B715, 0x3FEEDEA64C123422, 0x3FEEBFDAD5362A27, 0x3FEEAB07DD485429,
+    0x3FEEA09E667F3BCD, 0x3FEEA11473EB0187, 0x3FEEACE5422AA0DB, 0x3FEEC49182A3F090,
+    0x3FEEE89F995AD3AD, 0x3FEF199BDD85529C, 0x3FEF5818DCFBA487, 0x3FEFA4AFA2A490DA};
+
+/// For |x| <= 700: x = (16 n + j) ln 2 / 16 + r, |r| < 0.022.
+PTO_MATH Doubles exp_of_small(Doubles x, DoubleBits low, DoubleBits high) {
+  const Doubles whole = all(0x1.8p52);  // adding it leaves 16 n + j in the last bits
+  const Doubles shifted = fused(x, all(0x1.71547652b82fep+4), whole), count = shifted - whole;
+  const Doubles r = fused(count, all(-0x1.abc9e3b39803fp-60), fused(count, all(-0x1.62e42fefa39efp-5), x));
+  DoubleBits root = std::bit_cast<DoubleBits>(shifted);  // of which the last four bits count
+  __asm__("vpermi2q %2, %1, %0" : "+v"(root) : "v"(low), "v"(high));
+  const Doubles power = std::bit_cast<Doubles>(root + (std::bit_cast<DoubleBits>(shifted) << 48));
+  Doubles q = fused(all(0x1.6c14c5aba8b8bp-10), r, all(0x1.11123ad35d31dp-7));
+  q = fused(q, r, all(0x1.55555558fec96p-5));
+  q = fused(q, r, all(0x1.555555548f581p-3));
+  q = fused(q, r, all(0x1.fffffffffffb9p-2));
+  q = fused(q, r, all(1.0));
+  return fused(power * r, q, power);
+}
+PTO_MATH void exp_step(float* out, const float* in, DoubleBits low, DoubleBits high) {
+  const Doubles a = exp_of_small(widened(in), low, high), b = exp_of_small(widened(in + 8), low, high);
+  narrowed(out, a);
+  narrowed(out + 8, b);
+}
+/// Where one is large, infinite or no number.
+[[gnu::noinline]] inline void exp_beyond(float* out, const float* in) {
+  PTO_INDEPENDENT
+  for (int i = 0; i < kStep; ++i) out[i] = exp(in[i]);
+}
+
+/// a / b, to the bit, for numbers of 25 bits around 1. The estimate is good to 14 bits, 1 / b then to 42; what the
+/// first quotient leaves is exact, and what is left of the second, 2^-84, is less than any such quotient lacks to
+/// the middle of two doubles (2^-79).
+PTO_MATH Doubles quotient(Doubles a, Doubles b) {
+  const Doubles r = __builtin_ia32_rcp14pd512_mask(b, b, -1);
+  const Doubles e = less(b, r, all(1.0)), inverse = fused(r, fused(e, e, e), r), q = a * inverse;
+  return fused(less(b, q, a), inverse, q);
+}
+/// See log_of_positive.
+PTO_MATH Doubles log_of(Doubles x) {
+  constexpr std::uint64_t one = 0x3FF0000000000000, root = 0x3FE6A09E667F3BCD;
+  const DoubleBits bits = std::bit_cast<DoubleBits>(x) + (one - root);
+  const Doubles e = __builtin_ia32_getexppd512_mask(std::bit_cast<Doubles>(bits), x, -1, 4);
+  const Doubles m = std::bit_cast<Doubles>((bits & 0xFFFFFFFFFFFFF) + root);
+  const Doubles s = quotient(m - 1.0, m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
+  const Doubles p0 = fused(all(0x1.55555555555aep-1), z, all(0x1p+1)),
+                p1 = fused(all(0x1.249249453306cp-2), z, all(0x1.999999997ac3ap-2)),
+                p2 = fused(all(0x1.74669de670407p-3), z, all(0x1.c71c4fe8bd7dap-3)),
+                p3 = fused(all(0x1.2f51d6fc742fcp-3), z, all(0x1.39994de1c9a8bp-3));
+  const Doubles tail = fused(fused(p3, z2, p2), z4, fused(p1, z2, p0));
+  return fused(e, all(0x1.62e42fefa39efp-1), s * tail);
+}
+PTO_MATH void log_step(float* out, const float* in) {
+  const Doubles a = log_of(widened(in)), b = log_of(widened(in + 8));
+  narrowed(out, a);
+  narrowed(out + 8, b);
+}
+/// Where one is zero or less, infinite, or no number.
+[[gnu::noinline]] inline void log_beyond(float* out, const float* in) {
+  PTO_INDEPENDENT
+  for (int i = 0; i < kStep; ++i) out[i] = log(in[i]);
+}
+
+/// Step by step, apart from those that are `odd`: constants stay in registers where nothing is called.
+template <class Odd, class Step, class Rest>
+PTO_MATH std::ptrdiff_t in_steps(std::ptrdiff_t n, float* out, const float* in, Odd odd, Step step,
+                                 Rest rest) {
+  std::ptrdiff_t i = 0;
+  while (i + kStep <= n) {
+    for (; i + kStep <= n && !odd(load(in + i)); i += kStep) step(out + i, in + i);
+    if (i + kStep <= n) rest(out + i, in + i), i += kStep;
+  }
+  return i;
+}
+
+}  // namespace by_hand
+
+PTO_BODY std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in) {
+  using namespace by_hand;
+  DoubleBits low, high;
+  __builtin_memcpy(&low, kRoots, sizeof low);
+  __builtin_memcpy(&high, kRoots + 8, sizeof high);
+  return in_steps(
+      n, out, in,
+      [](Floats x) {
+        return any_from(std::bit_cast<FloatBits>(x) & 0x7FFFFFFF, std::bit_cast<std::uint32_t>(700.0f));
+      },
+      [=](float* to, const float* from) { exp_step(to, from, low, high); }, exp_beyond);
+}
+
+PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) {
+  using namespace by_hand;
+  return in_steps(
+      n, out, in, [](Floats x) { return any_from(std::bit_cast<FloatBits>(x) - 1, 0x7F7FFFFF); }, log_step,
+      log_beyond);
+}
+#endif
+#undef PTO_MATH
+
+}  // namespace pto::detail::math

@@ -1,0 +1,272 @@
+// Tasks with everything that they may have: explicit dependencies, parameters that are not tracked, several
+// kernels at once, blocks, predicates. The calls need no runtime argument: the loader says which one it is.
+//
+//   CoreTaskArgsWithDeps<> args;
+//   args.add_input(a, b);
+//   args.add_output(TensorCreateInfo(shapes, 2, DataType::FLOAT32));
+//   args.add_dep(earlier.task_id());
+//   TaskOutputTensors made = rt_submit_aiv_task(ADD, args);
+//   use(made.get_ref(0), made.task_id());
+#pragma once
+
+#include <stdint.h>
+
+#include <type_traits>
+
+#include "pto_types.h"
+#include "tensor.h"
+
+struct PTO2Runtime;
+
+inline constexpr int32_t INVALID_KERNEL_ID = -1;
+inline constexpr uint32_t PTO2_MAX_TASK_ARGS = 64;  // tensors and scalars of one task
+
+/// Stays good when the task is over: an edge from it is settled then.
+struct PTO2TaskId {
+  uint64_t raw;
+
+  static constexpr PTO2TaskId invalid() { return PTO2TaskId{UINT64_MAX}; }
+  constexpr bool is_valid() const { return raw != UINT64_MAX; }
+  constexpr bool is_invalid() const { return raw == UINT64_MAX; }
+  constexpr bool operator==(const PTO2TaskId& other) const { return raw == other.raw; }
+  constexpr bool operator!=(const PTO2TaskId& other) const { return raw != other.raw; }
+};
+
+/// Whether tensors order the tasks of a scope, or only dependencies that are given.
+enum class PTO2ScopeMode : uint8_t { AUTO = 0, MANUAL = 1 };
+
+/// Kernels of one task, for the cores of one cluster; at least one of them.
+struct MixedKernels {
+  int32_t aic_kernel_id = INVALID_KERNEL_ID;
+  int32_t aiv0_kernel_id = INVALID_KERNEL_ID;
+  int32_t aiv1_kernel_id = INVALID_KERNEL_ID;
+};
+
+enum class PredicateOp : uint8_t { NONE = 0, EQ, NE, GT, LT, GE, LE };
+
+struct CorePredicateOperand {
+  const Tensor* tensor = nullptr;  // of integers
+  uint32_t ndims = 0;
+  uint32_t indices[RUNTIME_MAX_TENSOR_DIMS] = {};
+};
+
+/// Looked at when nothing is left to wait for: if it does not hold, the task is over without having run.
+struct CoreTaskPredicate {
+  CorePredicateOperand operand;
+  PredicateOp op = PredicateOp::NONE;
+  int64_t target = 0;
+};
+
+/// How many blocks a task has, and whether all of them have a core at one time.
+class PTO2LaunchSpec {
+ public:
+  int16_t block_num() const { return block_num_; }
+  void set_block_num(int16_t n) { block_num_ = n; }
+  bool require_sync_start() const { return require_sync_start_; }
+  void set_require_sync_start(bool v) { require_sync_start_ = v; }
+
+ private:
+  int16_t block_num_ = 1;
+  bool require_sync_start_ = false;
+};
+
+/// A tensor that is yet to be made: a task with it as an output gets memory for it.
+class TensorCreateInfo {
+ public:
+  template <class Extent>
+  TensorCreateInfo(const Extent shapes[], uint32_t ndims, DataType dtype = DataType::FLOAT32,
+                   bool manual_dep = false, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : ndims_(ndims), dtype_(dtype), manual_dep_(manual_dep) {
+    if (ndims > static_cast<uint32_t>(RUNTIME_MAX_TENSOR_DIMS)) {
+      assert_fail(file, line, "a tensor has at most 5 dimensions, got %u", ndims);
+    }
+    for (uint32_t d = 0; d < ndims; d++) shapes_[d] = static_cast<uint64_t>(shapes[d]);
+  }
+
+  /// What every element is before the task runs: the bits of one.
+  template <class Value>
+  void set_initial_value(Value value) {
+    static_assert(sizeof(Value) <= 8 && std::is_trivially_copyable<Value>::value, "an element");
+    initial_ = 0;
+    __builtin_memcpy(&initial_, &value, sizeof value);
+    has_initial_ = true;
+  }
+
+  Tensor make(const char* file, int line) const {
+    Tensor made = make_tensor(shapes_, ndims_, dtype_, 0, file, line);
+    made.data(file, line).manual_dep = manual_dep_ ? 1 : 0;
+    return made;
+  }
+  bool has_initial_value() const { return has_initial_; }
+  uint64_t initial_value() const { return initial_; }
+
+ private:
+  uint64_t shapes_[RUNTIME_MAX_TENSOR_DIMS] = {};
+  uint32_t ndims_;
+  DataType dtype_;
+  bool manual_dep_, has_initial_ = false;
+  uint64_t initial_ = 0;
+};
+
+/// What the runtime is given: see CoreTaskArgs.
+struct PTO2Submission {
+  const int32_t* kernels;  // for AIC, AIV0, AIV1; null: the task runs nothing
+  PTOParam* params;
+  const uint64_t* initial;  // by parameter: what its elements are at first
+  int32_t count;
+  uint64_t no_dep, has_initial;  // parameters, as bits
+  const uint64_t* deps;
+  uint32_t dep_count;
+  int32_t block_num;
+  bool sync_start;
+  const CoreTaskPredicate* predicate;
+};
+
+/// The parameters of a task, tensors before scalars, in the order in which they are added. Tensors are shared,
+/// not moved: the same arguments can be used for another task.
+class CoreTaskArgs {
+ public:
+  PTO2LaunchSpec launch_spec;
+
+  template <class... Tensors>
+  void add_input(const Tensors&... tensors) {
+    (add(PTOParamType::INPUT, tensors, false), ...);
+  }
+  template <class... Tensors>
+  void add_inout(const Tensors&... tensors) {
+    (add(PTOParamType::INOUT, tensors, false), ...);
+  }
+  /// Tensors that are written as a whole: existing ones, or TensorCreateInfo.
+  template <class... Outputs>
+  void add_output(const Outputs&... outputs) {
+    (add_one_output(outputs), ...);
+  }
+  /// The task may read and write it, and nothing is made to wait because of that.
+  template <class... Tensors>
+  void add_no_dep(const Tensors&... tensors) {
+    (add(PTOParamType::INOUT, tensors, true), ...);
+  }
+  /// Numbers, each as the low bits of its slot.
+  template <class... Values>
+  void add_scalar(Values... values) {
+    (add_one_scalar(values), ...);
+  }
+  void add_scalars(const uint64_t* values, int count) {
+    for (int i = 0; i < count; i++) add_one_scalar(values[i]);
+  }
+
+  /// At most once, unless with a count of 0, which takes them back. The array is read at the submission.
+  void set_dependencies(const PTO2TaskId* deps, uint32_t count) {
+    if (count > 0 && deps == nullptr) set_error("set_dependencies: no dependencies at a null pointer");
+    if (count > 0 && dep_count_ > 0) set_error("set_dependencies: they have been set before");
+    deps_ = count > 0 ? deps : nullptr;
+    dep_count_ = count;
+  }
+  void set_predicate(const CoreTaskPredicate& predicate) { predicate_ = predicate; }
+  void set_allow_early_resolve(bool = true) {}  // of time only
+  void set_task_timing_slot(int32_t) {}
+  template <class... Args>
+  void dump(const Args&...) {}
+
+  void reset() { *this = CoreTaskArgs(); }
+  void set_error(const char* text) {
+    if (!has_error) error_msg = text;
+    has_error = true;
+  }
+  bool has_error = false;
+  const char* error_msg = nullptr;
+
+  uint32_t tensor_count() const { return tensor_count_; }
+  uint32_t scalar_count() const { return scalar_count_; }
+
+ private:
+  friend struct PTO2Submitter;
+
+  void add(PTOParamType type, const Tensor& tensor, bool no_dep) {
+    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS) return set_error("a task has at most 64 parameters");
+    types_[tensor_count_] = type;
+    no_dep_ |= static_cast<uint64_t>(no_dep) << tensor_count_;
+    tensors_[tensor_count_++] = tensor;
+  }
+  void add_one_output(const Tensor& tensor) { add(PTOParamType::OUTPUT, tensor, false); }
+  void add_one_output(const TensorCreateInfo& info) {
+    const uint64_t bit = uint64_t{1} << (tensor_count_ & 63);
+    const uint32_t at = tensor_count_;
+    add(PTOParamType::OUTPUT, info.make(__FILE__, __LINE__), false);
+    if (has_error) return;
+    made_ |= bit;
+    if (!info.has_initial_value()) return;
+    has_initial_ |= bit;
+    initial_[at] = info.initial_value();
+  }
+  template <class Value>
+  void add_one_scalar(Value value) {
+    static_assert(std::is_arithmetic<Value>::value || std::is_enum<Value>::value, "a scalar is a number");
+    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS) return set_error("a task has at most 64 parameters");
+    uint64_t word = 0;
+    __builtin_memcpy(&word, &value, sizeof value);
+    scalars_[scalar_count_++] = word;
+  }
+
+  Tensor tensors_[PTO2_MAX_TASK_ARGS];
+  uint64_t initial_[PTO2_MAX_TASK_ARGS] = {};
+  PTOParamType types_[PTO2_MAX_TASK_ARGS] = {};
+  uint64_t scalars_[PTO2_MAX_TASK_ARGS] = {};
+  uint32_t tensor_count_ = 0, scalar_count_ = 0;
+  uint64_t no_dep_ = 0, made_ = 0, has_initial_ = 0;  // tensors, as bits; made: a copy for each task
+  const PTO2TaskId* deps_ = nullptr;
+  uint32_t dep_count_ = 0;
+  CoreTaskPredicate predicate_;
+};
+
+/// The same, with room for dependencies that are added one by one.
+template <uint32_t Most = 16>
+class CoreTaskArgsWithDeps : public CoreTaskArgs {
+ public:
+  CoreTaskArgsWithDeps() = default;
+  CoreTaskArgsWithDeps(const CoreTaskArgsWithDeps&) = delete;  // the dependencies are in here
+  CoreTaskArgsWithDeps& operator=(const CoreTaskArgsWithDeps&) = delete;
+
+  /// The task waits for them; invalid ones are nobody.
+  template <class... Ids>
+  void add_dep(Ids... ids) {
+    (add_one_dep(ids), ...);
+  }
+  template <class... Ids>
+  void add_dep_wait(Ids... ids) {
+    (add_one_dep(ids), ...);
+  }
+  void reset() {
+    CoreTaskArgs::reset();
+    kept_count_ = 0;
+  }
+
+ private:
+  void add_one_dep(PTO2TaskId id) {
+    if (kept_count_ >= Most) return set_error("add_dep: more dependencies than CoreTaskArgsWithDeps has room for");
+    kept_[kept_count_++] = id;
+    set_dependencies(nullptr, 0);
+    set_dependencies(kept_, kept_count_);
+  }
+  PTO2TaskId kept_[Most];
+  uint32_t kept_count_ = 0;
+};
+
+/// What a submission gave: the task, and the tensors that were made for it.
+class TaskOutputTensors {
+ public:
+  bool empty() const { return count_ == 0; }
+  uint32_t size() const { return count_; }
+  const Tensor& get_ref(uint32_t index, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const& {
+    if (index >= count_) assert_fail(file, line, "the task made %u tensors, there is no number %u", count_, index);
+    return tensors_[index];
+  }
+  const Tensor& get_ref(uint32_t index) const&& = delete;
+  PTO2TaskId task_id() const { return id_; }
+
+ private:
+  friend struct PTO2Submitter;
+  PTO2TaskId id_ = PTO2TaskId::invalid();
+  uint32_t count_ = 0;
+  Tensor tensors_[PTO2_MAX_TASK_ARGS];
+};
