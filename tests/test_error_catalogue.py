@@ -77,6 +77,20 @@ _PYTHON_TESTS = {
     "PTO-E2629": "runtime/test_session.py::test_e2629_what_must_not_be",
     "PTO-E2801": "perf/test_records.py::test_e2801_unreadable",
     "PTO-E2802": "perf/test_records.py::test_e2802_contradictions",
+    "PTO-E3001": "language/test_problems.py::test_e3001_python_that_is_not_in_the_language",
+    "PTO-E3002": "language/test_problems.py::test_e3002_names",
+    "PTO-E3003": "language/test_problems.py::test_e3003_and_e3004_arguments_and_types",
+    "PTO-E3004": "language/test_problems.py::test_e3003_and_e3004_arguments_and_types",
+    "PTO-E3005": "language/test_problems.py::test_e3005_shapes",
+    "PTO-E3006": "language/test_problems.py::test_e3006_misplaced",
+    "PTO-E3007": "language/test_problems.py::test_e3007_calls",
+    "PTO-E3008": "language/test_problems.py::test_e3008_names_that_are_two_things",
+    "PTO-E3009": "language/test_problems.py::test_e3009_what_is_not_built",
+    "PTO-E3010": "language/test_problems.py::test_e3010_and_e3011_outputs_and_directions",
+    "PTO-E3011": "language/test_problems.py::test_e3010_and_e3011_outputs_and_directions",
+    "PTO-E3012": "language/test_problems.py::test_e3012_reductions_over_padding",
+    "PTO-E3013": "language/test_problems.py::test_e3013_claims_of_independence",
+    "PTO-E3014": "language/test_problems.py::test_e3014_holes",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

@@ -992,4 +992,36 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "The language has it, and lowering it for this target is not built.",
         "Write it another way; the message says what is missing.",
     ),
+    (
+        "PTO-E3010",
+        "an output that nothing writes",
+        "A parameter is declared pl.Out, and no statement stores into it; often its name was given to a new value.",
+        "Write into it: out[:] = value, pl.store(tile, offsets, out), pl.assemble(out, value, offset).",
+    ),
+    (
+        "PTO-E3011",
+        "a parameter of another direction",
+        "A tensor is written though its parameter says that it is only read, or read before it is written "
+        "though it says only written. Tasks wait for each other by directions.",
+        "Declare it pl.InOut.",
+    ),
+    (
+        "PTO-E3012",
+        "a reduction over padding",
+        "A row or column is reduced after it was padded with a value that changes the result.",
+        "Pad with the value that leaves the reduction as it is, or reduce the valid part.",
+    ),
+    (
+        "PTO-E3013",
+        "iterations or blocks that depend on each other",
+        "pl.parallel and pl.spmd say that iterations and blocks are independent; one of them touches what "
+        "another writes, so the result depends on their order.",
+        "Give each a part of its own, use pl.range, or add atomically.",
+    ),
+    (
+        "PTO-E3014",
+        "an output with holes",
+        "After a run there are elements of an output that nothing has written.",
+        "Write all of it, or declare it pl.InOut if what it held before is meant to stay.",
+    ),
 )

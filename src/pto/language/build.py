@@ -74,7 +74,7 @@ class Build:
                     self.fail(TYPE, f"{dtype.name} and {t.name} in one expression",
                               help="convert one of them: pl.cast(x, dtype)")  # fmt: skip
                 dtype = dtype if isinstance(args[0], Value) else t
-            elif not isinstance(args[0], Value) or isinstance(a, Value) and t.bits > dtype.bits:
+            elif not isinstance(args[0], Value) or (isinstance(a, Value) and t.bits > dtype.bits):
                 dtype = t
         assert dtype is not None
         return dtype

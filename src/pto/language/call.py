@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
+from ..diag import Diagnostic, has_errors, render
 from ..isa.profiles import Profile
 from . import arguments
 from .config import profile_of
+from .ir import OUT, TensorType
 from .lower import Lowered, lowered
 from .orchestrate import orchestration
+from .problems import LanguageWarning
 from .serial import Serial
+
+
+class RunResult:
+    """What a run left: what was found in it, and what each of its launches left."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.launches: list[Any] = []
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        return f"<RunResult {found}, {len(self.launches)} tasks>"
+
+    def __str__(self) -> str:
+        return render(self.diagnostics) or "ok"
+
 
 class Compiled:
     """A program for certain arguments: its kernels on an engine, and the function that submits them."""
@@ -21,7 +45,9 @@ class Compiled:
         entry = done.program.entry
         assert entry is not None
         self.entry = entry
-        self.orchestrate = orchestration(entry) if entry.kind == "orchestration" else None
+        self.orchestrate, self.places = (
+            orchestration(entry) if entry.kind == "orchestration" else (None, [entry.loc])
+        )
         self._kernels: dict[str | None, dict[str, Any]] = {}
 
     def kernels(self, engine: str | None) -> dict[str, Any]:
@@ -33,28 +59,60 @@ class Compiled:
             found = self._kernels[engine] = {n: kernel(m, n, engine=engine) for n, m in modules.items()}
         return found
 
-    def run(self, values: list[Any], engine: str | None = None, **options: Any) -> list[Any]:
-        """Every task, one after the other."""
-        reports: list[Any] = []
+    def __call__(self, values: list[Any]) -> None:
+        """Run it; raises what goes wrong."""
 
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
-            more = dict(options)
-            if said.get("blocks"):
-                more["blocks"] = said["blocks"]
-            if options:
-                reports.append(kernel.run(*args, **more))
-            else:
-                kernel(*args, **more)
+            kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))
 
-        rt = Serial(launch)
-        tensors = [rt.wrap(arguments.as_numpy(v)) for v in values if hasattr(v, "shape") and v.shape != ()]
+        self._submit(Serial(launch, self.places), values, None)
+
+    def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
+        """Every task, one after the other, under watch."""
+        result = RunResult()
+        footprint = self._footprint(values) if options.get("sanitize") else None
+        if footprint is not None:
+            options["watchers"] = [*options.get("watchers", ()), footprint]
+
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+            left = kernel.run(*args, **more)
+            result.launches.append(left)
+            result.diagnostics += left.diagnostics
+            if not left.ok:
+                raise _Stop
+
+        with contextlib.suppress(_Stop):
+            self._submit(Serial(launch, self.places, footprint), values, engine)
+            if footprint is not None:
+                footprint.holes({p.name: self.entry.loc for p in self.entry.params})
+        if footprint is not None:
+            result.diagnostics += footprint.diagnostics
+        return result
+
+    def _footprint(self, values: list[Any]) -> Any:
+        from .footprint import Footprint, Memory
+
+        arrays = [arguments.as_numpy(v) for v in values if _is_array(v)]
+        params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
+        return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
+
+    def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
+        tensors = [rt.wrap(arguments.as_numpy(v)) for v in values if _is_array(v)]
         symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
         kernels = self.kernels(engine)
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
         else:
             rt.submit(kernels[self.entry.name], *tensors, *symbols)
-        return reports
+
+
+class _Stop(Exception):
+    """A launch went wrong; what follows would work on what it left."""
+
+
+def _is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ()
 
 
 def _key(types: list[Any], profile: Profile) -> Any:
@@ -70,27 +128,37 @@ def specialised(
     key = _key(types, profile)
     found = function._cache.get(key)
     if found is None:
-        found = function._cache[key] = Compiled(lowered(function.declared, types, profile))
+        done = lowered(function.declared, types, profile)
+        _warn(done)
+        found = function._cache[key] = Compiled(done)
     return found, list(given.values())
 
 
 def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> None:
     compiled_, values = specialised(function, args, kwargs, profile_of(config))
-    compiled_.run(values)
+    compiled_(values)
 
 
 def lower(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
     done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config))
-    _ = done.modules
-    return done
+    _warn(done)
+    return done.verify()
+
+
+def _warn(done: Lowered) -> None:
+    """Tell what is suspicious, the way Python does."""
+    if done.diagnostics:
+        import warnings
+
+        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel=5)
 
 
 def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:
     return specialised(function, args, kwargs, profile_of(config))[0]
 
 
-def run(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+def run(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RunResult:
     names = set(function.declared.signature.parameters)
     options = {k: kwargs.pop(k) for k in list(kwargs) if k not in names}
     engine, target, config = (options.pop(k, None) for k in ("engine", "target", "config"))

@@ -31,7 +31,9 @@ class RunConfig:
         if unknown:
             from ..diag import did_you_mean
 
-            raise TypeError(f"RunConfig has no '{unknown[0]}'; {did_you_mean(unknown[0], _DEFAULTS)}".rstrip("; "))
+            raise TypeError(
+                f"RunConfig has no '{unknown[0]}'; {did_you_mean(unknown[0], _DEFAULTS)}".rstrip("; ")
+            )
         self.__dict__.update({**_DEFAULTS, **given})
         if self.platform not in (*_PLATFORMS, *ALIASES):
             raise refuse(f"no platform {self.platform!r}", expected=", ".join((*_PLATFORMS, *PROFILES)))

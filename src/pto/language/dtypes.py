@@ -23,7 +23,7 @@ class DataType(Record):
     @property
     def is_int(self) -> bool:
         """Whether it is a number without a fraction; truth values and tasks are none."""
-        return self.isa == "index" or self.isa in DTYPES and DTYPES[self.isa].is_int and self.isa != "i1"
+        return self.isa == "index" or (self.isa in DTYPES and DTYPES[self.isa].is_int and self.isa != "i1")
 
     def get_byte(self) -> int:
         """Bytes of an element; 4-bit ones count as a byte."""

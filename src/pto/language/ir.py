@@ -295,7 +295,7 @@ def is_tile(arg: Any) -> bool:
 
 
 def is_scalar(arg: Any) -> bool:
-    return isinstance(arg, int | float) or isinstance(arg, Value) and isinstance(arg.type, ScalarType)
+    return isinstance(arg, int | float) or (isinstance(arg, Value) and isinstance(arg.type, ScalarType))
 
 
 #: Operations whose result is a window of, or another name for, the storage of their first argument.

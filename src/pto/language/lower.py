@@ -2,7 +2,6 @@
 
 program = read(declared, types, profile)     # as it is written
 stages(program)                              # pass by pass
-done = finished(program, profile)            # kernels emitted, orchestration compiled
 """
 
 from __future__ import annotations
@@ -11,9 +10,11 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
+from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import Profile
+from .checks import check
 from .declare import Declared
 from .emit.incore import emit
 from .ir import Function, Program
@@ -37,8 +38,8 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 )
 
 
-def read(declared: Declared, types: list[Any], profile: Profile) -> Program:
-    """A program as it is written; raises all that is wrong with it."""
+def read(declared: Declared, types: list[Any], profile: Profile) -> tuple[Program, list[Diagnostic]]:
+    """A program as it is written, and what is suspicious about it; raises all that is wrong."""
     unit = Unit(Program(declared.name), profile)
     try:
         read_entry(unit, declared, types)
@@ -46,7 +47,7 @@ def read(declared: Declared, types: list[Any], profile: Profile) -> Program:
         unit.report(problem)
     if has_errors(unit.diagnostics):
         raise DiagnosticError(unit.diagnostics)
-    return unit.program
+    return unit.program, [*unit.diagnostics, *check(unit.program)]
 
 
 def stages(program: Program) -> Iterator[tuple[str, Program]]:
@@ -62,10 +63,10 @@ def stages(program: Program) -> Iterator[tuple[str, Program]]:
 class Lowered:
     """A program that is ready to be emitted and run."""
 
-    def __init__(self, program: Program, profile: Profile) -> None:
+    def __init__(self, program: Program, profile: Profile, diagnostics: list[Diagnostic]) -> None:
         self.program = program
         self.profile = profile
-        self.diagnostics: list[Diagnostic] = []
+        self.diagnostics = diagnostics  # warnings
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -82,6 +83,15 @@ class Lowered:
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None
 
+    def verify(self) -> Lowered:
+        """Itself; raises what is illegal about its kernels on their target, all of it."""
+        found: list[Diagnostic] = []
+        for module in self.modules.values():
+            found += [d for d in driver.lowered(module).diagnostics if d.severity == "error"]
+        if found:
+            raise DiagnosticError(found)
+        return self
+
     def as_pto(self) -> str:
         """The text of every kernel."""
         from ..asm import to_text
@@ -91,7 +101,7 @@ class Lowered:
 
 def lowered(declared: Declared, types: list[Any], profile: Profile) -> Lowered:
     """Every stage."""
-    program = read(declared, types, profile)
+    program, found = read(declared, types, profile)
     for _, after in stages(program):
         program = after
-    return Lowered(program, profile)
+    return Lowered(program, profile, found)

@@ -10,38 +10,45 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from ..diag import Span
 from .ir import Function, Op, Value
 from .printer import _OPERATORS, _PREFIX
 
 
-def orchestration_text(function: Function) -> str:
-    """The text of the function."""
+def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
+    """The text of the function, and the places that it names by number."""
     w = _Writer(function)
     w.block(function.body)
     params = ", ".join(["rt", "kernels", *(w.name(v) for v in function.body.args)])
     body = "\n".join(f"    {line}" for line in w.lines or ["pass"])
-    return f"def {function.name}({params}):\n{body}\n"
+    return f"def {function.name}({params}):\n{body}\n", w.places
 
 
-def orchestration(function: Function) -> Callable[..., None]:
-    """The function itself. Its text can be seen in tracebacks and debuggers."""
-    text = orchestration_text(function)
+def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | None]]:
+    """The function itself, and its places. Its text can be seen in tracebacks and debuggers."""
+    text, places = orchestration_text(function)
     name = f"<orchestration {function.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     names: dict[str, Any] = {}
     exec(compile(text, name, "exec"), names)
-    return names[function.name]
+    return names[function.name], places
 
 
 class _Writer:
     def __init__(self, function: Function) -> None:
         self.lines: list[str] = []
+        self.places: list[Span | None] = []
         self.depth = 0
         self.names: dict[Value, str] = {}
         self.taken = {"rt", "kernels", "min", "max", "abs", "range"}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
+
+    def place(self, op: Op) -> int:
+        """The number of the place that an operation comes from."""
+        self.places.append(op.loc)
+        return len(self.places) - 1
 
     def name(self, value: Value) -> str:
         known = self.names.get(value)
@@ -132,8 +139,7 @@ class _Writer:
     def _call(self, op: Op) -> None:
         a = op.args
         more = "".join(f", {w}={self.arg(a[k])}" for k, w in _OPTIONS.items() if a.get(k))
-        if op.loc is not None:
-            more += f", line={op.loc.line}"
+        more += f", at={self.place(op)}"
         args = "".join(f", {self.arg(v)}" for v in a["args"])
         target = f"{self.name(op.results[-1])} = " if op.results else ""
         self.line(f"{target}rt.submit(kernels[{a['callee'].name!r}]{args}{more})")
@@ -152,7 +158,8 @@ class _Writer:
             names = ", ".join(self.name(r) for r in op.results)
             self.line(f"{names} = {', '.join(self.arg(v) for v in a['init_values'])}")
         bounds = ", ".join(self.arg(a[k]) for k in ("start", "stop", "step"))
-        self.line(f"for {self.name(block.args[0])} in range({bounds}):")
+        over = f"rt.parallel({bounds}, {self.place(op)})" if a["kind"] == "parallel" else f"range({bounds})"
+        self.line(f"for {self.name(block.args[0])} in {over}:")
         self.depth += 1
         if carried:
             self.line(f"{', '.join(map(self.name, carried))} = {', '.join(self.name(r) for r in op.results)}")

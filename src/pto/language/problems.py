@@ -15,6 +15,15 @@ PLACE = "PTO-E3006"
 CALL = "PTO-E3007"
 MERGE = "PTO-E3008"
 UNSUPPORTED = "PTO-E3009"
+UNWRITTEN = "PTO-E3010"
+DIRECTION = "PTO-E3011"
+PADDING = "PTO-E3012"
+CLAIM = "PTO-E3013"
+HOLES = "PTO-E3014"
+
+
+class LanguageWarning(UserWarning):
+    """Something of a program that is legal and most likely not meant."""
 
 
 class Problem(Exception):

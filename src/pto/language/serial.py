@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    from ..diag import Span
+
     Array = np.ndarray[Any, Any]
 
 
@@ -51,8 +53,12 @@ def dense(shape: Sequence[int]) -> list[int]:
 class Serial:
     """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it."""
 
-    def __init__(self, launch: Callable[..., None]) -> None:
+    def __init__(
+        self, launch: Callable[..., None], places: Sequence[Span | None] = (), footprint: Any = None
+    ) -> None:
         self.launch = launch
+        self.places = places
+        self.footprint = footprint  # what watches claims of independence
         self.count = 0
 
     def wrap(self, array: Array) -> Tensor:
@@ -93,8 +99,23 @@ class Serial:
     def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
         x.flat[x.at(index)] = value
 
-    def submit(self, kernel: Any, *args: Any, line: int = 0, predicate: Any = None, **options: Any) -> int:
-        self.launch(kernel, [a.memory() if isinstance(a, Tensor) else a for a in args], options)
+    def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
+        """The iterations of a loop that says they are independent."""
+        if self.footprint is None:
+            yield from range(start, stop, step)
+            return
+        with self.footprint.claim("iteration", self.places[at]) as claim:
+            for i in range(start, stop, step):
+                claim.party = i
+                yield i
+
+    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+        memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
+        if self.footprint is not None and options.get("blocks"):
+            with self.footprint.claim("block", self.places[at]):
+                self.launch(kernel, memory, options)
+        else:
+            self.launch(kernel, memory, options)
         self.count += 1
         return self.count - 1
 

@@ -704,7 +704,7 @@ def _in_place(op: Op, operand: Value, isa: str) -> bool:
     row = found.row if found is not None else find_row(_ROWS.get(op.name, ""))
     if row is None:
         return False
-    if row.in_place_on and isa not in row.in_place_on or row.in_place == "any":
+    if (row.in_place_on and isa not in row.in_place_on) or row.in_place == "any":
         return True
     if found is None or row.in_place == "none":
         return False

@@ -276,8 +276,8 @@ def _check(f: Frame, declared: Declared, name: str, said: Annotation, value: Any
         if (
             not isinstance(value, Value)
             or not isinstance(value.type, ShapedType)
-            or said.kind == "tile"
-            and not isinstance(value.type, wanted)
+            or (said.kind == "tile"
+            and not isinstance(value.type, wanted))
         ):
             got = value.type if isinstance(value, Value) else repr(value)
             fail(CALL, f"'{name}' of {declared.name} is a {said.kind}", where, got=got)

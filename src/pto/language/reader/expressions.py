@@ -53,13 +53,17 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
         if node.attr == "dtype":
             return owner.type.dtype
         if node.attr == "bind_dynamic":
-            return lambda *_: None
+            return _said
         fail(NAME, f"a value has no '{node.attr}'", f.span(node), got=owner.type, help="shape and dtype")
     try:
         return getattr(owner, node.attr)
     except AttributeError:
         what = getattr(owner, "__name__", type(owner).__name__)
         fail(NAME, f"'{what}' has no '{node.attr}'", f.span(node), help=did_you_mean(node.attr, dir(owner)))
+
+
+def _said(*_: Any) -> None:
+    """What a declaration does when it is reached."""
 
 
 def _list(f: Frame, node: ast.List) -> Any:
@@ -294,6 +298,10 @@ def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str)
     return f.span(node.args[at]) if 0 <= at < len(node.args) else None
 
 
+#: Functions of Python that only compute.
+_HARMLESS = frozenset(
+    "abs all any bool dict divmod enumerate float int len list max min pow range reversed round sorted str sum tuple zip".split()
+)
 _OF_NUMBERS: dict[Any, str] = {min: "min", max: "max", abs: "abs"}
 
 
@@ -307,12 +315,13 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
         if target is len and is_shaped(args[0]):
             return args[0].type.shape[0]
     safe = (
-        isinstance(target, type)
-        or inspect.isbuiltin(target)
-        or isinstance(getattr(target, "__self__", None), DataType)
-        or getattr(target, "__module__", "") == forms.__name__
+        (getattr(target, "__name__", "") in _HARMLESS
+        and getattr(target, "__module__", "") == "builtins")
+        or getattr(target, "__module__", "") in ("math", forms.__name__)
+        or target is _said
+        or isinstance(getattr(target, "__self__", None), DataType | str | tuple | list | dict | int | float)
     )
-    if not callable(target) or not safe and not getattr(target, "__name__", "") == "<lambda>":
+    if not callable(target) or not safe:
         name = getattr(target, "__name__", type(target).__name__)
         fail(SYNTAX, f"'{name}' is no function of the language", f.span(node),
              help="decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...diag import Diagnostic, Span, did_you_mean
 from ..build import Build
-from ..ir import Function, Program
+from ..ir import IN, Function, Program
 from ..problems import NAME, Problem, fail
 from .source import File
 
@@ -75,6 +75,12 @@ class Frame:
 
     def span(self, node: ast.AST) -> Span:
         return self.file.span(node)
+
+    def rebound(self, target: ast.Name, value: Any) -> None:
+        """Remember where the name of an output was given to something else."""
+        params = {p.name: p.value for p in self.function.params if p.direction != IN}
+        if target.id in params and value is not params[target.id]:
+            self.function.attrs.setdefault("rebound", {}).setdefault(target.id, self.span(target))
 
     def lookup(self, node: ast.Name) -> Any:
         name = node.id

@@ -107,6 +107,7 @@ def bind(f: Frame, target: ast.expr, value: Any) -> None:
     if isinstance(target, ast.Name):
         if isinstance(value, Value) and not value.name:
             value.name = target.id
+        f.rebound(target, value)
         f.names[target.id] = value
     elif isinstance(target, ast.Tuple | ast.List):
         values = list(value) if isinstance(value, tuple | list) else None

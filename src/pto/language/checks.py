@@ -1,0 +1,157 @@
+"""What is legal and most likely not meant: reported as warnings, before anything runs.
+
+Outputs that nothing writes, parameters that say they are only read or only written and are not, and reductions that
+count padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..diag import Diagnostic
+from .enums import PadValue
+from .ir import IN, INOUT, OUT, Function, Op, Param, Program, TensorType, Value, root, values_in
+from .problems import DIRECTION, PADDING, UNWRITTEN
+
+#: Arguments that operations write.
+_TARGETS = {"store": "output_tensor", "assemble": "target", "write": "x"}
+
+
+def check(program: Program) -> list[Diagnostic]:
+    """Everything suspicious. Directions that are wrong are mended: tasks wait for each other by them."""
+    found: list[Diagnostic] = []
+    for function in reversed(program.functions.values()):  # callees were read after their callers began
+        found += _directions(function)
+    for function in program.functions.values():
+        found += _paddings(function)
+    return found
+
+
+def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
+    """Tensors that operations read and write, in order: storage, whether it is written, operation."""
+    for op in function.walk():
+        if op.name == "call":
+            for value, param in zip(op.args["args"], op.args["callee"].params, strict=False):
+                if isinstance(value, Value) and isinstance(value.type, TensorType):
+                    if param.direction != OUT:
+                        yield root(value), False, op
+                    if param.direction != IN:
+                        yield root(value), True, op
+            continue
+        target = _TARGETS.get(op.name)
+        for name, arg in op.args.items():
+            for value in values_in(arg):
+                if not isinstance(value.type, TensorType) or op.name in (
+                    "slice",
+                    "reshape",
+                    "yield",
+                    "for",
+                    "while",
+                ):
+                    continue
+                atomic = getattr(op.args.get("atomic"), "value", 0)
+                if name != target or atomic:
+                    yield root(value), False, op
+                if name == target:
+                    yield root(value), True, op
+
+
+def _directions(function: Function) -> list[Diagnostic]:
+    first_read: dict[Value, Op] = {}
+    first_write: dict[Value, Op] = {}
+    for value, write, op in accesses(function):
+        if write:
+            first_write.setdefault(value, op)
+        elif value not in first_write:
+            first_read.setdefault(value, op)
+    out: list[Diagnostic] = []
+    params: list[Param] = []
+    for p in function.params:
+        direction = p.direction
+        if isinstance(p.value.type, TensorType):
+            reads, writes = first_read.get(p.value), first_write.get(p.value)
+            if direction == IN and writes is not None:
+                out.append(_wrong(p, function, "is written", "only read", writes))
+                direction = INOUT
+            elif direction == OUT and reads is not None:
+                out.append(_wrong(p, function, "is read before it is written", "only written", reads))
+                direction = INOUT
+            elif direction == OUT and writes is None:
+                out.append(_unwritten(p, function))
+        params.append(p.replace(direction=direction))
+    function.params = params
+    return out
+
+
+def _wrong(p: Param, function: Function, does: str, says: str, op: Op) -> Diagnostic:
+    return Diagnostic(
+        DIRECTION, f"'{p.name}' of {function.name} {does}, and its parameter says {says}", op.loc, "warning",
+        help=f"{p.name}: pl.InOut[pl.Tensor]",
+    )  # fmt: skip
+
+
+def _unwritten(p: Param, function: Function) -> Diagnostic:
+    rebound = function.attrs.get("rebound", {}).get(p.name)
+    found = Diagnostic(
+        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc, "warning",
+        help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
+    )  # fmt: skip
+    return found
+
+
+#: Operators that keep padding what it is, or nearly so.
+_KEEPS = {
+    "muls",
+    "adds",
+    "subs",
+    "divs",
+    "mul",
+    "add",
+    "maximum",
+    "minimum",
+    "neg",
+    "cast",
+    "slice",
+    "reshape",
+    "relu",
+}
+#: Reductions, and the paddings that cannot change their result.
+_NEUTRAL = {
+    "row_max": PadValue.min, "col_max": PadValue.min, "row_min": PadValue.max, "col_min": PadValue.max,
+    "row_prod": None, "col_prod": None, "row_sum": PadValue.zero, "col_sum": PadValue.zero,
+    "row_argmax": PadValue.min, "row_argmin": PadValue.max, "col_argmax": PadValue.min, "col_argmin": PadValue.max,
+}  # fmt: skip
+
+
+def _paddings(function: Function) -> list[Diagnostic]:
+    out: list[Diagnostic] = []
+    for op in function.walk():
+        if op.name not in _NEUTRAL:
+            continue
+        source = _padded(next(iter(op.args.values())), op.name)
+        if source is None or source.args["pad_value"] is _NEUTRAL[op.name]:
+            continue
+        pad = source.args["pad_value"]
+        wanted = _NEUTRAL[op.name]
+        found = Diagnostic(
+            PADDING, f"{op.name} counts the padding, which is {pad.name}", op.loc, "warning",
+            help=f"pad with pl.PadValue.{wanted.name}, or reduce before padding" if wanted else "reduce before padding",
+        )  # fmt: skip
+        found.notes.append(("padded here", source.loc))
+        out.append(found)
+    return out
+
+
+def _padded(value: Any, reduction: str) -> Op | None:
+    """The operation that padded what a reduction takes, where that still is in it."""
+    while isinstance(value, Value) and value.op is not None:
+        op = value.op
+        if op.name.startswith("fillpad"):
+            source = next(iter(op.args.values()))
+            return op if isinstance(source, Value) and source.type.valid is not None else None
+        exact = reduction in ("row_sum", "col_sum")
+        if op.name not in _KEEPS or (exact and op.name in ("adds", "subs", "add")):
+            return None
+        value = next(iter(op.args.values()), None)
+    return None

@@ -1,0 +1,143 @@
+"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, and are
+outputs written everywhere?
+
+A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are *parties* of a
+claim: a byte that one of them writes, no other may touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..diag import Diagnostic, Span
+from ..engine.watch import Event, Watcher
+from .problems import CLAIM, HOLES
+
+Array = Any
+_NOBODY, _SEVERAL = -1, -2
+
+
+class Memory:
+    """An array that a run works on."""
+
+    def __init__(self, name: str, array: Array, output: bool) -> None:
+        self.name = name
+        self.array = array
+        self.output = output
+        self.address: int = array.__array_interface__["data"][0]
+        self.written = np.zeros(array.nbytes, bool)
+
+    def element(self, byte: int) -> str:
+        """The element that a byte is part of, as it is indexed."""
+        index = np.unravel_index(byte // self.array.itemsize, self.array.shape)
+        return f"{self.name}[{', '.join(map(str, index))}]"
+
+
+class Claim:
+    """A loop or a task whose parties are said to be independent."""
+
+    def __init__(self, what: str, span: Span | None) -> None:
+        self.what = what  # "iteration", "block"
+        self.span = span
+        self.party = 0
+        self.touched: dict[int, tuple[Array, Array]] = {}  # per memory: who wrote, who read
+        self.found = False
+
+
+class Footprint(Watcher):
+    def __init__(self, memories: list[Memory]) -> None:
+        self.memories = memories
+        self.claims: list[Claim] = []
+        self.diagnostics: list[Diagnostic] = []
+
+    @contextmanager
+    def claim(self, what: str, span: Span | None) -> Iterator[Claim]:
+        """While the parties of a claim work; its `party` is whose turn it is."""
+        made = Claim(what, span)
+        self.claims.append(made)
+        try:
+            yield made
+        finally:
+            self.claims.remove(made)
+
+    # ---- events ----
+
+    def finished(self, event: Event) -> None:
+        for access in event.accesses:
+            if access.space != "gm":
+                continue
+            buffer = access.place.buffer
+            at = access.bytes() + buffer.data.__array_interface__["data"][0]
+            if at.size:
+                self._touch(np.asarray(at, np.int64), access.write, event)
+
+    def _touch(self, at: Array, write: bool, event: Event) -> None:
+        first = int(at.min())
+        for number, memory in enumerate(self.memories):
+            if memory.address <= first < memory.address + memory.written.size:
+                at = at - memory.address
+                if write:
+                    memory.written[at] = True
+                if event.op.attr("atomicType") not in (None, "atomic_none"):
+                    return
+                for claim in self.claims:
+                    if claim.what == "block":
+                        claim.party = event.core.block
+                    self._check(claim, number, memory, at, write, event)
+                return
+
+    def _check(self, claim: Claim, number: int, memory: Memory, at: Array, write: bool, event: Event) -> None:
+        if number not in claim.touched:
+            claim.touched[number] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
+        wrote, read = claim.touched[number]
+        me = claim.party
+        others = (wrote[at] != _NOBODY) & (wrote[at] != me)
+        if write:
+            others |= (read[at] != _NOBODY) & (read[at] != me)
+        if others.any() and not claim.found:
+            claim.found = True
+            byte = int(at[others].min())
+            self._report(claim, memory, byte, write, wrote[byte], read[byte], event)
+        if write:
+            wrote[at] = me
+        else:
+            read[at] = np.where((read[at] == _NOBODY) | (read[at] == me), me, _SEVERAL)
+
+    def _report(
+        self, claim: Claim, memory: Memory, byte: int, write: bool, writer: int, reader: int, event: Event
+    ) -> None:
+        did = "writes" if write else "reads"
+        other = writer if writer not in (_NOBODY, claim.party) else reader
+        how = "writes" if other == writer else "reads"
+        who = f"{claim.what} {other}" if other >= 0 else "another"
+        found = Diagnostic(
+            CLAIM,
+            f"{claim.what} {claim.party} {did} {memory.element(byte)}, which {who} {how}",
+            event.op.loc,
+            help="iterations and blocks that are said to be independent run in any order, or at the same time",
+        )
+        found.notes.append(("said here", claim.span))
+        self.diagnostics.append(found)
+
+    # ---- the end of a run ----
+
+    def holes(self, spans: dict[str, Span | None]) -> None:
+        """Report outputs that are not written everywhere."""
+        for memory in self.memories:
+            if not memory.output or memory.written.all() or not memory.written.size:
+                continue
+            item = memory.array.itemsize
+            missing = ~memory.written.reshape(-1, item).all(axis=1)
+            first = int(np.argmax(missing))
+            self.diagnostics.append(Diagnostic(
+                HOLES,
+                f"{int(missing.sum())} of {missing.size} elements of output '{memory.name}' are never written, "
+                f"the first is {memory.element(first * item)}",
+                spans.get(memory.name),
+                "warning",
+                help="what they hold after the run is undefined: write them, or pass pl.InOut",
+            ))  # fmt: skip

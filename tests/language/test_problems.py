@@ -1,0 +1,305 @@
+"""What is wrong with programs of the language: the code, the place, and that all of it is told at once."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+import pto.language as pl
+from pto.language.problems import LanguageWarning
+
+X = np.zeros((64, 64), np.float32)
+
+
+def problems(function: Any, *args: Any) -> list[tuple[str, str]]:
+    """Codes and the text that each points at."""
+    with pytest.raises(pto.DiagnosticError) as caught:
+        function.lower(*(args or (X, X.copy())))
+    found = caught.value.diagnostics
+    return [(d.code, d.span.source.text[d.span.start : d.span.end] if d.span else "") for d in found]
+
+
+def test_e3001_python_that_is_not_in_the_language() -> None:
+    def helper(x: Any) -> Any:
+        return x
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        n = 0
+        try:
+            n = 1
+        except ValueError:
+            n = 2
+        for i in [1, 2]:
+            n = i
+        helper(n)
+        if 0 < pl.tensor.dim(x, 0) < 5:
+            n = 3
+        with open("x"):
+            pass
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3001"] * 4
+    assert problems(k)[1] == ("PTO-E3001", "[1, 2]")
+
+
+def test_e3002_names() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [16, 64])
+            pl.lod(x)
+            pl.store(tile, [0, 0], out)  # noqa: F821
+            for _i in pl.range(pl.read(x, [0, 0]) > 0.0):
+                pass
+            flag = pl.get_block_idx()
+            if flag == 1:
+                only_here = flag + 1
+            pl.store(t, [only_here, 0], out)
+            for n in pl.range(3):
+                pl.store(t, [n, 0], out)
+            pl.write(out, [0, n], 1.0)
+        return out
+
+    found = problems(k)
+    assert ("PTO-E3002", "pl.lod") in found
+    assert ("PTO-E3002", "tile") in found
+    assert ("PTO-E3002", "only_here") in found
+    assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
+
+
+def test_e3003_and_e3004_arguments_and_types() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [64, 64])
+            pl.load(x, [0, 0], shape=[64, 64])
+            pl.load(x, 0, [64, 64])
+            pl.store(t, [0, 0], t)
+            h = pl.cast(t, pl.FP16, mode="nearest")
+            h = pl.cast(t, pl.FP16)
+            pl.add(t, h)
+            pl.add(t, "one")
+            pl.muls(t, t)
+        return out
+
+    assert problems(k) == [
+        ("PTO-E3003", "pl.load(x, [0, 0], shape=[64, 64])"),
+        ("PTO-E3003", "0"),
+        ("PTO-E3004", "t"),
+        ("PTO-E3003", '"nearest"'),
+        ("PTO-E3004", "h"),
+        ("PTO-E3004", '"one"'),
+        ("PTO-E3004", "t"),
+    ]
+
+
+def test_e3005_shapes() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [64, 65])
+            t = pl.load(x, [32, 0], [32, 64])
+            u = pl.load(x, [0, 0], [64, 64])
+            pl.add(u, t)
+            pl.reshape(t, [64, 64])
+            pl.matmul(t, t)
+            out[0:16, :] = t
+            pl.store(t, [0, 0, 0], out)
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3005"] * 4 + ["PTO-E3004", "PTO-E3005"]
+    assert problems(k)[0][1] == "[64, 65]"
+
+
+def test_e3006_misplaced() -> None:
+    @pl.jit.incore
+    def core(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        pl.store(pl.load(x, [0, 0], [64, 64]), [0, 0], out)
+        return out
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        pl.add(x, x)
+        pl.load(x, [0, 0], [64, 64])
+        with pl.at(level=pl.Level.CORE_GROUP):
+            core(x, out)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                pass
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3006"] * 4
+
+
+def test_e3007_calls() -> None:
+    @pl.jit.incore
+    def core(x: pl.Tensor, n: pl.Scalar[pl.INT32], out: pl.Out[pl.Tensor]):
+        pl.store(pl.load(x, [0, 0], [64, 64]), [0, 0], out)
+        return out
+
+    @pl.jit.inline
+    def again(x: pl.Tensor):
+        return again(x)
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        core(x, out)
+        core(x, x, out)
+        core(1.0, 1, out)
+        again(x)
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3007"] * 4
+    with pytest.raises(TypeError, match="k\\(x, out\\)"):
+        k(X)
+    with pytest.raises(pto.DiagnosticError, match="PTO-E3007"):
+        k(X, "out")
+
+
+def test_e3008_names_that_are_two_things() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            n = pl.get_block_idx()
+            t = pl.load(x, [0, 0], [64, 64])
+            if n == 0:
+                u = t
+            else:
+                u = pl.load(x, [0, 0], [32, 64])
+            pl.store(u, [0, 0], out)
+            for i in pl.range(3):
+                t = pl.load(x, [i, 0], [16, 64], valid_shape=[1, 64])
+            pl.store(t, [0, 0], out)
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3008"] * 2
+
+
+def test_e3009_what_is_not_built() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.load(x, [0, 0], [64, 4])  # rows are padded to 32 bytes
+            pl.store(pl.reshape(t, [16, 16]), [0, 0], out)
+        return out
+
+    assert [c for c, _ in problems(k)] == ["PTO-E3009"]
+
+
+def warned(function: Any, *args: Any) -> list[str]:
+    """Codes that a first call warns of."""
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        function.lower(*args)
+    return [
+        line.split("[")[1].split("]")[0]
+        for w in found
+        for line in str(w.message).splitlines()
+        if "warning[" in line
+    ]
+
+
+def test_e3010_and_e3011_outputs_and_directions() -> None:
+    @pl.jit
+    def rebound(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out = pl.add(x, out)
+
+    @pl.jit
+    def written(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.add(x, x)
+            x[:] = out
+
+    @pl.jit
+    def right(x: pl.InOut[pl.Tensor], out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.add(x, x)
+            x[:] = out
+
+    assert warned(rebound, X, X.copy()) == ["PTO-E3011"]
+    assert warned(written, X, X.copy()) == ["PTO-E3011"]
+    assert warned(right, X, X.copy()) == []
+
+    @pl.jit
+    def never(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out = pl.add(x, x)
+            x[:] = out
+
+    assert warned(never, X, X.copy()) == ["PTO-E3010", "PTO-E3011"]
+
+
+@pytest.mark.parametrize("pad, codes", [(pl.PadValue.zero, ["PTO-E3012"]), (-math.inf, [])])
+def test_e3012_reductions_over_padding(pad: Any, codes: list[str]) -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            t = pl.fillpad(pl.load(x, [0, 0], [64, 64], valid_shape=[64, 50]), pad)
+            out[:, 0:1] = pl.row_max(pl.mul(t, 2.0))
+
+    assert warned(k, X, X.copy()) == codes
+
+
+def found_in(function: Any, *args: Any) -> list[tuple[str, int]]:
+    """Codes and lines of the function that a run under watch reports."""
+    first = function.declared.function.__code__.co_firstlineno
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LanguageWarning)
+        result = function.run(*args, sanitize="all")
+    return [(d.code, d.span.line - first) for d in result.diagnostics if d.span is not None]
+
+
+def test_e3013_claims_of_independence() -> None:
+    @pl.jit
+    def overlap(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.parallel(0, 64, 16):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                t = pl.load(x, [r, 0], [32, 64], valid_shape=[pl.min(32, 64 - r), 64])
+                pl.store(t, [r, 0], out)
+
+    @pl.jit
+    def apart(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.parallel(0, 64, 16):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                pl.store(pl.load(x, [r, 0], [16, 64]), [r, 0], out)
+
+    @pl.jit
+    def blocks(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for i in pl.spmd(4):
+            pl.store(pl.load(x, [i * 16, 0], [16, 64]), [i * 8, 0], out)
+
+    @pl.jit
+    def blocks_apart(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for i in pl.spmd(4):
+            pl.store(pl.load(x, [i * 16, 0], [16, 64]), [i * 16, 0], out)
+
+    assert found_in(overlap, X, X.copy()) == [("PTO-E3013", 5)]
+    assert found_in(apart, X, X.copy()) == []
+    assert ("PTO-E3013", 3) in found_in(blocks, X, X.copy())
+    assert found_in(blocks_apart, X, X.copy()) == []
+
+
+def test_e3014_holes() -> None:
+    @pl.jit
+    def half(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], out)
+
+    @pl.jit
+    def kept(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.load(x, [0, 0], [32, 64]), [0, 0], out)
+
+    assert found_in(half, X, X.copy()) == [("PTO-E3014", 1)]
+    assert found_in(kept, X, X.copy()) == []
+
+
+def test_outside_of_a_program() -> None:
+    with pytest.raises(TypeError, match=r"pl.add belongs in a function"):
+        pl.add(X, X)
