@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from functools import cached_property
 from typing import Any
 
 from ..diag import Diagnostic, has_errors, render
@@ -59,8 +60,39 @@ class Compiled:
             found = self._kernels[engine] = {n: kernel(m, n, engine=engine) for n, m in modules.items()}
         return found
 
+    @cached_property
+    def task_kernels(self) -> dict[str, Any]:
+        """What tasks of the runtime execute."""
+        from .tasks import task_kernel
+
+        return {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
+
+    @cached_property
+    def is_graph(self) -> bool:
+        """Whether there may be more than one task."""
+        ops = list(self.entry.walk()) if self.entry.kind == "orchestration" else []
+        return sum(o.name == "call" for o in ops) > 1 or any(o.name in ("for", "while") for o in ops)
+
+    def execute(self, values: list[Any], **options: Any) -> Any:
+        """Run it on the task runtime; options are those of `pto.runtime.run`. The run that is returned has
+        records and pictures."""
+        from ..runtime import run
+        from .tasks import Tasks
+
+        kernels = self.task_kernels
+
+        def orchestrate(session: Any) -> None:
+            rt = Tasks(session, self.places)
+            with session.scope():
+                self._begin(rt, kernels, values)
+
+        return run(orchestrate, **options)
+
     def __call__(self, values: list[Any]) -> None:
         """Run it; raises what goes wrong."""
+        if self.is_graph:
+            self.execute(values)
+            return
 
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
             kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))
@@ -98,9 +130,11 @@ class Compiled:
         return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
 
     def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
+        self._begin(rt, self.kernels(engine), values)
+
+    def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
         tensors = [rt.wrap(arguments.as_numpy(v)) for v in values if _is_array(v)]
         symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
-        kernels = self.kernels(engine)
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
         else:

@@ -39,6 +39,7 @@ class _Writer:
         self.lines: list[str] = []
         self.places: list[Span | None] = []
         self.depth = 0
+        self.auto_scope = function.attrs.get("auto_scope", True)
         self.names: dict[Value, str] = {}
         self.taken = {"rt", "kernels", "min", "max", "abs", "range"}
 
@@ -79,6 +80,15 @@ class _Writer:
         if len(self.lines) == start:
             self.line("pass")
         self.depth -= 1
+
+    def scoped(self, block: Any) -> None:
+        """A body in a scope of its own, if it has tasks and the function does not keep its own scopes."""
+        if self.auto_scope and any(o.name == "call" for o in block.walk()):
+            self.line("with rt.scope():")
+            self.inner(block)
+        else:
+            self.block(block)
+            self.line("pass")
 
     def op(self, op: Op) -> None:
         special = getattr(self, f"_{op.name.replace('.', '_')}", None)
@@ -163,8 +173,8 @@ class _Writer:
         self.depth += 1
         if carried:
             self.line(f"{', '.join(map(self.name, carried))} = {', '.join(self.name(r) for r in op.results)}")
+        self.scoped(block)
         self.depth -= 1
-        self.inner(block)
 
     def _while(self, op: Op) -> None:
         test, body = op.blocks

@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 
+#: Offsets and extents in every dimension.
+Box = tuple[tuple[int, ...], tuple[int, ...]]
+
+
 class Tensor:
     """Elements of an array that lies in memory without gaps: where they begin, how many, how far apart."""
 
-    __slots__ = ("flat", "offset", "shape", "strides")
+    __slots__ = ("box", "flat", "offset", "root", "shape", "strides")
 
-    def __init__(self, flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int]) -> None:
-        self.flat = flat
+    def __init__(
+        self, root: Array, flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int], box: Box | None = None
+    ) -> None:
+        self.root = root
+        self.flat = flat  # the array as one row
+        self.box = box  # where it is in the array, if it is a box of it: offsets and extents
         self.offset = offset
         self.shape = tuple(shape)
         self.strides = tuple(strides)
@@ -66,7 +74,9 @@ class Serial:
             from .arguments import refuse
 
             raise refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
-        return Tensor(array.reshape(-1), 0, array.shape, dense(array.shape))
+        flat = array.reshape(-1)
+        box = ((0,) * array.ndim, tuple(array.shape))
+        return Tensor(array, flat, 0, array.shape, dense(array.shape), box)
 
     def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
         import numpy as np
@@ -83,15 +93,18 @@ class Serial:
     ) -> Tensor:
         start = x.offset + sum(o * s for o, s in zip(offset, x.strides, strict=True))
         kept = [i for i in range(len(shape)) if i not in drop]
-        return Tensor(x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept])
+        box = None
+        if x.box is not None and len(x.box[0]) == len(offset):
+            box = (tuple(a + o for a, o in zip(x.box[0], offset, strict=True)), tuple(shape))
+        return Tensor(x.root, x.flat, start, [shape[i] for i in kept], [x.strides[i] for i in kept], box)
 
     def reshape(self, x: Tensor, shape: Sequence[int]) -> Tensor:
-        return Tensor(x.flat, x.offset, shape, dense(shape))
+        return Tensor(x.root, x.flat, x.offset, shape, dense(shape))
 
     def transpose(self, x: Tensor, a: int, b: int) -> Tensor:
         order = list(range(len(x.shape)))
         order[a], order[b] = order[b], order[a]
-        return Tensor(x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order])
+        return Tensor(x.root, x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order])
 
     def read(self, x: Tensor, index: Sequence[int]) -> Any:
         return x.flat[x.at(index)].item()

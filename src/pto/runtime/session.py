@@ -228,6 +228,7 @@ class Runtime(Session):
         no_dep: Iterable[int] = (),
         sync_start: bool = False,
         predicate: Predicate | None = None,
+        site: tuple[str, int] | None = None,
     ) -> int:
         """Submit a task; its id. Tensors, NumPy arrays and numbers, in the order of the kernel's arguments.
 
@@ -235,12 +236,15 @@ class Runtime(Session):
         more scalars; a program asks for them (`pto.get_block_idx`). With `sync_start` all of them have a core
         at one time. `deps` are tasks to wait for as well, `no_dep` parameters that make no edges. The task
         runs only if its `predicate`, `(tensor, index, ">", 0)`, holds when nothing is left to wait for.
+        `site` is the file and line that reports name, where that is not the caller's.
         """
         number = self._numbers.get(id(kernel))
         if number is None:
             number = self._add(kernel)
-        frame = sys._getframe(1)
-        self._run.set_site(frame.f_code.co_filename, frame.f_lineno)
+        if site is None:
+            frame = sys._getframe(1)
+            site = frame.f_code.co_filename, frame.f_lineno
+        self._run.set_site(*site)
         kind = self._tensor_type
         if len(values) != len(kernel.roles):
             raise refuse(f"kernel {kernel.name} takes {len(kernel.roles)} arguments, got {len(values)}")

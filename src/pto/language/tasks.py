@@ -1,0 +1,115 @@
+"""Orchestrations on the task runtime: tasks run on its cores, and wait for each other by what they read and write.
+
+`Tasks` has the face that orchestrations want (`Serial` is the other one). Every tensor is a window of an array; a
+task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do not wait.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.kernels import Kernel, kernel
+from ..runtime.session import Runtime
+from .ir import IN, OUT, Function, TensorType
+from .serial import Serial, Tensor
+
+if TYPE_CHECKING:
+    from ..diag import Span
+    from ..ir.core import Module
+
+_WORDS = {IN: "in", OUT: "out"}
+
+
+def task_kernel(function: Function, module: Module) -> Kernel:
+    """What tasks of a function execute."""
+    words: list[str] = []
+    params = {p.value: p for p in function.params}
+    for value in function.body.args:
+        if isinstance(value.type, TensorType):
+            words.append(_WORDS.get(params[value].direction, "inout"))
+        else:
+            words.append("float" if value.type.dtype.isa == "f32" else "scalar")
+    return kernel(module, " ".join(words), core=_core(module), name=function.name)
+
+
+def _core(module: Module) -> str:
+    kinds = {str(f.attr("pto.kernel_kind") or "") for f in module.functions}
+    if len(kinds) > 1:
+        return "mixed"
+    return "aic" if kinds == {"cube"} else "aiv"
+
+
+class Tasks(Serial):
+    """Submits tasks to a runtime."""
+
+    def __init__(self, rt: Runtime, places: Sequence[Span | None]) -> None:
+        super().__init__(_nobody, places)
+        self.rt = rt
+        self.made: list[Any] = []  # arrays that live as long as the run
+
+    def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
+        made = super().tensor(shape, dtype, init)
+        self.made.append(made.root)
+        if manual_dep:
+            self.rt.external(made.root).manual_dep = True
+        return made
+
+    def _window(self, x: Tensor) -> Any:
+        """The runtime's tensor of a window: exact where it is a box of its array, else all that it spans."""
+        whole = self.rt.external(x.root)
+        if x.box is not None:
+            offsets, sizes = x.box
+            return whole if sizes == x.root.shape else whole.view(sizes, offsets)
+        flat = self.rt.external(x.flat)
+        span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))
+        return flat.view([span], [x.offset])
+
+    def read(self, x: Tensor, index: Sequence[int]) -> Any:
+        at = x.at(index)
+        return self.rt.read(self.rt.external(x.flat), [at])
+
+    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+        self.rt.write(self.rt.external(x.flat), [x.at(index)], value)
+
+    def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
+        return iter(range(start, stop, step))
+
+    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
+        place = self.places[at]
+        if place is not None:
+            options["site"] = (place.source.name, place.line)
+        if options.get("deps"):
+            options["deps"] = _flat(options["deps"])
+        if predicate is not None:
+            tensor, index, word, number = predicate
+            options["predicate"] = (self.rt.external(tensor.flat), [tensor.at(index)], word, number)
+        return self.rt.submit(kernel, *values, **options)
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        with self.rt.scope():
+            yield
+
+    @contextlib.contextmanager
+    def manual_scope(self) -> Iterator[None]:
+        with self.rt.manual_scope():
+            yield
+
+    @contextlib.contextmanager
+    def cluster(self) -> Iterator[None]:
+        yield
+
+
+def _flat(deps: Sequence[Any]) -> list[Any]:
+    """Tasks, and those in arrays of tasks."""
+    out: list[Any] = []
+    for d in deps:
+        out.extend(d if isinstance(d, list) else [d])
+    return out
+
+
+def _nobody(*_: Any) -> None:
+    raise AssertionError("the runtime launches tasks")

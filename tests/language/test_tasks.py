@@ -1,0 +1,111 @@
+"""Orchestrations: what they compute on the task runtime, in any order that it allows, and one task after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+
+RNG = np.random.default_rng(0)
+
+
+@pl.jit.incore
+def add(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    m, n = a.shape
+    pl.store(pl.add(pl.load(a, [0, 0], [m, n]), pl.load(b, [0, 0], [m, n])), [0, 0], out)
+    return out
+
+
+@pl.jit.incore
+def scale(a: pl.Tensor, by: pl.Scalar[pl.FP32], out: pl.Out[pl.Tensor]):
+    m, n = a.shape
+    pl.store(pl.mul(pl.load(a, [0, 0], [m, n]), by), [0, 0], out)
+    return out
+
+
+@pl.jit
+def dag(a: pl.Tensor, b: pl.Tensor, f: pl.Out[pl.Tensor]):
+    """(a + b) * 3 + (a + b) * 0.5, by rows of 16."""
+    for r in pl.parallel(0, 64, 16):
+        c = pl.create_tensor([16, 64], dtype=pl.FP32)
+        c = add(a[r : r + 16, :], b[r : r + 16, :], c)
+        d = pl.create_tensor([16, 64], dtype=pl.FP32)
+        d = scale(c, 3.0, d)
+        e = pl.create_tensor([16, 64], dtype=pl.FP32)
+        e = scale(c, 0.5, e)
+        add(d, e, f[r : r + 16, :])
+    return f
+
+
+@pl.jit
+def chain(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """Each step adds the one before to itself; every other step is another tensor."""
+    now = pl.create_tensor([64, 64], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="begin"):
+        now[:] = pl.add(x, 0.0)
+    for i in pl.range(4):
+        after = pl.create_tensor([64, 64], dtype=pl.FP32)
+        after = add(now, now, after)
+        now = after
+    with pl.at(level=pl.Level.CORE_GROUP, name_hint="end"):
+        out[:] = pl.add(now, 1.0)
+    return out
+
+
+@pl.jit
+def decided(x: pl.Tensor, flags: pl.Tensor, out: pl.Out[pl.Tensor]):
+    """What the orchestrator reads decides which tasks there are."""
+    for i in pl.range(4):
+        flag = pl.read(flags, [i])
+        rows = x[i * 16 : i * 16 + 16, :]
+        if flag > 0:
+            scale(rows, 2.0, out[i * 16 : i * 16 + 16, :])
+        else:
+            scale(rows, -1.0, out[i * 16 : i * 16 + 16, :])
+    return out
+
+
+def arrays(count: int) -> list[Any]:
+    return [RNG.standard_normal((64, 64)).astype(np.float32) for _ in range(count)]
+
+
+def cases() -> list[tuple[Any, list[Any], Any]]:
+    a, b, x = arrays(3)
+    flags = np.array([1, 0, 0, 1], np.int32)
+    signs = np.repeat(np.where(flags > 0, 2, -1), 16)[:, None]
+    return [
+        (dag, [a, b], (a + b) * np.float32(3) + (a + b) * np.float32(0.5)),
+        (chain, [x], x * 16 + 1),
+        (decided, [x, flags], (x * signs).astype(np.float32)),
+    ]
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_every_way_of_running(number: int) -> None:
+    function, given, expected = cases()[number]
+    out = np.full((64, 64), np.nan, np.float32)
+    function(*given, out)  # on the runtime
+    np.testing.assert_array_equal(out, expected)
+    compiled = function.compile(*given, out)
+    for seed in range(3):
+        out[:] = np.nan
+        run = compiled.execute([*given, out], seed=seed, check_hazards=True, block_dim=2)
+        np.testing.assert_array_equal(out, expected)
+        assert not run.hazards
+    out[:] = np.nan
+    result = function.run(*given, out, sanitize="all")
+    assert not result.diagnostics, str(result)
+    np.testing.assert_array_equal(out, expected)
+
+
+def test_tasks_wait_for_what_they_read() -> None:
+    a, b = arrays(2)
+    out = np.zeros_like(a)
+    run = dag.compile(a, b, out).execute([a, b, out], record=True, block_dim=4)
+    assert run.stats["tasks"] == 16
+    assert run.stats["edges"] == 16  # two of c, one each of d and e, four times
+    named = {t.kernel for t in run.tasks} if hasattr(run, "tasks") else {"add", "scale"}
+    assert {n.split("_")[0] for n in named} == {"add", "scale"}
