@@ -34,6 +34,7 @@ class JitFunction:
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
         self._cache: dict[Any, Any] = {}
+        self._quick: dict[Any, Any] = {}  # keys of it by shapes and dtypes as they come
         self.__name__ = declared.name
         self.__doc__ = declared.function.__doc__
         self.__wrapped__ = declared.function
@@ -119,6 +120,7 @@ class ProgramClass:
         for method in methods.values():
             method.declared.owner = self
         self._cache: dict[Any, Any] = {}
+        self._quick: dict[Any, Any] = {}
 
     def __getattr__(self, name: str) -> Any:
         methods = self.__dict__.get("methods", {})
