@@ -50,11 +50,19 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
     if isinstance(owner, Value):
         if node.attr == "shape" and isinstance(owner.type, ShapedType):
             return tuple(owner.type.shape)
+        if node.attr == "valid_shape" and isinstance(owner.type, ShapedType):
+            return tuple(owner.type.extent)
         if node.attr == "dtype":
             return owner.type.dtype
         if node.attr == "bind_dynamic":
             return lambda *_: None
-        fail(NAME, f"a value has no '{node.attr}'", f.span(node), got=owner.type, help="shape and dtype")
+        fail(
+            NAME,
+            f"a value has no '{node.attr}'",
+            f.span(node),
+            got=owner.type,
+            help="shape, valid_shape and dtype",
+        )
     try:
         return getattr(owner, node.attr)
     except AttributeError:

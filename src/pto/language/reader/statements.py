@@ -72,7 +72,7 @@ def _statement(f: Frame, node: ast.stmt) -> None:
 
 
 def _assign(f: Frame, node: ast.Assign) -> None:
-    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    value = _yielded(f, node.value) if is_yield(node.value) else value_of(f, node.value)
     for target in node.targets:
         bind(f, target, value)
 
@@ -80,7 +80,7 @@ def _assign(f: Frame, node: ast.Assign) -> None:
 def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
-    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    value = _yielded(f, node.value) if is_yield(node.value) else value_of(f, node.value)
     said = annotation(value_of(f, node.annotation))
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
         if isinstance(value, Value) and value.type.dtype != said.dtype:
@@ -183,7 +183,9 @@ def _augmented(f: Frame, node: ast.AugAssign) -> None:
 def _expression(f: Frame, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant):
         return  # a docstring
-    if _is_yield(f, node.value):
+    if _for_those_who_execute(f, node.value):
+        return
+    if is_yield(node.value):
         values = _yielded(f, node.value)
         if values:
             fail(
@@ -196,10 +198,16 @@ def _expression(f: Frame, node: ast.Expr) -> None:
     value_of(f, node.value)
 
 
+def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
+    """`print` and `breakpoint` are for a body that is executed (interpret.py); programs have neither."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return name in ("print", "breakpoint") and name not in f.names
+
+
 # ---- yields ----
 
 
-def _is_yield(f: Frame, node: ast.expr) -> bool:
+def is_yield(node: ast.AST | None) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute | ast.Name)
@@ -387,14 +395,20 @@ def _after_loop(
             f.names[name] = Unbound("is set in the loop, and not after it", f.span(node))
 
 
-def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
-    """Names on the left of the yield that ends a body."""
+def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
+    """What stands on the left of the yield that ends a body."""
     for node in reversed(body):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if target is not None and isinstance(getattr(node, "value", None), ast.Call):
-            parts = target.elts if isinstance(target, ast.Tuple) else [target]
-            return [p.id for p in parts if isinstance(p, ast.Name)]
-    return []
+        if isinstance(target, ast.expr) and is_yield(getattr(node, "value", None)):
+            return target
+    return None
+
+
+def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
+    """Names on the left of the yield that ends a body."""
+    target = yield_target(body)
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [p.id for p in parts if isinstance(p, ast.Name)]
 
 
 def _fresh(
