@@ -289,6 +289,8 @@ _ANYWHERE = (
     "create_tensor",
     "reinterpret_view",
     "view",
+    "static_print",
+    "static_assert",
 )
 
 
@@ -362,8 +364,21 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
     return found
 
 
+def _dict(f: Frame, node: ast.Dict) -> Any:
+    if any(k is None for k in node.keys):
+        fail(SYNTAX, "dictionaries are written out", f.span(node))
+    found = {}
+    for k, v in zip(node.keys, node.values, strict=True):
+        assert k is not None
+        try:
+            found[value_of(f, k)] = value_of(f, v)
+        except TypeError as e:
+            fail(TYPE, str(e), f.span(k))
+    return found
+
+
 _READERS: dict[type, Callable[[Frame, Any], Any]] = {
-    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
+    ast.Dict: _dict, ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
     ast.BinOp: _binary, ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _both, ast.IfExp: _choice,
     ast.Subscript: _subscript, ast.Call: _call, ast.JoinedStr: _text, ast.ListComp: _each,
 }  # fmt: skip
