@@ -58,14 +58,8 @@ globals().update(_FORMS)
 globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
-def yield_(*values: Any) -> Any:
-    """What an iteration hands to the next; the last statement of a loop with `init_values`."""
-    return values[0] if len(values) == 1 else values
-
-
 __all__ = [
     "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
     "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
-    "yield_",
 ]  # fmt: skip

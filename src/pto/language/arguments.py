@@ -8,7 +8,7 @@ from ..diag import Diagnostic, DiagnosticError
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
 from .ir import TensorType
-from .problems import CALL
+from .problems import CALL, Problem
 from .types import Annotation, DynVar
 
 _NAMES = {
@@ -40,6 +40,10 @@ def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
 def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
     """A tensor type per array, with extents that are known or `DynVar`s; numbers as they are."""
+    try:
+        _ = declared.annotations
+    except Problem as problem:
+        raise DiagnosticError([problem.diagnostic]) from None
     return [_type(declared, name, value) for name, value in given.items()]
 
 

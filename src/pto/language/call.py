@@ -196,7 +196,10 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
     """Run a function on its arguments. Those of the shapes of an earlier call find its program at once."""
     quick = None
     if not kwargs:
-        quick = (getattr(config, "platform", None), *[(a.shape, a.dtype) if _is_array(a) else a for a in args])
+        quick = (
+            getattr(config, "platform", None),
+            *[(a.shape, a.dtype) if _is_array(a) else a for a in args],
+        )
         known = function._cache.get(function._quick.get(quick))
         if known is not None:
             known(list(args))

@@ -38,6 +38,7 @@ class Declared:
         self.method = method
         self.options = options
         self.owner: Any = None  # the program that a method belongs to
+        self.executable: Any = None  # what `interpret` executes; see executable.py
 
     @property
     def name(self) -> str:

@@ -77,9 +77,23 @@ class While(Record):
 
     init_values: tuple[Any, ...]
 
+    def __iter__(self) -> Iterator[Any]:
+        return interpreter("pl.while_").iterations(self)
+
 
 def while_(*, init_values: Any) -> While:
     return While(tuple(init_values))
+
+
+def cond(value: Any) -> Any:
+    """Whether a `pl.while_` goes on: its first statement."""
+    return value
+
+
+def yield_(*values: Any) -> Any:
+    """What an iteration hands to the next; the last statement of a loop with `init_values`."""
+    interpreter("pl.yield_").yielded(values)
+    return values[0] if len(values) == 1 else values
 
 
 def at(

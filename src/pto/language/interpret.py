@@ -1,1 +1,637 @@
-"""Bodies executed as ordinary Python over arrays."""
+"""Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
+
+Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by the
+same function as when a program is read, and computes at once: what moves and names data with NumPy (here), what
+computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from weakref import WeakSet
+
+import numpy as np
+
+from ..diag import DiagnosticError, Span
+from ..isa.profiles import Profile
+from . import arguments, index
+from .build import Build
+from .declare import Declared
+from .dtypes import BOOL, FP32, INDEX, TASK_ID
+from .eager import current
+from .enums import AtomicType
+from .executable import executable
+from .forms import Loop, Region, While
+from .held import (
+    Held,
+    HeldArray,
+    Integer,
+    computed,
+    converted,
+    is_typed,
+    number,
+    poison,
+    storage,
+    whole,
+)
+from .ir import (
+    IN,
+    Block,
+    Function,
+    Op,
+    ScalarType,
+    TensorType,
+    TileType,
+    Value,
+    replaced,
+    retyped,
+)
+from .oneop import compute
+from .operators.core import OPERATORS, Operator
+from .problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
+from .reader import expressions
+from .reader.calls import CORES, check_argument
+from .reader.source import File, file_at
+from .types import DynVar, annotation
+
+_PACKAGE = str(Path(__file__).parents[1])
+
+
+def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], profile: Profile) -> Any:
+    """Execute a function for arrays and numbers; arrays are used in place."""
+    declared = function.declared
+    given = arguments.bound(declared, args, kwargs)
+    types = arguments.types_of(declared, given)
+    symbols: dict[str, Any] = {}
+    bound: dict[str, Any] = {}
+    originals: dict[int, Any] = {}
+    for (name, value), type in zip(given.items(), types, strict=True):
+        bound[name] = type
+        if isinstance(type, TensorType):
+            data = arguments.as_numpy(value)
+            symbols.update({d.name: number(n, INDEX) for d, n in zip(type.shape, data.shape, strict=True)
+                            if isinstance(d, DynVar)})  # fmt: skip
+            held = Held(
+                data.view(storage(type.dtype)), TensorType(type.dtype, tuple(map(int, data.shape))), True
+            )
+            bound[name] = held
+            originals[id(held)] = value
+    it = Interpreter(profile)
+    token = current.set(it)
+    try:
+        it.in_core = declared.kind in CORES
+        out = it.execute(declared, bound, symbols)
+    finally:
+        current.reset(token)
+
+    def plain(v: Any) -> Any:
+        if isinstance(v, tuple):
+            return tuple(plain(x) for x in v)
+        return originals.get(id(v), v.data) if isinstance(v, Held) else v
+
+    return plain(out)
+
+
+class Interpreter:
+    """What operators, loops and regions ask while a body is executed."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+        self.in_core = False
+        self.block, self.blocks_in_all, self.subblock = 0, 1, 0
+        self.tasks = 0
+        self.active: list[Declared] = []
+        self._carried: list[tuple[Any, ...]] = []  # per open loop with init_values
+        self._ended: tuple[Any, ...] = ()
+        self._regions: list[tuple[bool, WeakSet[Held]]] = []
+
+    # ---- functions ----
+
+    def execute(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
+        if declared in self.active:
+            self.fail(CALL, f"{declared.name} calls itself", help="loops repeat, functions do not")
+        function = executable(declared, symbols)
+        self.active.append(declared)
+        try:
+            return function(*([declared.owner] if declared.method else []), *bound.values())
+        finally:
+            self.active.pop()
+
+    def call(self, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call of one function of the language by another."""
+        kwargs.pop("config", None)
+        try:
+            found = declared.signature.bind(*args, **kwargs)
+        except TypeError as e:
+            return self.fail(CALL, f"{declared.name}: {e}",
+                      expected=f"{declared.name}({', '.join(declared.signature.parameters)})")  # fmt: skip
+        found.apply_defaults()
+        bound = dict(found.arguments)
+        for name, said in declared.annotations.items():
+            shown = _shown(bound.get(name))
+            self.checked(
+                lambda said=said, name=name, shown=shown: check_argument(declared, name, said, shown, None)
+            )
+        symbols = self._symbols(declared, bound)
+        if declared.kind == "inline":
+            return self.execute(declared, bound, symbols)
+        if self.in_core:
+            self.fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core",
+                      help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
+        if declared.kind == "extern":
+            self.fail(UNSUPPORTED, f"{declared.name} is C++, which interpret does not run")
+        return self._dispatched(declared, bound, symbols)
+
+    def _dispatched(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
+        """A task: its parameters are tensors as they lie in memory, and numbers with a type."""
+        inner: dict[str, Any] = {}
+        for name, value in bound.items():
+            said = declared.annotations.get(name)
+            if isinstance(value, Held):
+                inner[name] = Held(value.data, value.type.replace(valid=None), True)
+            elif isinstance(value, int | float):
+                has = value.dtype if is_typed(value) else _literal(value)  # type: ignore[union-attr]
+                inner[name] = number(
+                    value, said.dtype if said is not None and said.dtype is not None else has
+                )
+            else:
+                self.fail(CALL, f"'{name}' of {declared.name} is a tensor or a number", got=repr(value))
+        was = self.in_core
+        self._open(declared.kind in CORES)
+        try:
+            out = self.execute(declared, inner, symbols)
+        finally:
+            self._close()
+            self.in_core = was
+        self.tasks += 1
+        outer = {id(inner[n]): bound[n] for n in bound}
+
+        def back(v: Any) -> Any:
+            return tuple(map(back, v)) if isinstance(v, tuple) else outer.get(id(v), v)
+
+        if out is None:
+            written = [bound[n] for n, a in declared.annotations.items() if a.direction != IN]
+            return written[0] if len(written) == 1 else None
+        return back(out)
+
+    def _symbols(self, declared: Declared, bound: dict[str, Any]) -> dict[str, Any]:
+        return {
+            d.name: number(n, INDEX)
+            for name, said in declared.annotations.items()
+            if said.shape is not None and isinstance(bound.get(name), Held)
+            for d, n in zip(said.shape, bound[name].shape, strict=False)
+            if isinstance(d, DynVar)
+        }
+
+    # ---- operators ----
+
+    def named(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        return self.apply(OPERATORS[name], args, kwargs)
+
+    def apply(self, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Check and compute. Numbers in lists are known; others have their types."""
+        if op.name == "static_print":
+            print(*args)
+            return None
+        scratch = Function("scratch", "incore" if self.in_core else "orchestration")
+        env: dict[Value, Any] = {}
+
+        def value(arg: Any, known: bool = False) -> Any:
+            if isinstance(arg, Held):
+                made = next((v for v, h in env.items() if h is arg), None)
+                made = made or Value(arg.type, "", scratch.body if arg.memory else None)
+            elif isinstance(arg, HeldArray):
+                made = Value(arg.type)
+            elif is_typed(arg):
+                if known or arg.dtype == BOOL:
+                    return bool(arg) if arg.dtype == BOOL else float(arg) if arg.dtype.is_float else int(arg)
+                made = Value(ScalarType(arg.dtype))
+            elif isinstance(arg, list | tuple):
+                return type(arg)(value(a, True) for a in arg)
+            else:
+                return arg
+            env[made] = arg
+            return made
+
+        given = [value(a) for a in args]
+        named = {k: value(v) for k, v in kwargs.items()}
+        here = _Here(scratch.body, self)
+        found = self.checked(lambda: expressions.apply(here, here.node, op, given, named))  # type: ignore[arg-type]
+        for made in scratch.body.ops:
+            self._run(made, env)
+        return _back(found, env)
+
+    def _run(self, op: Op, env: dict[Value, Any]) -> None:
+        """One operation, on what its arguments hold."""
+
+        def extent(v: Value) -> Any:
+            return int(env[v])
+
+        for result in op.results:
+            result.type = _known(retyped(result.type, extent))
+        special = getattr(self, f"_{op.name.replace('.', '_')}", None)
+        if special is None and op.name.startswith("scalar."):
+            special = self._scalar
+        if special is not None:
+            out = self.checked(lambda: special(op, **_back(op.args, env)))
+            results = [] if not op.results else [out]
+        else:
+            results = self.checked(lambda: compute(op, env, self.profile))
+        for result, made in zip(op.results, results, strict=True):
+            env[result] = made
+            if isinstance(made, Held) and self._regions:
+                self._regions[-1][1].add(made)
+
+    # ---- memory ----
+
+    def _load(self, op: Op, tensor: Held, offsets: list[int], **_: Any) -> Held:
+        t = op.result.type
+        made = Held(poison(t.shape, t.dtype), t)
+        made.valid[...] = self._part(tensor, offsets, t.extent)
+        return made
+
+    def _part(self, x: Held, offsets: list[int], extent: Any) -> Any:
+        """A window of what an array holds."""
+        for axis, (o, n, have) in enumerate(zip(offsets, extent, x.data.shape, strict=True)):
+            if o < 0 or n < 0 or o + n > have:
+                fail(
+                    SHAPE,
+                    f"the window goes beyond dimension {axis}",
+                    expected=f"within {have}",
+                    got=f"{o} to {o + n}",
+                )
+        return x.data[tuple(slice(int(o), int(o + n)) for o, n in zip(offsets, extent, strict=True))]
+
+    def _store(
+        self, op: Op, tile: Held, offsets: list[int], output_tensor: Held, atomic: Any = None, **_: Any
+    ) -> None:
+        self._put(tile, offsets, output_tensor, atomic)
+
+    def _assemble(
+        self, op: Op, target: Held, source: Held, offset: list[int], atomic: Any = None, **_: Any
+    ) -> None:
+        self._put(source, offset, target, atomic)
+
+    def _put(self, source: Held, offset: list[int], target: Held, atomic: Any) -> None:
+        rank = target.type.rank
+        extent = list(source.type.extent)
+        extent = [1] * (rank - len(extent)) + extent if len(extent) < rank else extent[-rank:]
+        values = converted(source.valid.reshape(extent), source.dtype, target.dtype)
+        part = self._part(target, offset, extent)
+        part[...] = part + values if atomic is AtomicType.Add else values
+
+    def _slice(self, op: Op, x: Held, offset: list[int], drop_dims: Any = None, **_: Any) -> Held:
+        """Another name for part of the storage; no more of it than there is."""
+        t = op.result.type
+        sizes = [index.known(n) for n in op.args["shape"]]
+        if any(o < 0 or o > n for o, n in zip(offset, x.data.shape, strict=True)):
+            fail(SHAPE, "the window begins outside", expected=f"within {list(x.shape)}", got=offset)
+        data = x.data[tuple(slice(o, o + (n or 0)) for o, n in zip(offset, sizes, strict=True))]
+        kept = [i for i in range(x.type.rank) if i not in (drop_dims or ())]
+        data = data[tuple(slice(None) if i in kept else 0 for i in range(x.type.rank))]
+        if any(n > have for n, have in zip(t.extent, data.shape, strict=True)):
+            fail(SHAPE, "the window goes beyond its source", expected=f"within {list(x.shape)}",
+                 got=f"{list(t.extent)} at {offset}")  # fmt: skip
+        return Held(data, t, x.memory)
+
+    def _reshape(self, op: Op, x: Held, **_: Any) -> Held:
+        t = op.result.type
+        return Held(whole(x).reshape(t.shape), t, x.memory)
+
+    def _transpose(self, op: Op, x: Held, axis1: int, axis2: int) -> Held:
+        if self.in_core:
+            (made,) = compute(op, {op.args["x"]: x}, self.profile)
+            return made
+        return Held(np.swapaxes(x.data, axis1, axis2), op.result.type, x.memory)
+
+    def _set_validshape(self, op: Op, x: Held, **_: Any) -> Held:
+        return Held(x.data, op.result.type, x.memory)
+
+    def _create_tile(self, op: Op, **_: Any) -> Held:
+        t = op.result.type
+        return Held(poison(t.shape, t.dtype), t)
+
+    def _create_tensor(self, op: Op, init_value: Any = None, **_: Any) -> Held:
+        t = op.result.type
+        made = Held(poison(t.shape, t.dtype), t, not self.in_core)
+        if init_value is not None:
+            made.data[...] = init_value
+        return made
+
+    def _full(self, op: Op, value: Any, **_: Any) -> Held:
+        t = op.result.type
+        made = Held(poison(t.shape, t.dtype), t)
+        made.data[...] = number(value, t.dtype)
+        return made
+
+    def _move(self, op: Op, tile: Held, **_: Any) -> Held:
+        made = Held(poison(tile.shape, op.result.type.dtype), op.result.type)
+        made.valid[...] = converted(tile.valid, tile.dtype, made.dtype)
+        return made
+
+    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **_: Any) -> Held:
+        """The product, and what was there added to it at the end, as the cube does it."""
+        args = {k: v for k, v in op.args.items() if k not in ("acc", "init_cond")}
+        args.setdefault("out_dtype", None)
+        product = Op("matmul", args, [op.result.type], op.loc)
+        given = {v: h for v, h in zip((op.args["lhs"], op.args["rhs"]), (_["lhs"], _["rhs"]), strict=True)}
+        (made,) = compute(product, given, self.profile)
+        if not init_cond:
+            with np.errstate(all="ignore"):
+                made.valid[...] = acc.data[tuple(slice(0, n) for n in made.type.extent)] + made.valid
+        return made
+
+    # ---- elements and numbers ----
+
+    def _read(self, op: Op, x: Held, offset: list[int], **_: Any) -> Any:
+        return number(self._element(x, offset)[()], x.dtype)
+
+    def _write(self, op: Op, x: Held, offset: list[int], value: Any, **_: Any) -> None:
+        self._element(x, offset)[...] = number(value, x.dtype)
+
+    def _element(self, x: Held, offset: list[int]) -> Any:
+        at = list(offset)
+        if len(at) == 1 and x.type.rank > 1:
+            at = (
+                [int(i) for i in np.unravel_index(at[0], x.shape)]
+                if 0 <= at[0] < math.prod(x.shape)
+                else [-1]
+            )
+        if any(not 0 <= o < n for o, n in zip(at, x.data.shape, strict=False)):
+            fail(SHAPE, "no such element", expected=f"within {list(x.shape)}", got=offset)
+        return x.data[tuple(slice(o, o + 1) for o in at)].reshape(())
+
+    def _const(self, op: Op, value: Any, dtype: Any) -> Any:
+        return number(value, dtype)
+
+    def _scalar(self, op: Op, **args: Any) -> Any:
+        dtype = op.result.type.dtype
+        if op.name == "scalar.cast":
+            (x,) = (v for k, v in args.items() if k != "dtype")
+            return number(math.trunc(x) if dtype.is_int else x, dtype)
+        return number(computed(op.name.removeprefix("scalar."), tuple(args.values()), dtype), dtype)
+
+    def _get_block_idx(self, op: Op) -> Any:
+        return number(self.block, INDEX)
+
+    def _get_block_num(self, op: Op) -> Any:
+        return number(self.blocks_in_all, INDEX)
+
+    def _get_subblock_idx(self, op: Op) -> Any:
+        return number(self.subblock, INDEX)
+
+    def _array_create(self, op: Op, **_: Any) -> HeldArray:
+        return HeldArray(op.result.type)
+
+    def _array_read(self, op: Op, x: HeldArray, offset: int) -> Any:
+        return x[offset]
+
+    def _array_write(self, op: Op, x: HeldArray, offset: int, value: Any) -> None:
+        x[offset] = value
+
+    # ---- subscripts ----
+
+    def window(self, x: Held, item: Any) -> Any:
+        """`x[a:b, i]`."""
+        offsets, sizes, dropped = self._window(x, item)
+        if len(dropped) == x.type.rank:
+            return self.named("read", x, offsets)
+        if isinstance(x.type, TileType):
+            dropped = dropped[: max(0, x.type.rank - 2)]
+        return self.named("slice", x, sizes, offsets, drop_dims=dropped)
+
+    def write_window(self, x: Held, item: Any, value: Any) -> None:
+        """`x[a:b, i] = value`."""
+        offsets, sizes, dropped = self._window(x, item)
+        if isinstance(value, int | float):
+            if len(dropped) != x.type.rank:
+                self.fail(TYPE, "a number into a window", help="pl.full(shape, dtype, value) is an array")
+            self.named("write", x, offsets, value)
+            return
+        if len(dropped) == x.type.rank:
+            self.fail(TYPE, "an array into one element", help="a window is written `x[i:i + n]`")
+        if not isinstance(value, Held):
+            self.fail(TYPE, "an array is assigned to a window", got=repr(value))
+        wanted = [n for i, n in enumerate(sizes) if i not in dropped]
+        if list(value.shape) != wanted and any(
+            have != want for have, want in zip(value.valid_shape[::-1], sizes[::-1], strict=False)
+        ):
+            self.fail(TYPE, "the window has another shape", expected=sizes, got=value.type)
+        self.named("assemble", x, value, offsets)
+
+    def _window(self, x: Held, item: Any) -> tuple[list[int], list[int], list[int]]:
+        parts = list(item) if isinstance(item, tuple) else [item]
+        if len(parts) > x.type.rank:
+            self.fail(SHAPE, f"{len(parts)} indices", expected=f"at most {x.type.rank}")
+        offsets, sizes, dropped = [], [], []
+        for axis, n in enumerate(x.shape):
+            part = parts[axis] if axis < len(parts) else slice(None)
+            if isinstance(part, slice):
+                start = 0 if part.start is None else _from_end(part.start, n)
+                stop = n if part.stop is None else _from_end(part.stop, n)
+                offsets.append(start)
+                sizes.append(stop - start)
+            else:
+                offsets.append(_from_end(part, n))
+                sizes.append(1)
+                dropped.append(axis)
+        return offsets, sizes, dropped
+
+    # ---- loops and regions ----
+
+    def iterations(self, over: Loop | Region | While) -> Iterator[Any]:
+        if isinstance(over, While):
+            return self._carrying(iter(lambda: None, 0), over.init_values, lambda _, values: values)
+        if isinstance(over, Region):
+            return self._region(over, lambda i: i)
+        numbers: Iterator[Any] = iter(range(over.start, over.stop, over.step))
+        if over.kind != "unroll":
+            numbers = (number(i, INDEX) for i in numbers)
+        if over.init_values is None:
+            return numbers
+        return self._carrying(numbers, over.init_values, lambda i, values: (i, values))
+
+    def _carrying(
+        self, over: Iterator[Any], first: tuple[Any, ...], shown: Callable[[Any, Any], Any]
+    ) -> Iterator[Any]:
+        self._carried.append(tuple(map(self.typed, first)))
+        try:
+            for i in over:
+                yield shown(i, self._carried[-1])
+        finally:
+            self._ended = self._carried.pop()
+
+    def yielded(self, values: tuple[Any, ...]) -> None:
+        """`pl.yield_` at the end of an iteration."""
+        if self._carried:
+            self._carried[-1] = tuple(map(self.typed, values))
+
+    def results(self) -> tuple[Any, ...]:
+        """What the loop that has just ended gives."""
+        return self._ended
+
+    def typed(self, value: Any) -> Any:
+        """What a loop carries: a literal becomes a number with a type."""
+        if isinstance(value, int | float) and not is_typed(value):
+            return number(value, _literal(value))
+        return value
+
+    def annotated(self, said: Any, value: Any) -> Any:
+        """`x: type = value`."""
+        found = annotation(said)
+        if (
+            found is None
+            or found.kind != "scalar"
+            or found.dtype is None
+            or not isinstance(value, int | float)
+        ):
+            return value
+        if is_typed(value):
+            return value if value.dtype == found.dtype else self.named("cast", value, found.dtype)  # type: ignore[union-attr]
+        return value if found.dtype in (INDEX, FP32, BOOL) else number(value, found.dtype)
+
+    def enter(self, region: Region) -> Any:
+        core = region.kind in ("at", "spmd")
+        if core and self.in_core:
+            self.fail(
+                PLACE, f"pl.{region.kind} within a region of a core", help="take it out of the other region"
+            )
+        self._open(core)
+        if core:
+            self.tasks += 1
+            return Integer(self.tasks - 1, TASK_ID)
+        return None
+
+    def leave(self, region: Region) -> None:
+        self._close()
+
+    def _open(self, core: bool) -> None:
+        self._regions.append((self.in_core, WeakSet()))
+        self.in_core = self.in_core or core
+
+    def _close(self) -> None:
+        """What is used of a region afterwards lies in memory."""
+        was, made = self._regions.pop()
+        if self.in_core and not was:
+            for held in made:
+                held.memory = True
+                if isinstance(held.type, TileType):
+                    held.type = TensorType(held.type.dtype, held.type.shape, held.type.valid)
+        elif self._regions:
+            self._regions[-1][1].update(made)
+        self.in_core = was
+
+    def blocks(self, region: Region) -> Iterator[Any]:
+        """The body of `with pl.spmd(n) as task`, once per block."""
+        task = self.tasks
+        return self._region(region, lambda _: Integer(task, TASK_ID))
+
+    def _region(self, region: Region, shown: Callable[[Any], Any]) -> Iterator[Any]:
+        count = int(region.options["core_num" if region.kind == "spmd" else "count"])
+        predicate = region.options.get("predicate")
+        before = self.block, self.blocks_in_all, self.subblock
+        self.enter(region)
+        try:
+            for i in range(count if predicate is None or predicate else 0):
+                if region.kind == "spmd":
+                    self.block, self.blocks_in_all = i, count
+                else:
+                    self.subblock = i
+                yield shown(number(i, INDEX))
+        finally:
+            self.block, self.blocks_in_all, self.subblock = before
+            self.leave(region)
+
+    # ---- problems ----
+
+    def fail(self, code: str, message: str, expected: Any = "", got: Any = "", help: str = "") -> Any:
+        def problem() -> Any:
+            fail(code, message, None, expected, got, help)
+
+        return self.checked(problem)
+
+    def checked(self, work: Callable[[], Any]) -> Any:
+        """What is wrong, as a diagnostic at the line of the user's function that is being executed."""
+        try:
+            return work()
+        except Problem as problem:
+            found, kept = [problem.diagnostic], True
+        except DiagnosticError as e:  # of a kernel that may have been made for another place
+            found, kept = e.diagnostics, False
+        for d in found:
+            d.span = d.span if kept and d.span is not None else _Here(Block(), self).place
+        raise DiagnosticError(found) from None
+
+
+class _Here:
+    """Where the user's function is: what applying an operator asks of a function that is read."""
+
+    def __init__(self, block: Block, it: Interpreter) -> None:
+        self.build = Build(block, it.profile)
+        self.build.in_core = it.in_core
+        self.file, self.node = _user_node()
+        self.build.place = self.place
+
+    @property
+    def place(self) -> Span | None:
+        return self.file.span(self.node) if self.file is not None else None
+
+    def span(self, node: ast.AST) -> Span | None:
+        return self.file.span(node) if self.file is not None and hasattr(node, "lineno") else None
+
+
+def _user_node() -> tuple[File | None, Any]:
+    """The expression that the innermost function outside this package is executing."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back
+    nothing = ast.Call(ast.Name("?"), [], [])
+    if frame is None:
+        return None, nothing
+    file = file_at(frame.f_code.co_filename, frame.f_globals)
+    if file is None:
+        return None, nothing
+    where: tuple[Any, ...] = (frame.f_lineno, None, None, None)
+    if hasattr(frame.f_code, "co_positions"):
+        where = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    return file, file.node(where) or nothing
+
+
+def _from_end(at: Any, n: int) -> int:
+    return int(at) + n if at < 0 and not is_typed(at) else int(at)
+
+
+def _literal(value: Any) -> Any:
+    return BOOL if isinstance(value, bool) else FP32 if isinstance(value, float) else INDEX
+
+
+def _known(type: Any) -> Any:
+    """A valid part that is all there is needs no mention."""
+    if isinstance(type, TensorType):
+        type = type.replace(strides=None)
+    if (
+        isinstance(type, TensorType | TileType)
+        and type.valid is not None
+        and tuple(type.valid) == tuple(type.shape)
+    ):
+        return type.replace(valid=None)
+    return type
+
+
+def _shown(value: Any) -> Any:
+    """An argument of a call, for checks of its type."""
+    if isinstance(value, Held | HeldArray):
+        return Value(value.type)
+    return Value(ScalarType(value.dtype)) if is_typed(value) else value
+
+
+def _back(arg: Any, env: dict[Value, Any]) -> Any:
+    return replaced(arg, lambda v: env[v])
+
+
+__all__ = ["Interpreter", "interpret"]

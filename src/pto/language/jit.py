@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .declare import Declared
+from .eager import current, interpreter
 from .enums import FunctionType
 
 _KINDS = {
@@ -29,6 +30,7 @@ class JitFunction:
     f.lower(a, b, out)         the program for such arguments, after every pass
     f.compile(a, b, out)       the same, ready to run and to save
     f.run(a, b, out, ...)      run it under watch: engine=, sanitize=, ...
+    f.interpret(a, b, out)     execute its body as ordinary Python
     """
 
     def __init__(self, declared: Declared) -> None:
@@ -43,6 +45,9 @@ class JitFunction:
         return f"<pl.jit {self.declared.kind} {self.declared.name}>"
 
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+        it = current.get()
+        if it is not None:  # called by a body that is executed
+            return it.call(self.declared, args, kwargs)
         from .call import call
 
         return call(self, args, kwargs, config)
@@ -61,6 +66,13 @@ class JitFunction:
         from .call import run
 
         return run(self, args, kwargs)
+
+    def interpret(self, *args: Any, config: Any = None, target: str | None = None, **kwargs: Any) -> Any:
+        """Execute the body as ordinary Python: `print`, `pdb` and breakpoints work, the numbers are the same."""
+        from .call import profile_of
+        from .interpret import interpret
+
+        return interpret(self, args, kwargs, profile_of(config, target))
 
 
 class _Jit:
@@ -95,6 +107,9 @@ class Method:
 
     def __init__(self, declared: Declared) -> None:
         self.declared = declared
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return interpreter(f"{self.declared.name} of a program").call(self.declared, args, kwargs)
 
 
 def function(
@@ -140,6 +155,7 @@ class ProgramClass:
     lower = JitFunction.lower
     compile = JitFunction.compile
     run = JitFunction.run
+    interpret = JitFunction.interpret
 
 
 def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:

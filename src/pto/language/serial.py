@@ -27,7 +27,13 @@ class Tensor:
     __slots__ = ("box", "flat", "offset", "root", "shape", "strides")
 
     def __init__(
-        self, root: Array, flat: Array, offset: int, shape: Sequence[int], strides: Sequence[int], box: Box | None = None
+        self,
+        root: Array,
+        flat: Array,
+        offset: int,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        box: Box | None = None,
     ) -> None:
         self.root = root
         self.flat = flat  # the array as one row

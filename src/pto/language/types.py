@@ -137,6 +137,8 @@ def annotation(given: Any) -> Annotation | None:
         return given
     if isinstance(given, DataType):
         return Annotation("scalar", None, given)
+    if given in (int, float, bool):
+        return Annotation("scalar")
     if isinstance(given, _Kind):
         return Annotation(given.kind, direction=getattr(given, "direction", IN))
     return None

@@ -498,7 +498,11 @@ class Emitter:
         numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
         copies = self._carried_tiles(op, body, 1)
         inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
-        bounds = {k: self.index(op.args[w]) for k, w in (("lb", "start"), ("ub", "stop"), ("step", "step"))}
+        start, stop, step = (op.args[w] for w in ("start", "stop", "step"))
+        down = not isinstance(step, Value) and step < 0  # scf.for counts up
+        bounds = {k: self.index(b) for k, b in (("lb", start), ("ub", stop), ("step", step))}
+        if down:
+            bounds = self._counted(start, stop, -step)
         made, (block,) = self._structure(
             "scf.for", [number(op.results[i].type.dtype) for i in numbers], 1, **bounds, init=inits
         )
@@ -509,12 +513,23 @@ class Emitter:
             arg = body.args[1 + i]
             self.values[arg] = block.add_arg(number(arg.type.dtype), arg.name)
         self.build.block = block
+        if down:
+            past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(-step)).result
+            counter.name = ""
+            here = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=past).result
+            here.name, self.values[body.args[0]] = body.args[0].name, here
         self.block(body)
         self._hand_on(op, body, copies, numbers)
         self.build.block = outer
         for i, result in zip(numbers, made.results, strict=True):
             self.values[op.results[i]] = result
             result.name = op.results[i].name
+
+    def _counted(self, start: Any, stop: Any, step: int) -> dict[str, PtoValue]:
+        """Bounds of a loop that counts the iterations of one that goes down."""
+        length = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=self.index(stop)).result
+        count = self.build.op("arith.ceildivsi", [INDEX], lhs=length, rhs=self.index(step)).result
+        return {"lb": self.index(0), "ub": count, "step": self.index(1)}
 
     def op_while(self, op: Op) -> None:
         test, body = op.blocks

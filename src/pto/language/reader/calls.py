@@ -148,7 +148,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     if declared.method:
         inner.names["self"] = declared.owner
     for name, said in declared.annotations.items():
-        _check(f, declared, name, said, bound.get(name), None)
+        check_argument(declared, name, said, bound.get(name), f.build.place)
     f.unit.active.append(declared)
     try:
         read_body(inner, node.body, set())
@@ -166,7 +166,7 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
-            _check(f, declared, name, said, value, place)
+            check_argument(declared, name, said, value, place)
         if not is_tensor(value) and not is_scalar(value):
             got = value.type if isinstance(value, Value) else repr(value)
             fail(CALL, f"'{name}' of {declared.name} is a tensor or a number", place, got=got)
@@ -268,16 +268,14 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
     return type
 
 
-def _check(f: Frame, declared: Declared, name: str, said: Annotation, value: Any, place: Span | None) -> None:
+def check_argument(declared: Declared, name: str, said: Annotation, value: Any, where: Span | None) -> None:
     """Whether an argument is what its parameter says."""
-    where = place or f.build.place
     if said.kind in ("tensor", "tile"):
         wanted: Any = TensorType if said.kind == "tensor" else TileType
         if (
             not isinstance(value, Value)
             or not isinstance(value.type, ShapedType)
-            or (said.kind == "tile"
-            and not isinstance(value.type, wanted))
+            or (said.kind == "tile" and not isinstance(value.type, wanted))
         ):
             got = value.type if isinstance(value, Value) else repr(value)
             fail(CALL, f"'{name}' of {declared.name} is a {said.kind}", where, got=got)

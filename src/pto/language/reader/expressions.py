@@ -50,11 +50,19 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
     if isinstance(owner, Value):
         if node.attr == "shape" and isinstance(owner.type, ShapedType):
             return tuple(owner.type.shape)
+        if node.attr == "valid_shape" and isinstance(owner.type, ShapedType):
+            return tuple(owner.type.extent)
         if node.attr == "dtype":
             return owner.type.dtype
         if node.attr == "bind_dynamic":
             return _said
-        fail(NAME, f"a value has no '{node.attr}'", f.span(node), got=owner.type, help="shape and dtype")
+        fail(
+            NAME,
+            f"a value has no '{node.attr}'",
+            f.span(node),
+            got=owner.type,
+            help="shape, valid_shape and dtype",
+        )
     try:
         return getattr(owner, node.attr)
     except AttributeError:
@@ -285,6 +293,8 @@ _ANYWHERE = (
     "create_tensor",
     "reinterpret_view",
     "view",
+    "static_print",
+    "static_assert",
 )
 
 
@@ -315,8 +325,7 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
         if target is len and is_shaped(args[0]):
             return args[0].type.shape[0]
     safe = (
-        (getattr(target, "__name__", "") in _HARMLESS
-        and getattr(target, "__module__", "") == "builtins")
+        (getattr(target, "__name__", "") in _HARMLESS and getattr(target, "__module__", "") == "builtins")
         or getattr(target, "__module__", "") in ("math", forms.__name__)
         or target is _said
         or isinstance(getattr(target, "__self__", None), DataType | str | tuple | list | dict | int | float)
@@ -363,8 +372,21 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
     return found
 
 
+def _dict(f: Frame, node: ast.Dict) -> Any:
+    if any(k is None for k in node.keys):
+        fail(SYNTAX, "dictionaries are written out", f.span(node))
+    found = {}
+    for k, v in zip(node.keys, node.values, strict=True):
+        assert k is not None
+        try:
+            found[value_of(f, k)] = value_of(f, v)
+        except TypeError as e:
+            fail(TYPE, str(e), f.span(k))
+    return found
+
+
 _READERS: dict[type, Callable[[Frame, Any], Any]] = {
-    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
+    ast.Dict: _dict, ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
     ast.BinOp: _binary, ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _both, ast.IfExp: _choice,
     ast.Subscript: _subscript, ast.Call: _call, ast.JoinedStr: _text, ast.ListComp: _each,
 }  # fmt: skip

@@ -31,6 +31,25 @@ class File:
         found = self._functions.get((line, name))
         return found if isinstance(found, ast.FunctionDef) else None
 
+    def node(self, place: tuple[Any, ...]) -> ast.AST | None:
+        """The expression at lines and columns (first line, last line, first and last column) as code objects
+        know them; the statement of the line where they know no more."""
+        line, last, start, end = place
+        for node in ast.walk(self.tree):
+            if last is not None and isinstance(node, ast.expr):
+                if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == (
+                    line,
+                    last,
+                    start,
+                    end,
+                ):
+                    return node
+        inner = None
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
+                inner = node
+        return inner
+
     def span(self, node: Any) -> Span:
         """Where a node is written."""
         start = self._offset(node.lineno, node.col_offset)
@@ -48,14 +67,19 @@ def _file(name: str, text: str) -> File:
     return File(name, text)
 
 
+def file_at(name: str, names: dict[str, Any] | None = None) -> File | None:
+    """A file of Python by its name; None where its text is not to be had."""
+    lines = linecache.getlines(name, names)
+    return _file(name, "".join(lines)) if lines else None
+
+
 def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
     """The file of a function and its tree."""
     code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    if not lines:
+    file = file_at(code.co_filename, function.__globals__)
+    if file is None:
         fail(SYNTAX, f"the source of {function.__name__} cannot be read",
              help="write it in a file: functions are read from their text")  # fmt: skip
-    file = _file(code.co_filename, "".join(lines))
     node = file.function(code.co_firstlineno, function.__name__)
     if node is None:
         fail(SYNTAX, f"{function.__name__} is not where it was in {code.co_filename}",

@@ -33,6 +33,7 @@ from ..types import annotation
 from . import liveness
 from .expressions import binary, value_of, window
 from .frame import POISON, Frame, Quiet, Unbound
+from .jumps import Jumps, Structured, assign, placed
 
 
 def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
@@ -184,7 +185,9 @@ def _augmented(f: Frame, node: ast.AugAssign) -> None:
 def _expression(f: Frame, node: ast.Expr) -> None:
     if isinstance(node.value, ast.Constant):
         return  # a docstring
-    if _is_yield(f, node.value):
+    if _for_those_who_execute(f, node.value):
+        return
+    if is_yield(node.value):
         values = _yielded(f, node.value)
         if values:
             fail(
@@ -197,10 +200,16 @@ def _expression(f: Frame, node: ast.Expr) -> None:
     value_of(f, node.value)
 
 
+def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
+    """`print` and `breakpoint` are for a body that is executed (interpret.py); programs have neither."""
+    name = node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
+    return name in ("print", "breakpoint") and name not in f.names
+
+
 # ---- yields ----
 
 
-def _is_yield(f: Frame, node: ast.expr) -> bool:
+def is_yield(node: ast.AST | None) -> bool:
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute | ast.Name)
@@ -216,7 +225,7 @@ def _yielded(f: Frame, node: Any) -> tuple[Any, ...]:
 
 def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
     """What stands to the right; of a yield of one value, that value."""
-    if not _is_yield(f, node):
+    if not is_yield(node):
         return value_of(f, node)
     values = _yielded(f, node)
     return values[0] if len(values) == 1 and isinstance(target, ast.Name) else values
@@ -242,12 +251,21 @@ def _for(f: Frame, node: ast.For) -> None:
     for bound in (over.start, over.stop, over.step):
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
             fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=_shown(bound))
+    explicit = over.init_values is not None
+    if not isinstance(over.step, Value) and over.step == 0:
+        fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
+    jumps = Jumps(node.body)
+    if jumps.first is not None:
+        if over.kind != "range" or explicit:
+            what = "a loop with init_values" if explicit else f"pl.{over.kind}"
+            fail(SYNTAX, f"nothing jumps in {what}", f.span(jumps.first), help=_JUMPS)
+        node = _without_jumps(f, node, over, jumps)
+        if isinstance(node, ast.While):
+            _while(f, node)
+            return
     if over.kind == "unroll":
         _unrolled(f, node, over)
         return
-    if not isinstance(over.step, Value) and over.step == 0:
-        fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
-    explicit = over.init_values is not None
     name, inner = _loop_names(f, node.target, explicit)
     carried = list(zip(inner, over.init_values or (), strict=True)) if explicit else _carried(f, node.body)
     bounds = {
@@ -260,6 +278,40 @@ def _for(f: Frame, node: ast.For) -> None:
     )
     block = op.add_block([(ScalarType(INDEX), name)])
     _loop_body(f, node, op, block, carried, explicit, lambda: f.names.__setitem__(name, block.args[0]))
+
+
+_JUMPS = "break and continue are for pl.range and while, which carry names by themselves"
+
+
+def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For | ast.While:
+    """A loop that goes on counting past `continue`; one that may be left early asks at each iteration."""
+    f.unit.loops += 1
+    number = f.unit.loops
+    left, skipped = f"left_{number}_", f"skipped_{number}_"
+    body = Structured(left, skipped).body(node.body, jumps)
+    if not jumps.breaks:
+        return ast.copy_location(ast.For(node.target, node.iter, body, []), node)
+    step = index.known(over.step)
+    if step is None or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "a loop that may be left has a step that is known, and one name", f.span(node.iter))
+    at, stop = f"{node.target.id}_{number}_", f"stop_{number}_"
+    f.names[left], f.names[at], f.names[stop] = (
+        False,
+        f.build.as_index(over.start),
+        f.build.as_index(over.stop),
+    )
+
+    def name(which: str) -> ast.Name:
+        return ast.Name(which, ast.Load())
+
+    more = ast.Compare(name(at), [ast.Lt() if step > 0 else ast.Gt()], [name(stop)])
+    test = ast.BoolOp(ast.And(), [more, ast.UnaryOp(ast.Not(), name(left))])
+    body = [
+        assign(node.target.id, name(at), node.target),
+        *body,
+        assign(at, ast.BinOp(name(at), ast.Add(), ast.Constant(step)), node.iter),
+    ]
+    return placed(ast.While(test, body, []), node.iter)
 
 
 def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[str]]:
@@ -389,22 +441,28 @@ def _after_loop(
         if name in changed or name in f.names:
             continue
         value = inside.get(name)
-        if value is POISON:
-            f.names[name] = POISON
+        if value is POISON or isinstance(value, Unbound):
+            f.names[name] = value
         elif isinstance(value, Value) and is_memory(value):
             f.names[name] = value
         elif not (explicit and name in f.names):
             f.names[name] = Unbound("is set in the loop, and not after it", f.span(node))
 
 
-def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
-    """Names on the left of the yield that ends a body."""
+def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
+    """What stands on the left of the yield that ends a body."""
     for node in reversed(body):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
-        if target is not None and isinstance(getattr(node, "value", None), ast.Call):
-            parts = target.elts if isinstance(target, ast.Tuple) else [target]
-            return [p.id for p in parts if isinstance(p, ast.Name)]
-    return []
+        if isinstance(target, ast.expr) and is_yield(getattr(node, "value", None)):
+            return target
+    return None
+
+
+def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
+    """Names on the left of the yield that ends a body."""
+    target = yield_target(body)
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [p.id for p in parts if isinstance(p, ast.Name)]
 
 
 def _fresh(
@@ -515,6 +573,18 @@ def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
 
 
 def _while(f: Frame, node: ast.While) -> None:
+    if node.orelse:
+        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+    jumps = Jumps(node.body)
+    if jumps.first is not None:
+        f.unit.loops += 1
+        left, skipped = f"left_{f.unit.loops}_", f"skipped_{f.unit.loops}_"
+        body = Structured(left, skipped).body(node.body, jumps)
+        test = node.test
+        if jumps.breaks:
+            f.names[left] = False
+            test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), ast.Name(left, ast.Load()))])
+        node = placed(ast.While(test, body, []), node.test)
     carried = _carried(f, [*node.body])
     needs = liveness.read([node.test])
     carried += [(n, f.names[n]) for n in liveness.assigned(node.body)
@@ -588,6 +658,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
     outs: tuple[list[Any], list[Any]] = ([], [])
     names: list[str] = []
     types: list[Type] = []
+    cut: list[tuple[str, Any, int]] = []  # arrays that are valid as far as only a run can tell
     for name in dict.fromkeys([*liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
         one, two = (end.get(name, None) for end in ends)
         missing = [end for end in ends if name not in end]
@@ -603,6 +674,14 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if name not in f.live:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
             continue
+        if _only_extents_differ(one, two):
+            cut.append((name, one.type.replace(valid=None), len(types)))
+            for axis, sizes in enumerate(zip(one.type.extent, two.type.extent, strict=True)):
+                for out, size in zip(outs, sizes, strict=True):
+                    out.append(size)
+                names.append(f"{name}_{axis}")
+                types.append(ScalarType(INDEX))
+            one, two = (_all_valid(f, block, v) for block, v in zip(op.blocks, (one, two), strict=True))
         type = _merged(f, node, name, one, two)
         for out, value, block in zip(outs, (one, two), op.blocks, strict=True):
             out.append(_typed(f, block, value, type))
@@ -614,6 +693,28 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
             f.build.append("yield", [], {"values": out})
     f.build.block.append(op)
     f.names.update(zip(names, op.results, strict=True))
+    for name, type, first in cut:
+        rank = type.rank
+        extent = list(op.results[first : first + rank])
+        f.names[name] = OPERATORS["set_validshape"].function(f.build, f.names[name], *extent[-2:])
+        f.names[name].name = name
+
+
+def _only_extents_differ(one: Any, two: Any) -> bool:
+    """Whether two arrays are alike but for how far their data goes, in the last two dimensions."""
+    if not is_shaped(one) or not is_shaped(two) or is_memory(one) or is_memory(two) or one.type.rank != 2:
+        return False
+    a, b = one.type, two.type
+    alike = type(a) is type(b) and a.dtype == b.dtype and index.same_dims(a.shape, b.shape)
+    return alike and not index.same_dims(a.extent, b.extent)
+
+
+def _all_valid(f: Frame, block: Block, x: Value) -> Value:
+    """The same storage, all of it."""
+    if x.type.valid is None:
+        return x
+    with f.build.into(block):
+        return OPERATORS["set_validshape"].function(f.build, x, *x.type.shape[-2:])
 
 
 def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
@@ -624,6 +725,8 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
                      help="write into one of them in both arms")  # fmt: skip
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
+        if isinstance(one, bool) and isinstance(two, bool):
+            return ScalarType(BOOL)
         return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
     fail(
         MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=_shown(one), got=_shown(two)
@@ -732,6 +835,12 @@ def _return(f: Frame, node: ast.Return) -> None:
     f.returned = [] if value is None else list(value) if isinstance(value, tuple) else [value]
 
 
+def _jump(f: Frame, node: ast.stmt) -> None:
+    """One that no loop around it has taken."""
+    word = type(node).__name__.lower()
+    fail(SYNTAX, f"{word} does not leave a region or a written-out loop", f.span(node), help=_JUMPS)
+
+
 def _pass(f: Frame, node: ast.stmt) -> None:
     pass
 
@@ -739,4 +848,5 @@ def _pass(f: Frame, node: ast.stmt) -> None:
 _READERS: dict[type, Callable[[Frame, Any], None]] = {
     ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.Expr: _expression,
     ast.For: _for, ast.While: _while, ast.If: _if, ast.With: _with, ast.Return: _return, ast.Pass: _pass,
+    ast.Break: _jump, ast.Continue: _jump,
 }  # fmt: skip

@@ -1,0 +1,334 @@
+"""What names hold while a body is executed as ordinary Python: numbers with a type, and arrays.
+
+Numbers are Python's own, `int` and `float`, that know their element type and wrap or round as it does. Arrays
+hold a NumPy array of their whole shape; what lies outside the valid part is poison, so that a mistake shows.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..engine.elements import ARRAY_DTYPES, code_dtype, encode
+from .build import Build
+from .dtypes import BOOL, INDEX, DataType
+from .eager import interpreter
+from .ir import Block, ScalarType, TensorType, TileType, Value
+
+if TYPE_CHECKING:
+    Data = np.ndarray[Any, Any]
+
+
+# ---- numbers ----
+
+
+def number(value: Any, dtype: DataType) -> Any:
+    """A number of a type: integers wrap, floats are rounded."""
+    if dtype == BOOL:
+        return Truth(bool(value))
+    if dtype.is_float:
+        return Real(rounded(float(value), dtype), dtype)
+    return Integer(wrapped(int(value), dtype), dtype)
+
+
+def wrapped(value: int, dtype: DataType) -> int:
+    bits = dtype.bits
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if not dtype.isa.startswith("u") and value >> (bits - 1) else value
+
+
+def rounded(value: float, dtype: DataType) -> float:
+    kind = ARRAY_DTYPES.get(dtype.isa)
+    if kind is None:
+        raise TypeError(f"no number holds {dtype.name}")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(np.float64(value).astype(kind))
+
+
+def _operator(name: str, swapped: bool = False) -> Any:
+    def apply(self: Any, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        return scalar(name, *((other, self) if swapped else (self, other)))
+
+    return apply
+
+
+class _Typed:
+    """What numbers with a type have in common."""
+
+    dtype: DataType
+    __hash__: Any
+
+    def __neg__(self) -> Any:
+        return scalar("neg", self)
+
+    def __invert__(self) -> Any:
+        return scalar("invert", self)
+
+    def __abs__(self) -> Any:
+        return scalar("abs", self)
+
+    def __pos__(self) -> Any:
+        return self
+
+
+class Integer(_Typed, int):
+    """A whole number, or a task id."""
+
+    dtype: DataType
+
+    def __new__(cls, value: int, dtype: DataType) -> Integer:
+        made = int.__new__(cls, value)
+        made.dtype = dtype
+        return made
+
+    __hash__ = int.__hash__
+
+
+class Real(_Typed, float):
+    dtype: DataType
+
+    def __new__(cls, value: float, dtype: DataType) -> Real:
+        made = float.__new__(cls, value)
+        made.dtype = dtype
+        return made
+
+    __hash__ = float.__hash__
+
+
+class Truth(_Typed, int):
+    """Whether something holds that only a run can tell."""
+
+    dtype = BOOL
+
+    def __new__(cls, value: bool) -> Truth:
+        return int.__new__(cls, value)
+
+    def __repr__(self) -> str:
+        return str(bool(self))
+
+    __str__ = __repr__
+    __hash__ = int.__hash__
+
+
+_WORDS = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "truediv", "floordiv": "floordiv", "mod": "mod",
+    "lshift": "shl", "rshift": "shr", "and": "bitand", "or": "bitor", "xor": "bitxor",
+}  # fmt: skip
+for _python, _name in _WORDS.items():
+    for _class in (Integer, Real, Truth):
+        setattr(_class, f"__{_python}__", _operator(_name))
+        setattr(_class, f"__r{_python}__", _operator(_name, swapped=True))
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    for _class in (Integer, Real, Truth):
+        setattr(_class, f"__{_name}__", _operator(_name))
+
+
+def is_typed(value: Any) -> bool:
+    return isinstance(value, _Typed)
+
+
+def scalar(name: str, *args: Any) -> Any:
+    """An operation on numbers of which one has a type."""
+    shown = [Value(ScalarType(a.dtype)) if is_typed(a) else a for a in args]
+    dtype = interpreter(name).checked(lambda: Build(Block())._scalar_result(name, tuple(shown)))
+    return number(computed(name, args, dtype), dtype)
+
+
+def computed(name: str, args: tuple[Any, ...], dtype: DataType) -> Any:
+    """What an operation on numbers gives, before it is made one of `dtype`."""
+    if name in _COMPARISONS:
+        wide = _common(args)
+        a, b = (number(x, wide) for x in args)
+        return _COMPARISONS[name](a, b)
+    if name in ("and", "or", "not"):
+        plain = [bool(x) for x in args]
+        return {"and": all(plain), "or": any(plain), "not": not plain[0]}[name]
+    values = [number(a, dtype) for a in args]
+    if dtype.is_float:
+        return _float(name, [float(v) for v in values])
+    return _int(name, [int(v) for v in values])
+
+
+def _common(args: tuple[Any, ...]) -> DataType:
+    """The type in which numbers are compared: that of a value before that of a literal, the wider of two."""
+    types = [a.dtype for a in args if is_typed(a)]
+    return max(types, key=lambda d: d.bits) if types else INDEX
+
+
+_COMPARISONS: dict[str, Any] = {
+    "eq": lambda a, b: _plain(a) == _plain(b), "ne": lambda a, b: _plain(a) != _plain(b),
+    "lt": lambda a, b: _plain(a) < _plain(b), "le": lambda a, b: _plain(a) <= _plain(b),
+    "gt": lambda a, b: _plain(a) > _plain(b), "ge": lambda a, b: _plain(a) >= _plain(b),
+}  # fmt: skip
+
+
+def _plain(x: Any) -> Any:
+    return float(x) if isinstance(x, float) else int(x)
+
+
+def _int(name: str, v: list[int]) -> int:
+    if name in ("shl", "shr"):
+        return v[0] << v[1] if name == "shl" else v[0] >> v[1]
+    table: dict[str, Any] = {
+        "add": lambda: v[0] + v[1], "sub": lambda: v[0] - v[1], "mul": lambda: v[0] * v[1],
+        "floordiv": lambda: v[0] // v[1], "mod": lambda: v[0] % v[1], "min": lambda: min(v),
+        "max": lambda: max(v),
+        "bitand": lambda: v[0] & v[1], "bitor": lambda: v[0] | v[1], "bitxor": lambda: v[0] ^ v[1],
+        "neg": lambda: -v[0], "invert": lambda: ~v[0], "abs": lambda: abs(v[0]),
+    }  # fmt: skip
+    return table[name]()
+
+
+def _float(name: str, v: list[float]) -> float:
+    """In float32, or what a narrower type computes in; the result is rounded by the caller."""
+    a = np.float32(v[0])
+    b = np.float32(v[1]) if len(v) > 1 else a
+    with np.errstate(all="ignore"):
+        table: dict[str, Any] = {
+            "add": lambda: a + b, "sub": lambda: a - b, "mul": lambda: a * b, "truediv": lambda: a / b,
+            "neg": lambda: np.float32(0) - a, "abs": lambda: abs(a),
+            "min": lambda: _smaller(a, b), "max": lambda: -_smaller(-a, -b),
+        }  # fmt: skip
+        return float(table[name]())
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    if math.isnan(a) or math.isnan(b):
+        return a if math.isnan(a) else b
+    if a == b == 0:
+        return a if math.copysign(1, a) < 0 else b
+    return min(a, b)
+
+
+# ---- arrays ----
+
+
+def storage(dtype: DataType) -> Any:
+    """The NumPy type that holds elements of a type."""
+    return ARRAY_DTYPES.get(dtype.isa) or code_dtype(dtype.isa)
+
+
+def poison(shape: Any, dtype: DataType) -> Data:
+    """An array that holds nothing: NaN, or a pattern that no computation is likely to give."""
+    kind = storage(dtype)
+    made: Any = np.empty(tuple(shape), kind)
+    if dtype.is_float and dtype.isa in ARRAY_DTYPES and not dtype.isa.startswith("f8"):
+        made.fill(np.nan)
+    else:
+        made.view(np.uint8).fill(0xAD)
+    return made
+
+
+class Held:
+    """A tensor or a tile. `data` is a view of its storage; `memory` says whether that is global memory."""
+
+    __array_priority__ = 100
+    __hash__ = object.__hash__
+
+    def __init__(self, data: Data, type: TensorType | TileType, memory: bool = False) -> None:
+        self.data = data
+        self.type: Any = type
+        self.memory = memory
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.type.shape)
+
+    @property
+    def valid_shape(self) -> tuple[int, ...]:
+        return tuple(self.type.extent)
+
+    @property
+    def dtype(self) -> DataType:
+        return self.type.dtype
+
+    @property
+    def valid(self) -> Data:
+        """The part that holds data."""
+        return self.data[tuple(slice(0, n) for n in self.type.extent)]
+
+    def numpy(self) -> Data:
+        return self.data
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Data:
+        return np.asarray(self.data, dtype)
+
+    def bind_dynamic(self, *_: Any) -> None:
+        pass
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        part = f", valid {list(self.valid_shape)}" if self.type.valid is not None else ""
+        return f"{self.type}{part}\n{self.data}"
+
+    # ---- as Python writes operators ----
+
+    def __getitem__(self, item: Any) -> Any:
+        return interpreter("[]").window(self, item)
+
+    def __setitem__(self, item: Any, value: Any) -> None:
+        interpreter("[]").write_window(self, item, value)
+
+    def __neg__(self) -> Any:
+        return interpreter("-").named("neg", self)
+
+
+def _on_arrays(name: str, swapped: bool) -> Any:
+    def apply(self: Held, other: Any) -> Any:
+        return interpreter(name).named(name, *((other, self) if swapped else (self, other)))
+
+    return apply
+
+
+for _python, _name in {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}.items():
+    setattr(Held, f"__{_python}__", _on_arrays(_name, False))
+    setattr(Held, f"__r{_python}__", _on_arrays(_name, True))
+
+
+class HeldArray:
+    """Numbers or task ids on the stack: `pl.array.create(n, dtype)`."""
+
+    def __init__(self, type: Any) -> None:
+        self.type = type
+        self.items: list[Any] = [None] * type.extent
+
+    def __getitem__(self, at: int) -> Any:
+        return self.items[self._at(at)]
+
+    def __setitem__(self, at: int, value: Any) -> None:
+        plain = isinstance(value, int | float) and not is_typed(value) and self.type.dtype.isa != "task"
+        self.items[self._at(at)] = number(value, self.type.dtype) if plain else value
+
+    def _at(self, at: int) -> int:
+        if not 0 <= at < len(self.items):
+            raise IndexError(f"{at} of an array of {len(self.items)}")
+        return int(at)
+
+    def __repr__(self) -> str:
+        return f"{self.type} {self.items}"
+
+
+def whole(x: Held) -> Data:
+    """An array in its full shape; what a window has no storage for is poison."""
+    if x.data.shape == x.shape:
+        return x.data
+    made = poison(x.shape, x.dtype)
+    made[tuple(slice(0, n) for n in x.data.shape)] = x.data
+    return made
+
+
+def converted(data: Data, have: DataType, want: DataType) -> Data:
+    """Elements as an accumulator is narrowed when it is stored: to the nearest, ties to even."""
+    if have == want:
+        return data
+    if want.is_float and have.is_float:
+        wide = np.asarray(data, np.float32)
+        return encode(want.isa, wide, "RINT").view(storage(want))
+    with np.errstate(invalid="ignore", over="ignore"):
+        return data.astype(storage(want))

@@ -1,0 +1,106 @@
+"""`break` and `continue` as truth values that loops and arms ask.
+
+    for i in pl.range(n):            i_at, left = 0, False
+        if x > y:                    while i_at < n and not left:
+            break                        i = i_at
+        work                             if x > y:
+                                             left = True
+                                         if not left:
+                                             work
+                                         i_at = i_at + 1
+
+`continue` only guards what follows it, and the loop stays one that counts.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+
+class Jumps:
+    """What leaves a loop, and what goes on with the next iteration, among statements: not in loops within."""
+
+    def __init__(self, body: Sequence[ast.stmt]) -> None:
+        self.breaks: list[ast.Break] = []
+        self.continues: list[ast.Continue] = []
+        self._look(body)
+
+    def _look(self, body: Sequence[ast.stmt]) -> None:
+        for node in body:
+            if isinstance(node, ast.Break):
+                self.breaks.append(node)
+            elif isinstance(node, ast.Continue):
+                self.continues.append(node)
+            elif isinstance(node, ast.If):
+                self._look(node.body)
+                self._look(node.orelse)
+            elif isinstance(node, ast.With):
+                self._look(node.body)
+
+    @property
+    def first(self) -> ast.stmt | None:
+        found = [*self.breaks, *self.continues]
+        return min(found, key=lambda n: (n.lineno, n.col_offset)) if found else None
+
+
+class Structured:
+    """The body of a loop without jumps. `left` and `skipped` name the truth values."""
+
+    def __init__(self, left: str, skipped: str) -> None:
+        self.left = left
+        self.skipped = skipped
+
+    def body(self, statements: Sequence[ast.stmt], jumps: Jumps) -> list[ast.stmt]:
+        out = self._block(statements)
+        if jumps.continues:
+            out.insert(0, assign(self.skipped, ast.Constant(False), statements[0]))
+        return out
+
+    def _block(self, statements: Sequence[ast.stmt]) -> list[ast.stmt]:
+        out: list[ast.stmt] = []
+        for i, node in enumerate(statements):
+            if isinstance(node, ast.Break | ast.Continue):
+                name = self.left if isinstance(node, ast.Break) else self.skipped
+                out.append(assign(name, ast.Constant(True), node))
+                return out  # what follows is never reached
+            inner = Jumps([node])
+            if inner.first is None:
+                out.append(node)
+                continue
+            out.append(self._within(node))
+            rest = self._block(statements[i + 1 :])
+            if rest:
+                out.append(self._unless(inner, rest))
+            return out
+        return out
+
+    def _within(self, node: ast.stmt) -> ast.stmt:
+        """A statement with jumps in it."""
+        if isinstance(node, ast.If):
+            made: Any = ast.If(node.test, self._block(node.body), self._block(node.orelse))
+        else:
+            assert isinstance(node, ast.With)
+            made = ast.With(node.items, self._block(node.body))
+        return ast.copy_location(made, node)
+
+    def _unless(self, jumps: Jumps, rest: list[ast.stmt]) -> ast.If:
+        at = rest[0]
+        flags = [n for n, found in ((self.left, jumps.breaks), (self.skipped, jumps.continues)) if found]
+        test: ast.expr = ast.Name(flags[0], ast.Load())
+        if len(flags) > 1:
+            test = ast.BoolOp(ast.Or(), [ast.Name(n, ast.Load()) for n in flags])
+        return placed(ast.If(ast.UnaryOp(ast.Not(), test), rest, []), at)
+
+
+def assign(name: str, value: ast.expr, at: ast.AST) -> ast.Assign:
+    return placed(ast.Assign([ast.Name(name, ast.Store())], value), at)
+
+
+def placed(made: Any, at: ast.AST) -> Any:
+    """A tree that was made, at the place of another; parts that have a place keep it."""
+    for part in ast.walk(made):
+        if isinstance(part, ast.stmt | ast.expr) and not hasattr(part, "lineno"):
+            ast.copy_location(part, at)
+    return made

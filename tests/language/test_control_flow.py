@@ -1,0 +1,164 @@
+"""Control flow of the language: each program as compiled, executed, and written with NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+
+def _random(*shape: int, seed: int = 0) -> Any:
+    return np.random.default_rng(seed).random(shape, np.float32)
+
+
+def agreed(kernel: Any, *args: Any) -> Any:
+    """What a kernel writes to its last argument: the same on engine native, on the reference engine, which has
+    nothing to say, and executed."""
+    outs = [np.zeros_like(args[-1]) for _ in range(3)]
+    kernel.run(*args[:-1], outs[0], engine="native")
+    reports = kernel.run(*args[:-1], outs[1], engine="reference", sanitize="all")
+    assert [str(d) for r in reports for d in r.diagnostics] == []
+    kernel.interpret(*args[:-1], outs[2])
+    for other in outs[1:]:
+        np.testing.assert_array_equal(outs[0], other)
+    return outs[0]
+
+
+@pl.jit
+def jumps(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.full([8, 64], pl.FP32, 0.0)
+        n = 0
+        for i in pl.range(8):
+            x = pl.load(a, [i * 8, 0], [8, 64])
+            v = pl.read(x, [0, 0])
+            if v > 0.9:
+                break
+            if v > 0.5:
+                n = n + 10
+                continue
+            acc = pl.add(acc, x)
+            n = n + 1
+        j = 0
+        while j < 100:
+            j = j + 1
+            if j % 2 == 0:
+                continue
+            if j > 6:
+                break
+            for k in pl.range(5, -1, -2):
+                if k < 2:
+                    continue
+                acc = pl.add(acc, 1.0)
+        acc = pl.add(acc, pl.cast(n + i, pl.FP32))
+        pl.store(acc, [0, 0], c)
+    return c
+
+
+def test_jumps() -> None:
+    for first in (0.95, 0.6, 0.2):
+        a = _random(64, 64)
+        a[::8, 0] = [0.3, first, 0.7, 0.1, 0.2, 0.95, 0.0, 0.0]
+        wanted, n = np.zeros((8, 64), np.float32), 0
+        for i in range(8):
+            v = a[i * 8, 0]
+            if v > 0.9:
+                break
+            if v > 0.5:
+                n += 10
+                continue
+            wanted, n = wanted + a[i * 8 : i * 8 + 8], n + 1
+        np.testing.assert_allclose(
+            agreed(jumps, a, np.zeros((8, 64), np.float32)), wanted + 6 + n + i, rtol=1e-6
+        )
+
+
+@pl.jit
+def extents(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Arms that leave tiles valid to different extents."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(3):
+            if i % 2 == 0:
+                t = pl.load(a, [i * 8, 0], [8, 64], valid_shape=[i + 3, 64])
+                t = pl.exp(t)
+            else:
+                t = pl.load(a, [i * 8, 0], [8, 64], valid_shape=[8, 24])
+            pl.store(pl.add(t, 1.0), [i * 8, 0], c)
+    return c
+
+
+@pl.jit
+def names(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Swaps, nested unpacking, names that leave loops, arms and regions, loops that never run."""
+    pl.func_attr({"purpose": "test"})
+    pl.static_assert(a.shape[0] == 24, "24 rows")
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [8, 64])
+        y = pl.load(b, [0, 0], [8, 64])
+        m, n = 1, 2
+        (p, (q, r)) = (x, (y, 3.0))
+        for i in pl.range(5):
+            x, y = y, pl.add(x, y)
+            m, n = n, m + n
+            if i == 3:
+                z = pl.mul(x, r)
+            else:
+                z = pl.mul(y, 2.0)
+            w = z
+        for _ in pl.range(0):
+            x = pl.add(x, 100.0)
+        out = pl.add(pl.add(x, w), pl.cast(m, pl.FP32))
+        pl.store(pl.sub(q, p), [8, 0], c)
+        for _ in pl.range(3):
+            x, y = y, x
+        pl.store(pl.sub(x, y), [16, 0], c)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pl.store(pl.load(out, [0, 0], [8, 64]), [0, 0], c)
+    return c
+
+
+def test_names_and_extents(capsys: Any) -> None:
+    a, b = _random(24, 64), _random(24, 64, seed=1)
+    out = np.zeros_like(a)
+    wanted = np.zeros_like(a)
+    wanted[:3], wanted[16:21], wanted[8:16, :24] = np.exp(a[:3]) + 1, np.exp(a[16:21]) + 1, a[8:16, :24] + 1
+    np.testing.assert_allclose(agreed(extents, a, out), wanted, rtol=1e-6)
+    x, y, m, n = a[:8], b[:8], 1, 2
+    for _ in range(5):
+        x, y, m, n = y, x + y, n, m + n
+    wanted = np.concatenate([x + y * 2 + m, b[:8] - a[:8], y - x])
+    np.testing.assert_allclose(agreed(names, a, b, out), wanted, rtol=1e-6)
+
+
+@pl.jit
+def everything_wrong(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    pl.static_assert(a.shape[0] == 3, "three rows")
+    pl.static_print("rows", a.shape[0], a)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.unroll(3):
+            if i == 1:
+                break
+        for _ in pl.parallel(3):
+            continue
+        x = pl.load(a, [0, 0], [8, 64])
+        for i in pl.range(3):
+            if i == 1:
+                z = pl.exp(x)
+        pl.store(z, [0, 0], c)
+
+
+def test_what_is_refused(capsys: Any) -> None:
+    with pytest.raises(DiagnosticError) as e:
+        everything_wrong.lower(_random(24, 64), _random(24, 64))
+    found = [(d.code, d.message) for d in e.value.diagnostics]
+    assert found == [
+        ("PTO-E3003", "three rows"),
+        ("PTO-E3001", "nothing jumps in pl.unroll"),
+        ("PTO-E3001", "nothing jumps in pl.parallel"),
+        ("PTO-E3002", "'z' is set in one arm only"),
+    ]
+    assert capsys.readouterr().out.rpartition(": rows")[2] == " 24 a: Tensor[[24, 64], FP32]\n"

@@ -1,0 +1,214 @@
+"""`k.interpret(...)`: the body executed as ordinary Python has the numbers of compiled runs, bit for bit."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+M = pl.dynamic("M")
+
+
+@pl.jit.inline
+def shifted(x, by):
+    return pl.add(x, by)
+
+
+@pl.jit.incore
+def scale(x: pl.Tensor[[M, 64], pl.FP32], y: pl.Out[pl.Tensor[[M, 64], pl.FP32]], s: pl.Scalar[pl.FP32]):
+    for r in pl.range(0, M, 16):
+        n = pl.min(16, M - r)
+        t = pl.load(x, [r, 0], [16, 64], valid_shape=[n, 64])
+        pl.store(pl.mul(t, s), [r, 0], y)
+    return y
+
+
+@pl.jit
+def ragged(a: pl.Tensor[[M, 64], pl.FP32], c: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+    """Dynamic extents, a helper of a core, a carried float, a reduction over what is valid."""
+    tmp = pl.create_tensor([M, 64], pl.FP32)
+    scale(a, tmp, 2.5)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        s = 0.1
+        for _ in pl.range(5):
+            s = s * 1.1
+        for r in pl.range(0, M, 16):
+            n = pl.min(16, M - r)
+            t = pl.load(tmp, [r, 0], [16, 64], valid_shape=[n, 64])
+            t = pl.row_expand_add(shifted(t, 0.25), pl.row_sum(t))
+            pl.store(pl.mul(t, s), [r, 0], c)
+    return c
+
+
+@pl.jit
+def product(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Tensor level: windows, an accumulator that the first iteration makes."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([16, 32], pl.FP32)
+        for i in pl.range(3):
+            x = a[:, i * 32 : i * 32 + 32]
+            y = b[i * 32 : i * 32 + 32, :]
+            if i == 0:
+                acc = pl.matmul(x, y)
+            else:
+                acc = pl.matmul_acc(acc, x, y)
+        c[:] = acc
+    return c
+
+
+@pl.jit
+def loops(a: pl.Tensor, c: pl.Out[pl.Tensor], n: int):
+    """Explicit carries, of no iteration too, and a while loop."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        z = pl.load(a, [0, 0], [16, 64])
+        for _, (x, s) in pl.range(n, init_values=(z, 1.0)):
+            x2 = pl.add(x, s)
+            s2 = s * 0.3
+            y, t = pl.yield_(x2, s2)
+        for q, j in pl.while_(init_values=(y, 0)):
+            pl.cond(j < 3)
+            q2 = pl.mul(q, t)
+            q3, _ = pl.yield_(q2, j + 1)
+        pl.store(q3, [0, 0], c)
+    return c
+
+
+@pl.jit
+def blocks(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Blocks as a region and as a loop; what a region makes is memory after it."""
+    with pl.spmd(2):
+        r = pl.get_block_idx() * 8
+        c[r : r + 8, :] = pl.exp(a[r : r + 8, :])
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.add(c[:], 1.0)
+    for b in pl.spmd(2):
+        u = pl.load(t, [b * 8, 0], [8, 64])
+        pl.store(pl.sub(u, pl.load(a, [b * 8, 0], [8, 64])), [b * 8, 0], c)
+    return c
+
+
+@pl.program
+class Program:
+    @pl.function(type=pl.FunctionType.InCore)
+    def twice(
+        self,
+        x: pl.Tensor[[16, 64], pl.INT32],
+        y: pl.Out[pl.Tensor[[16, 64], pl.INT32]],
+        k: pl.Scalar[pl.INT32],
+    ):
+        t = pl.load(x, [0, 0], [16, 64])
+        big: pl.Scalar[pl.INT32] = 2000000000
+        pl.store(pl.add(pl.mul(t, big + big), k), [0, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, a: pl.Tensor[[16, 64], pl.INT32], c: pl.Out[pl.Tensor[[16, 64], pl.INT32]]):
+        tmp = pl.create_tensor([16, 64], pl.INT32)
+        tmp = self.twice(a, tmp, 7)
+        c = self.twice(tmp, c, 9)
+        return c
+
+
+def _random(*shape: int) -> Any:
+    return np.random.default_rng(1).random(shape, np.float32)
+
+
+def _same_bits(kernel: Any, out: Any, *args: Any) -> Any:
+    compiled, executed = np.zeros_like(out), np.zeros_like(out)
+    at = next(i for i, x in enumerate(args) if x is out)
+    kernel.run(*args[:at], compiled, *args[at + 1 :], engine="native")
+    found = kernel.interpret(*args[:at], executed, *args[at + 1 :])
+    assert found is executed
+    np.testing.assert_array_equal(compiled.view(np.uint8), executed.view(np.uint8))
+    return executed
+
+
+def test_the_numbers_are_those_of_compiled_runs() -> None:
+    a, out = _random(40, 64), np.zeros((40, 64), np.float32)
+    x = 2.5 * a
+    wanted = (x + 0.25 + x.sum(1, keepdims=True)) * 0.1 * 1.1**5
+    np.testing.assert_allclose(_same_bits(ragged, out, a, out), wanted, rtol=1e-5)
+    a, b, out = _random(16, 96), _random(96, 32), np.zeros((16, 32), np.float32)
+    np.testing.assert_allclose(_same_bits(product, out, a, b, out), a @ b, rtol=1e-5)
+    a, out = _random(16, 64), np.zeros((16, 64), np.float32)
+    for n in (0, 4):
+        wanted = (a + sum(0.3**i for i in range(n))) * (0.3**n) ** 3
+        np.testing.assert_allclose(_same_bits(loops, out, a, out, n), wanted, rtol=1e-5)
+    np.testing.assert_allclose(_same_bits(blocks, out, a, out), np.exp(a) + 1 - a, rtol=1e-5)
+    a = np.arange(1024, dtype=np.int32).reshape(16, 64)
+    wrapped = np.int32(4000000000 - 2**32)
+    with np.errstate(over="ignore"):
+        out = np.zeros_like(a)
+        np.testing.assert_array_equal(_same_bits(Program, out, a, out), (a * wrapped + 7) * wrapped + 9)
+
+
+@pl.jit
+def looked_at(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [16, 64], valid_shape=[3, 5])
+        for i in pl.range(2):
+            x = pl.mul(x, 2.0)
+            print(f"{i}: {x.shape} {x.valid_shape} {x[0, 1]}")
+            breakpoint()
+        pl.store(x, [0, 0], c)
+
+
+def test_a_body_can_be_looked_at(capsys: Any, monkeypatch: Any) -> None:
+    """`print`, f-strings and breakpoints see the arrays; what is not valid is NaN. A compiled run passes them by."""
+    seen: list[Any] = []
+
+    def hook() -> None:
+        frame = sys._getframe(1)
+        seen.append(
+            (linecache.getline(frame.f_code.co_filename, frame.f_lineno).strip(), frame.f_locals["x"].numpy())
+        )
+
+    monkeypatch.setattr(sys, "breakpointhook", hook)
+    a, c = _random(16, 64), np.zeros((16, 64), np.float32)
+    looked_at.interpret(a, c)
+    assert capsys.readouterr().out.splitlines() == [
+        f"{i}: (16, 64) (3, 5) {a[0, 1] * 2.0 ** (i + 1)}" for i in range(2)
+    ]
+    assert [line for line, _ in seen] == ["breakpoint()"] * 2
+    assert np.isnan(seen[1][1][3:]).all() and (seen[1][1][:3, :5] == a[:3, :5] * 4).all()
+    assert (c[:3, :5] == a[:3, :5] * 4).all() and not c[3:].any() and not c[:, 5:].any()
+    looked_at(a, c)
+    assert capsys.readouterr().out == "" and len(seen) == 2
+
+
+@pl.jit
+def beyond(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        z = pl.load(a, [0, 0], [16, 64])
+        pl.store(pl.add(z, pl.load(a, [8, 0], [16, 64])), [0, 0], c)
+
+
+@pl.jit
+def misplaced(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    pl.add(a, 1.0)
+
+
+@pl.jit
+def mixed(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(2):
+            t = pl.add(a[:], i)
+            c[:] = t
+
+
+def test_problems_are_those_of_reading() -> None:
+    a = _random(16, 64)
+    for kernel in (beyond, misplaced, mixed):
+        with pytest.raises(DiagnosticError) as read:
+            kernel.lower(a, a.copy())
+        with pytest.raises(DiagnosticError) as executed:
+            kernel.interpret(a, a.copy())
+        assert str(read.value) == str(executed.value)
+    with pytest.raises(TypeError, match=r"decorate it with @pl\.jit"):
+        pl.add(a, a)
