@@ -25,6 +25,7 @@ class Build:
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
+        self.split: Any = None  # which way the region at hand halves vector work
 
     @contextmanager
     def into(self, block: Block) -> Iterator[Block]:

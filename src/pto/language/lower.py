@@ -18,6 +18,7 @@ from .declare import Declared
 from .emit.incore import emit
 from .ir import Function, Program
 from .passes.clean import clean
+from .passes.matmul import matmul
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -33,13 +34,16 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("tiles", tiles),
     ("clean", clean),
+    ("matmul", matmul),
+    ("clean", clean),
     ("spaces", spaces),
+    ("clean", clean),
 )
 
 
 def read(declared: Declared, types: list[Any], profile: Profile) -> Program:
     """A program as it is written; raises all that is wrong with it."""
-    unit = Unit(Program(declared.name), profile)
+    unit = Unit(Program(declared.name, profile), profile)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:
