@@ -38,7 +38,7 @@ class Build:
 
     # ---- operations ----
 
-    def op(self, name: str, types: list[Type], **args: Any) -> Value:
+    def op(self, name: str, types: list[Type], /, **args: Any) -> Value:
         """Append an operation with one result, which is returned."""
         return self.append(name, types, args).results[0]
 

@@ -15,10 +15,11 @@ from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import Profile
 from .declare import Declared
-from .emit.incore import emit
+from .emit.incore import emit, parts_of
 from .ir import Function, Program
 from .passes.clean import clean
 from .passes.matmul import matmul
+from .passes.mixed import mixed
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -38,6 +39,7 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("spaces", spaces),
     ("clean", clean),
+    ("mixed", mixed),
 )
 
 
@@ -82,7 +84,12 @@ class Lowered:
     def modules(self) -> dict[str, Module]:
         """The program of every function that runs on cores."""
         try:
-            return {n: emit(f, self.profile) for n, f in self.functions.items() if f.kind != "orchestration"}
+            parts = {part for f in self.functions.values() if f.kind == "mixed" for part in parts_of(f)}
+            return {
+                n: emit(f, self.profile)
+                for n, f in self.functions.items()
+                if f.kind != "orchestration" and f not in parts
+            }
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None
 

@@ -25,14 +25,22 @@ from ..dtypes import DataType
 from ..enums import COMPARISONS, ROUNDINGS, AtomicType, PadValue
 from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
-from . import cube, scalars
+from . import cube, fifo, scalars
 from .scalars import element, number
 from .types import tile_type, two_dimensions
 
 
 def emit(function: Function, profile: Profile) -> Module:
-    """The program of a function."""
-    return Emitter(function, profile).module()
+    """The program of a function; of a mixed one, its two parts in one program."""
+    build = Builder.module({"pto.target_arch": StrAttr(_arch(profile))})
+    for part in parts_of(function) or [function]:
+        Emitter(part, profile).add_to(build)
+    return build.built
+
+
+def parts_of(function: Function) -> list[Function]:
+    """What the cube core and the vector cores do of a mixed function."""
+    return [op.args["callee"] for op in function.body.ops] if function.kind == "mixed" else []
 
 
 class TensorRef:
@@ -58,8 +66,7 @@ class Emitter:
         self.entry: Any = None
         self.uses: dict[Value, int] = {}
 
-    def module(self) -> Module:
-        b = Builder.module({"pto.target_arch": StrAttr(_arch(self.profile))})
+    def add_to(self, b: Builder) -> None:
         b.at(self.function.loc)
         types = [self._param_type(v) for v in self.function.body.args]
         kind = _core_kind(self.function)
@@ -80,7 +87,6 @@ class Emitter:
         self.block(self.function.body)
         b.at(self.function.loc)
         b.op("func.return", values=[])
-        return b.built
 
     def _count(self, block: Block) -> None:
         for op in block.walk():
@@ -237,8 +243,8 @@ class Emitter:
 
     def op(self, op: Op) -> None:
         special = getattr(self, f"op_{op.name.replace('.', '_')}", None)
-        if op.name in cube.EMITTERS:
-            cube.EMITTERS[op.name](self, op)
+        if op.name in _EMITTERS:
+            _EMITTERS[op.name](self, op)
         elif special is not None:
             special(op)
         elif op.name.startswith("scalar."):
@@ -696,9 +702,13 @@ def _arch(profile: Profile) -> str:
 
 def _core_kind(function: Function) -> str:
     """What kind of core a function needs, by where its tiles are; empty for one that needs both or none."""
+    if function.kind in ("aic", "aiv"):
+        return {"aic": "cube", "aiv": "vector"}[function.kind]
     spaces = {r.type.space for op in function.walk() for r in op.results if isinstance(r.type, TileType)}
     cube = bool(spaces - {"vec"})
     return "cube" if cube and "vec" not in spaces else "vector" if "vec" in spaces and not cube else ""
 
 
-__all__ = ["Emitter", "emit"]
+_EMITTERS = {**cube.EMITTERS, **fifo.EMITTERS}
+
+__all__ = ["Emitter", "emit", "parts_of"]

@@ -1,9 +1,9 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import cube, memory
+from . import cube, fifo, memory
 from .core import OPERATORS, Operator
 from .rows import add_all
 
 add_all()
 
-__all__ = ["OPERATORS", "Operator", "cube", "memory"]
+__all__ = ["OPERATORS", "Operator", "cube", "fifo", "memory"]
