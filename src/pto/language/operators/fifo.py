@@ -10,9 +10,10 @@ from typing import Any
 
 from ..build import Build
 from ..dtypes import INT32, DataType
-from ..ir import ScalarType, TileType, Value
+from ..ir import ScalarType, TileType, Value, is_tile
+from ..problems import TYPE
 from .core import operator
-from .memory import _tile, in_core
+from .memory import in_core
 
 #: From where, to where, and the memory that tiles arrive in: FIFOs by their bit in `dir_mask`.
 C2V, V2C = 1, 2
@@ -22,7 +23,9 @@ ARRIVES = {C2V: "vec", V2C: "mat"}
 def _push(name: str, side: str) -> Callable[..., Any]:
     def push(b: Build, tile: Any, *, split: int, id: int | None = None) -> None:
         in_core(b, name)
-        b.append(name, [], {"tile": _tile(b, tile, "tile"), "split": split, "id": id})
+        if not is_tile(tile):
+            b.fail(TYPE, "'tile' is a tile", "tile", got=tile.type if isinstance(tile, Value) else repr(tile))
+        b.append(name, [], {"tile": tile, "split": split, "id": id})
 
     push.__doc__ = f"Put a tile into a FIFO to {side}; wait while it is full."
     return operator(push, name=name)
