@@ -25,6 +25,7 @@ class Build:
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
+        self.split: Any = None  # which way the region at hand halves vector work
 
     @contextmanager
     def into(self, block: Block) -> Iterator[Block]:
@@ -37,7 +38,7 @@ class Build:
 
     # ---- operations ----
 
-    def op(self, name: str, types: list[Type], **args: Any) -> Value:
+    def op(self, name: str, types: list[Type], /, **args: Any) -> Value:
         """Append an operation with one result, which is returned."""
         return self.append(name, types, args).results[0]
 

@@ -77,6 +77,7 @@ class TileType(ShapedType):
 
     space: str = ""
     transposed: bool = False  # of a tile in mat: stored as the transpose
+    flat: bool = False  # of a row in mat: without boxes, as Bias wants it
 
 
 class Value:
@@ -207,10 +208,11 @@ class Function:
 
 
 class Program:
-    """Functions by name; `entry` is the one that is called."""
+    """Functions by name; `entry` is the one that is called. `target` is the profile it is made for."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, target: Any = None) -> None:
         self.name = name
+        self.target = target
         self.functions: dict[str, Function] = {}
         self.entry: Function | None = None
 

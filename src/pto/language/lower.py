@@ -16,9 +16,11 @@ from ..ir.core import Module
 from ..isa.profiles import Profile
 from .checks import check
 from .declare import Declared
-from .emit.incore import emit
+from .emit.incore import emit, parts_of
 from .ir import Function, Program
 from .passes.clean import clean
+from .passes.matmul import matmul
+from .passes.mixed import mixed
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -34,13 +36,17 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("tiles", tiles),
     ("clean", clean),
+    ("matmul", matmul),
+    ("clean", clean),
     ("spaces", spaces),
+    ("clean", clean),
+    ("mixed", mixed),
 )
 
 
 def read(declared: Declared, types: list[Any], profile: Profile) -> tuple[Program, list[Diagnostic]]:
     """A program as it is written, and what is suspicious about it; raises all that is wrong."""
-    unit = Unit(Program(declared.name), profile)
+    unit = Unit(Program(declared.name, profile), profile)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:
@@ -79,7 +85,12 @@ class Lowered:
     def modules(self) -> dict[str, Module]:
         """The program of every function that runs on cores."""
         try:
-            return {n: emit(f, self.profile) for n, f in self.functions.items() if f.kind != "orchestration"}
+            parts = {part for f in self.functions.values() if f.kind == "mixed" for part in parts_of(f)}
+            return {
+                n: emit(f, self.profile)
+                for n, f in self.functions.items()
+                if f.kind != "orchestration" and f not in parts
+            }
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None
 

@@ -102,11 +102,11 @@ def _kernel(
     function.body.append(made)
     for result, out in zip(made.results, outs, strict=True):
         _store(function, result, out)
-    program = Program("one")
+    program = Program("one", profile)
     program.entry = program.add(function)
     for _, after in stages(program):
         program = after
-    (module,) = Lowered(program, profile).modules.values()
+    (module,) = Lowered(program, profile, []).modules.values()
     return kernel(module, function.name, engine="native", target=profile)
 
 

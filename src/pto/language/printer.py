@@ -48,7 +48,14 @@ def program_text(program: Program, concise: bool = False) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-_KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
+_KINDS = {
+    "orchestration": "Orchestration",
+    "incore": "InCore",
+    "aic": "AIC",
+    "aiv": "AIV",
+    "group": "Group",
+    "mixed": "Group",
+}
 
 
 def function_lines(function: Function) -> list[str]:

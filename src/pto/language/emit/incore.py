@@ -25,14 +25,22 @@ from ..dtypes import DataType
 from ..enums import COMPARISONS, ROUNDINGS, AtomicType, PadValue
 from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
-from . import scalars
+from . import cube, fifo, scalars
 from .scalars import element, number
 from .types import tile_type, two_dimensions
 
 
 def emit(function: Function, profile: Profile) -> Module:
-    """The program of a function."""
-    return Emitter(function, profile).module()
+    """The program of a function; of a mixed one, its two parts in one program."""
+    build = Builder.module({"pto.target_arch": StrAttr(_arch(profile))})
+    for part in parts_of(function) or [function]:
+        Emitter(part, profile).add_to(build)
+    return build.built
+
+
+def parts_of(function: Function) -> list[Function]:
+    """What the cube core and the vector cores do of a mixed function."""
+    return [op.args["callee"] for op in function.body.ops] if function.kind == "mixed" else []
 
 
 class TensorRef:
@@ -58,8 +66,7 @@ class Emitter:
         self.entry: Any = None
         self.uses: dict[Value, int] = {}
 
-    def module(self) -> Module:
-        b = Builder.module({"pto.target_arch": StrAttr(_arch(self.profile))})
+    def add_to(self, b: Builder) -> None:
         b.at(self.function.loc)
         types = [self._param_type(v) for v in self.function.body.args]
         kind = _core_kind(self.function)
@@ -80,7 +87,6 @@ class Emitter:
         self.block(self.function.body)
         b.at(self.function.loc)
         b.op("func.return", values=[])
-        return b.built
 
     def _count(self, block: Block) -> None:
         for op in block.walk():
@@ -237,7 +243,9 @@ class Emitter:
 
     def op(self, op: Op) -> None:
         special = getattr(self, f"op_{op.name.replace('.', '_')}", None)
-        if special is not None:
+        if op.name in _EMITTERS:
+            _EMITTERS[op.name](self, op)
+        elif special is not None:
             special(op)
         elif op.name.startswith("scalar."):
             self.values[op.result] = scalars.scalar(self, op)
@@ -316,9 +324,12 @@ class Emitter:
 
     def subview(self, op: Op, x: Value, offset: list[Any]) -> None:
         """A window of a tile: another name for part of it."""
+        self.values[op.result] = self.window_of(x, op.result.type, list(cube.flat(self, x, offset)))
+
+    def window_of(self, x: Value, t: TileType, offset: list[Any]) -> PtoValue:
+        """A part of a tile from a row and a column on."""
         source = self.values[x]
         base: Any = source.type
-        t = op.result.type
         rows, cols = two_dimensions([index.known(d) for d in t.shape])
         made = tile_type(t, self.profile).replace(
             rows=rows, cols=cols, blayout=base.blayout, slayout=base.slayout, fractal=base.fractal
@@ -328,9 +339,9 @@ class Emitter:
             r, c = self._extents(t)
             operands["valid_row"] = r if r is not None else self.index(made.v_row)
             operands["valid_col"] = c if c is not None else self.index(made.v_col)
-        at = [self.index(o) for o in offset[-2:]]
+        at = [self._index(o) for o in offset]
         sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
-        self.values[op.result] = self.build.op(
+        return self.build.op(
             "pto.subview", [made], {"sizes": sizes}, source=source, offsets=at, **operands
         ).result
 
@@ -365,14 +376,6 @@ class Emitter:
         value = self.number(op.args["value"], op.result.type.dtype)
         self.build.op("pto.texpands", scalar=value, dst=self.result(op.result))
 
-    def op_move(self, op: Op) -> None:
-        self.build.op("pto.tmov", src=self.values[op.args["tile"]], dst=self.result(op.result))
-
-    def op_assemble(self, op: Op) -> None:
-        row, col = (self.index(o) for o in op.args["offset"][-2:])
-        self.build.op("pto.tinsert", src=self.values[op.args["source"]], indexRow=row, indexCol=col,
-                      dst=self.values[op.args["target"]])  # fmt: skip
-
     def op_cast(self, op: Op) -> None:
         mode = EnumAttr("round_mode", ROUNDINGS[op.args["mode"]])
         self.build.op(
@@ -403,28 +406,6 @@ class Emitter:
         mode = EnumAttr("cmp", COMPARISONS[op.args["cmp_type"]])
         self.build.op("pto.tcmp", None, {"cmpMode": mode}, src0=self.values[op.args["lhs"]],
                       src1=self.values[op.args["rhs"]], dst=self.result(op.result))  # fmt: skip
-
-    def op_matmul(self, op: Op) -> None:
-        a = op.args
-        self.build.op(
-            "pto.tmatmul", lhs=self.values[a["lhs"]], rhs=self.values[a["rhs"]], dst=self.result(op.result)
-        )
-
-    def op_matmul_bias(self, op: Op) -> None:
-        a = op.args
-        self.build.op("pto.tmatmul.bias", a=self.values[a["lhs"]], b=self.values[a["rhs"]], bias=self.values[a["bias"]],
-                      dst=self.result(op.result))  # fmt: skip
-
-    def op_matmul_acc(self, op: Op) -> None:
-        """Into the accumulator itself: hardware has no other way."""
-        a = op.args
-        acc = self.values[a["acc"]]
-        target = self.targets.pop(op.result, None)
-        if target is not None and target is not acc:
-            fail(UNSUPPORTED, "the accumulator is still needed when the sum replaces it", op.loc)
-        self.values[op.result] = acc
-        lhs, rhs = self.values[a["lhs"]], self.values[a["rhs"]]
-        self.build.op("pto.tmatmul.acc", acc_in=acc, lhs=lhs, rhs=rhs, dst=acc)
 
     def op_read(self, op: Op) -> None:
         x, type = op.args["x"], number(op.result.type.dtype)
@@ -682,7 +663,7 @@ class Emitter:
 
 
 #: Operations whose result is part of, or the same storage as, what they are given.
-_NAMES_STORAGE = ("slice", "reshape", "set_validshape")
+_NAMES_STORAGE = ("slice", "reshape", "set_validshape", "tile.transpose_view")
 
 
 def _aliases(op: Op, value: Value) -> bool:
@@ -713,7 +694,7 @@ def _block_operands(block: Block) -> set[Value]:
 
 def _in_place(op: Op, operand: Value, isa: str) -> bool:
     """Whether an instruction may write what it reads."""
-    if op.name == "matmul_acc":
+    if op.name in ("matmul_acc", "gemv_acc"):
         return op.args["acc"] is operand and operand not in (op.args["lhs"], op.args["rhs"])
     found = signatures().get(op.name)
     row = found.row if found is not None else find_row(_ROWS.get(op.name, ""))
@@ -736,9 +717,13 @@ def _arch(profile: Profile) -> str:
 
 def _core_kind(function: Function) -> str:
     """What kind of core a function needs, by where its tiles are; empty for one that needs both or none."""
+    if function.kind in ("aic", "aiv"):
+        return {"aic": "cube", "aiv": "vector"}[function.kind]
     spaces = {r.type.space for op in function.walk() for r in op.results if isinstance(r.type, TileType)}
     cube = bool(spaces - {"vec"})
     return "cube" if cube and "vec" not in spaces else "vector" if "vec" in spaces and not cube else ""
 
 
-__all__ = ["Emitter", "emit"]
+_EMITTERS = {**cube.EMITTERS, **fifo.EMITTERS}
+
+__all__ = ["Emitter", "emit", "parts_of"]

@@ -32,14 +32,21 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
     if type.space == "left":
         blayout = profile.left_blayout
     elem = element(type.dtype)
+    if type.space == "mat" and type.flat:
+        blayout, slayout, fractal = DEFAULT_CONFIG["bias"]
     if slayout == "none_box":
-        line = block_elements(type.dtype.bits)
+        line = block_elements(type.dtype.bits) * (2 if type.flat or type.space == "bias" else 1)
         if type.space == "vec" and cols == 1 and rows > 1:
             blayout, rows = "col_major", -(-rows // line) * line
         else:
             cols = -(-cols // line) * line
     else:
-        down, across = inner_box(type.dtype.bits, slayout, fractal)
+        if type.space == "mat":
+            if type.transposed:
+                blayout, slayout = "row_major", "col_major"
+            down = across = max(inner_box(type.dtype.bits, slayout, fractal))  # as Left and Right want it
+        else:
+            down, across = inner_box(type.dtype.bits, slayout, fractal)
         rows, cols = -(-rows // down) * down, -(-cols // across) * across
     return TileBufType(elem, type.space, rows, cols, v_row, v_col, blayout, slayout, fractal, pad)
 

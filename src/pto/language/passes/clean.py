@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..ir import Block, Function, Op, Program, Value, values_in
+from ..operators.fifo import EFFECTS as FIFO_EFFECTS
 from .rewrite import uses
 
 #: Operations that do something besides giving a result.
@@ -18,6 +19,7 @@ _EFFECTS = {
     "while",
     "if",
     "print",
+    *FIFO_EFFECTS,
 }
 _HANDS_ON = ("for", "while", "if", "region")
 

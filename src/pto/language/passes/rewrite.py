@@ -86,7 +86,7 @@ class Rewriter:
 
 def each_function(program: Program, change: Any) -> Program:
     """A program whose functions are what `change` makes of them; calls go to the new ones."""
-    made = Program(program.name)
+    made = Program(program.name, program.target)
     new: dict[Function, Function] = {}
     for function in program.functions.values():
         found = change(function)

@@ -1,20 +1,48 @@
-"""Every tile gets its memory, and operands of the cube are moved to where it wants them.
+"""Every tile gets its memory, and what is needed in another one is moved there.
 
 Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result of a
-product is an accumulator. What nothing decides lies in Vec.
+product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in Vec.
+
+    x = pl.load(a, ..)             # Vec          x = pl.load(a, .., target_memory=Mat)
+    y = pl.matmul(x, w)                           y = pl.matmul(pl.move(x, Left), pl.move(w, Right))
+    z = pl.exp(y)                                 z = pl.exp(pl.move(y, Vec))
+
+Cube and vector cores share no memory on A2/A3: `mixed` makes FIFOs of moves between Vec and the others.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..dtypes import FP32
 from ..enums import MemorySpace
-from ..ir import Function, Op, Program, TileType, Value
+from ..ir import IN, Function, Op, Program, TensorType, TileType, Value, root
+from ..operators.cube import PRODUCTS
+from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
 #: Operands of products, and where the cube wants them.
-_WANTED = {"lhs": MemorySpace.Left, "rhs": MemorySpace.Right, "bias": MemorySpace.Bias}
-_PRODUCTS = ("matmul", "matmul_acc", "matmul_bias")
+_WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
+#: Memories of the cube that are filled from Mat alone.
+_FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
+#: Operations whose result is their operand by another name, or part of it.
+_ALIASES = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+#: Operations that take tiles wherever they are.
+_ANYWHERE = (
+    "store",
+    "move",
+    "tile.extract",
+    "yield",
+    "for",
+    "while",
+    "if",
+    "assemble",
+    "region",
+    "aiv_shard",
+    "aic_gather",
+    *_ALIASES,
+)
+WORDS = {m.isa: m for m in MemorySpace}
 
 
 def spaces(program: Program) -> Program:
@@ -25,32 +53,196 @@ class _Spaces(Rewriter):
     def __init__(self, function: Function) -> None:
         super().__init__()
         self.groups = _Groups(function)
+        self.never_written = {p.value for p in function.params if p.direction == IN}
+        self.moved: list[dict[tuple[Value, str, Any], Value]] = [{}]  # per open block
 
-    def type_of(self, type: Any) -> Any:
-        return super().type_of(type)
+    def ops(self, ops: Any) -> None:
+        self.moved.append({})
+        super().ops(ops)
+        self.moved.pop()
 
     def map(self, old: Value, new: Any) -> None:
-        if isinstance(new, Value) and isinstance(new.type, TileType) and not new.type.space:
-            new.type = new.type.replace(space=self.groups.space(old))
+        if isinstance(new, Value) and isinstance(new.type, TileType):
+            new.type = new.type.replace(space=self.groups.space(old), flat=old in self.groups.rows)
         super().map(old, new)
+
+    # ---- operations ----
+
+    def copy(self, op: Op) -> Op:
+        args = dict(op.args)
+        wanted = _WANTED if op.name in PRODUCTS else {}
+        for name, arg in op.args.items():
+            if name == "acc" and op.name in PRODUCTS:
+                args[name] = self.of(arg)
+            elif op.name not in _ANYWHERE and isinstance(arg, Value) and isinstance(arg.type, TileType):
+                args[name] = self._in(arg, wanted.get(name, "vec"))
+        if op.name in PRODUCTS:
+            return self._product(op, args)
+        return super().copy(_with(op, args))
+
+    def _product(self, op: Op, args: dict[str, Any]) -> Op:
+        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins elsewhere
+        is added by the vector core."""
+        acc = self.of(op.args.get("acc"))
+        elsewhere = isinstance(acc, Value) and acc.type.space != "acc"
+        if elsewhere:
+            plain = op.name.removesuffix("_acc")
+            args = {k: v for k, v in args.items() if k not in ("acc", "init_cond")}
+            args |= {"out_dtype": None} if plain == "matmul" else {}
+            made = Op(plain, self.of(args), [self.type_of(op.result.type).replace(space="acc")], op.loc)
+        else:
+            made = Op(op.name, self.of(args), [self.type_of(op.result.type).replace(space="acc")], op.loc)
+        self.build.block.append(made)
+        made.result.name = op.result.name
+        value = made.result
+        space = self.groups.space(op.result)
+        if elsewhere or space != "acc":
+            value = self.build.op(
+                "move", [value.type.replace(space="vec")], tile=value, target_memory=MemorySpace.Vec
+            )
+        if elsewhere:
+            value = self.build.op("add", [value.type], lhs=acc, rhs=value)
+        value.name = op.result.name
+        self.values[op.result] = value
+        return made
 
     def op_create_tile(self, op: Op) -> None:
         made = self.copy(op)
-        if made.args["target_memory"] is None:
-            words = {m.isa: m for m in MemorySpace}
-            made.args["target_memory"] = words[made.result.type.space]
+        made.args["target_memory"] = WORDS[made.result.type.space]
 
-    def copy(self, op: Op) -> Op:
-        if op.name in _PRODUCTS:
-            for name, space in _WANTED.items():
-                value = self.of(op.args.get(name))
-                if isinstance(value, Value) and value.type.space != space.isa:
-                    moved = self.build.op(
-                        "move", [value.type.replace(space=space.isa)], tile=value, target_memory=space
-                    )
-                    moved.name = value.name
-                    op.args[name] = moved
-        return super().copy(op)
+    def op_load(self, op: Op) -> None:
+        made = self.copy(op)
+        made.args["target_memory"] = WORDS[made.result.type.space]
+
+    def op_cast(self, op: Op) -> None:
+        """One that a move out of Acc does, where only products take what it gives."""
+        if self.groups.space(op.result) == "mat":
+            self.map(op.result, self._in(op.args["x"], "mat", op.result.type.dtype))
+        else:
+            self.copy(op)
+
+    def op_move(self, op: Op) -> None:
+        """One that was written: done where the value is not there already."""
+        space, tile = self.groups.space(op.result), op.args["tile"]
+        if space == self.of(tile).type.space and (
+            tile in self.groups.changed or op.result in self.groups.changed
+        ):
+            self.copy(op).args["target_memory"] = WORDS[space]
+        else:
+            self.values[op.result] = self._in(tile, space)
+
+    def op_store(self, op: Op) -> None:
+        tile = op.args["tile"]
+        here = self.of(tile).type.space
+        self._made(op, tile=self.of(tile) if here in ("vec", "acc") else self._in(tile, "vec"))
+
+    def op_assemble(self, op: Op) -> None:
+        target = self.of(op.args["target"])
+        if isinstance(target.type, TensorType):
+            super().copy(op)
+            return
+        source = self.of(op.args["source"]).type.space
+        there = target.type.space
+        from_acc = there == "mat" and source == "acc"
+        self._made(
+            op,
+            source=self.of(op.args["source"])
+            if from_acc
+            else self._in(op.args["source"], "vec" if there == "mat" else there),
+        )
+
+    def op_slice(self, op: Op) -> None:
+        """A window of an accumulator has no name: it is one of a copy."""
+        x = op.args["x"]
+        if isinstance(x.type, TileType) and self.groups.space(op.result) != self.of(x).type.space:
+            self._made(op, x=self._in(x, self.groups.space(op.result)))
+        else:
+            self.copy(op)
+
+    op_reshape = op_set_validshape = op_tile_transpose_view = op_slice
+
+    def op_tile_extract(self, op: Op) -> None:
+        x = op.args["x"]
+        wanted = "mat" if op.result.type.space in _FROM_MAT else self.of(x).type.space
+        self._made(op, x=self._in(x, wanted))
+
+    def _made(self, op: Op, **args: Any) -> Op:
+        return Rewriter.copy(self, _with(op, {**op.args, **args}))
+
+    def op_yield(self, op: Op) -> None:
+        """What is handed on lies where its receivers are."""
+        outer: Any = op.parent.outer if op.parent is not None else None
+        values = list(op.args["values"])
+        if isinstance(outer, Op):
+            for i, (v, r) in enumerate(zip(values, outer.results, strict=False)):
+                if isinstance(v, Value) and isinstance(v.type, TileType):
+                    values[i] = self._in(v, self.groups.space(r))
+        self.build.append("yield", [], {"values": self.of(values)})
+
+    # ---- moves ----
+
+    def _in(self, old: Value, space: str, dtype: Any = None) -> Value:
+        """A value of the program that is rewritten, in a memory."""
+        value = self.of(old)
+        if value.type.space == space and dtype in (None, value.type.dtype):
+            return value
+        key = (value, space, dtype)
+        for level in self.moved:
+            if key in level:
+                return level[key]
+        made = self._moved(old, value, space, dtype)
+        if old not in self.groups.changed:
+            self.moved[-1][key] = made
+        return made
+
+    def _moved(self, old: Value, value: Value, space: str, dtype: Any) -> Value:
+        here = value.type.space
+        if space == "bias" and not value.type.flat:
+            value = self._loaded_again(old, "mat", flat=True) or self._move(
+                value, value.type.replace(space="mat", flat=True)
+            )
+            here = "mat"
+        if space in _FROM_MAT and here != "mat":
+            value, here = self._in(old, "mat"), "mat"
+        again = self._loaded_again(old, space) if here not in _FROM_MAT and space in ("vec", "mat") else None
+        if again is not None:
+            return again
+        if here in _FROM_MAT or (here, space) in (
+            ("mat", "vec"),
+            ("mat", "acc"),
+            ("vec", "acc"),
+            ("mat", "mat"),
+        ):
+            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}", self.build.place,
+                 got=value.type, help="store it and load it again")  # fmt: skip
+        t = value.type.replace(space=space, transposed=value.type.transposed and space == "mat", flat=False)
+        if space == "bias":
+            dtype = FP32 if t.dtype.is_float else t.dtype
+        return self._move(value, t if dtype is None else t.replace(dtype=dtype))
+
+    def _move(self, value: Value, type: TileType) -> Value:
+        made = self.build.op("move", [type], tile=value, target_memory=WORDS[type.space])
+        made.name = value.name
+        return made
+
+    def _loaded_again(self, old: Value, space: str, flat: bool = False) -> Value | None:
+        """Another load of what was loaded, where nothing writes the tensor or the tile."""
+        op = old.op
+        if op is None or op.name != "load" or old in self.groups.changed:
+            return None
+        if root(op.args["tensor"]) not in self.never_written:
+            return None
+        args = {**self.of(op.args), "target_memory": WORDS[space]}
+        made = self.build.op("load", [self.type_of(op.result.type).replace(space=space, flat=flat)], **args)
+        made.name = old.name
+        return made
+
+
+def _with(op: Op, args: dict[str, Any]) -> Op:
+    """The same operation with other arguments."""
+    made = Op(op.name, args, [], op.loc)
+    made.results, made.blocks, made.parent = op.results, op.blocks, op.parent
+    return made
 
 
 class _Groups:
@@ -59,12 +251,28 @@ class _Groups:
     def __init__(self, function: Function) -> None:
         self.parent: dict[Value, Value] = {}
         self.decided: dict[Value, str] = {}
-        for op in function.walk():
+        self.members: dict[Value, list[Value]] = {}
+        self.users: dict[Value, list[tuple[Op, str]]] = {}
+        self.changed: set[Value] = set()  # tiles that are written after they were made
+        ops = list(function.walk())
+        for op in ops:
             self._join(op)
-        for op in function.walk():
-            for r in op.results:
-                if isinstance(r.type, TileType):
-                    self._decide(r, "acc" if op.name in _PRODUCTS else r.type.space)
+            for name, arg in op.args.items():
+                if isinstance(arg, Value) and isinstance(arg.type, TileType):
+                    self.users.setdefault(arg, []).append((op, name))
+            if op.name in ("assemble", "write"):
+                self.changed.add(op.args["target" if op.name == "assemble" else "x"])
+        tiles = [r for op in ops for r in op.results if isinstance(r.type, TileType)]
+        tiles += [a for op in ops for b in op.blocks for a in b.args if isinstance(a.type, TileType)]
+        for v in tiles:
+            self.members.setdefault(self._find(v), []).append(v)
+        self.changed = {v for v in tiles if any(m in self.changed for m in self.members[self._find(v)])}
+        self.rows = {v for v in tiles if v.op is not None and v.op.name == "load" and self._is_bias(v)}
+        for rule in (self._by_product, self._by_users, self._as_written):
+            for v in tiles:
+                space = rule(v)
+                if space:
+                    self.decided.setdefault(self._find(v), space)
 
     def _find(self, v: Value) -> Value:
         while v in self.parent:
@@ -78,25 +286,95 @@ class _Groups:
                 self.parent[a] = b
 
     def _join(self, op: Op) -> None:
-        if op.name == "for" or op.name == "while":
+        if op.name in ("for", "while"):
             first = 1 if op.name == "for" else 0
-            body = op.blocks[-1]
             for i, r in enumerate(op.results):
-                self._same(r, body.args[first + i])
-                self._same(r, body.yielded[i])
+                for block in op.blocks:
+                    self._same(r, block.args[first + i])
+                self._same(r, op.blocks[-1].yielded[i])
                 self._same(r, op.args["init_values"][i])
         elif op.name == "if":
             for i, r in enumerate(op.results):
                 for block in op.blocks:
                     self._same(r, block.yielded[i])
-        elif op.name == "matmul_acc":
+        elif op.name == "region":
+            for i, r in enumerate(op.results):
+                self._same(r, op.blocks[0].yielded[i])
+        elif op.name in ("matmul_acc", "gemv_acc"):
             self._same(op.result, op.args["acc"])
-        elif op.name in ("slice", "reshape", "set_validshape"):
+        elif op.name in _ALIASES and not (op.args["x"].op is not None and op.args["x"].op.name in PRODUCTS):
             self._same(op.result, op.args["x"])
 
-    def _decide(self, v: Value, space: str) -> None:
-        if space:
-            self.decided.setdefault(self._find(v), space)
+    def _is_bias(self, v: Value) -> bool:
+        users = self.users.get(v, ())
+        return bool(users) and all(name == "bias" and op.name in PRODUCTS for op, name in users)
+
+    # ---- what decides, the strongest first ----
+
+    def _by_product(self, v: Value) -> str:
+        """A product lies in Acc, with all that shares its storage, unless vector operators make it too."""
+        group = self.members[self._find(v)]
+        made = [m.op for m in group if m.op is not None]
+        if v.op is None or v.op.name not in PRODUCTS:
+            return ""
+        others = [
+            o
+            for o in made
+            if o.name not in (*PRODUCTS, "create_tile", "for", "while", "if", "region", "full")
+        ]
+        zero = [o for o in made if o.name == "full"]
+        return "" if others or zero or any(m in self.changed for m in group) else "acc"
+
+    def _by_users(self, v: Value) -> str:
+        """Mat for what products alone take; Vec for what was written to lie in Mat, and no product takes."""
+        group = self.members[self._find(v)]
+        ends = [(op, name) for m in group for op, name in self.users.get(m, ()) if not _passes_on(op, name)]
+        cube = [name in PRODUCTS.get(op.name, ()) or op.name == "tile.extract" for op, name in ends]
+        made = {
+            m.op.name
+            for m in group
+            if m.op is not None and m.op.name not in ("for", "while", "if", "region", *_ALIASES)
+        }
+        if made <= {"load", "create_tile"} and ends and all(cube) and not self._written_by_vector(group):
+            return "mat"
+        if made == {"cast"} and ends and all(cube) and len(group) == 1 and _narrows(v.op):
+            return "mat"
+        if any(m.op is not None and m.op.name == "tile.transpose_view" for m in group):
+            return "mat"
+        explicit = [m for m in group if m.type.space == "mat"]
+        if explicit and made <= {"load", "create_tile", "move"} and not any(cube):
+            return "vec"
+        return ""
+
+    def _written_by_vector(self, group: list[Value]) -> bool:
+        """Whether something but products and loads is assembled into a tile."""
+        sources = [
+            op.args["source"]
+            for m in group
+            for op, name in self.users.get(m, ())
+            if op.name == "assemble" and name == "target"
+        ]
+        return any(s.op is None or s.op.name not in PRODUCTS for s in sources)
+
+    def _as_written(self, v: Value) -> str:
+        return v.type.space
 
     def space(self, v: Value) -> str:
         return self.decided.get(self._find(v), "vec")
+
+
+def _passes_on(op: Op, name: str) -> bool:
+    """Whether an operand is the result by another name."""
+    return (
+        op.name in ("yield", "for", "while", "if", "region", *_ALIASES)
+        or op.name == "assemble"
+        and name == "target"
+    )
+
+
+def _narrows(op: Op | None) -> bool:
+    """A cast that a move out of Acc rounds in the same way."""
+    if op is None or op.args.get("mode") != "rint":
+        return False
+    source = op.args["x"].op
+    return source is not None and source.name in PRODUCTS and op.result.type.dtype.isa in ("f16", "bf16")

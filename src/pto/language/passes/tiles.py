@@ -12,13 +12,12 @@ from typing import Any
 from .. import index
 from ..enums import MemorySpace
 from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, root
+from ..operators.cube import PRODUCTS
 from ..problems import SHAPE, UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
 #: Operators that take memory as it is.
 _OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
-#: Operators whose operands go to the cube, and which.
-CUBE = {"matmul": ("lhs", "rhs"), "matmul_acc": ("lhs", "rhs"), "matmul_bias": ("lhs", "rhs", "bias")}
 
 
 def tiles(program: Program) -> Program:
@@ -92,7 +91,7 @@ class _Tiles(Rewriter):
             if op.name in ("store", "write"):
                 self._written(op.args["output_tensor" if op.name == "store" else "x"])
             return made
-        cube = CUBE.get(op.name, ())
+        cube = PRODUCTS.get(op.name, ())
         args = {
             k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) else self.of(v)
             for k, v in op.args.items()

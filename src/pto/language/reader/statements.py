@@ -28,6 +28,7 @@ from ..ir import (
     scalar_type,
 )
 from ..operators.core import OPERATORS
+from ..operators.cube import leaving
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
 from ..types import annotation
 from . import liveness
@@ -797,6 +798,10 @@ def _read_region(
     block = op.add_block()
     before = dict(f.names)
     was, f.build.in_core = f.build.in_core, f.build.in_core or core
+    split, f.build.split = (
+        f.build.split,
+        region.options.get("mode") if region.kind == "split_aiv" else f.build.split,
+    )
     try:
         with f.build.into(block):
             if counter:
@@ -814,14 +819,15 @@ def _read_region(
             f.build.append("yield", [], {"values": [v for _, v in outs]})
     finally:
         f.build.in_core = was
+        f.build.split = split
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):
             f.names[name] = Unbound("is a number of a core, and does not leave its region", f.span(node))
     f.build.block.append(op)
     for (name, value), result in zip(outs, op.results, strict=True):
-        if core and isinstance(value.type, ShapedType) and not isinstance(value.type, TensorType):
-            result.type = TensorType(value.type.dtype, value.type.shape, value.type.valid)
+        if core and isinstance(value.type, ShapedType):
+            result.type = TensorType(leaving(value), value.type.shape, value.type.valid)
         if not isinstance(f.names[name], Unbound):
             f.names[name] = result
     if task is not None:

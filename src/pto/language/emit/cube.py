@@ -1,0 +1,110 @@
+"""Products, and moves between the memories of the cube and the others, as instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...ir.core import Value as PtoValue
+from ...ir.types import TileBufType
+from .. import index
+from ..ir import Op, Value
+from ..problems import UNSUPPORTED, fail
+from .types import tile_type
+
+if TYPE_CHECKING:
+    from .incore import Emitter
+
+
+def _rows(e: Emitter, op: Op) -> dict[str, PtoValue]:
+    """The two operands of a product."""
+    return {"lhs": e.values[op.args["lhs"]], "rhs": e.values[op.args["rhs"]]}
+
+
+def matmul(e: Emitter, op: Op) -> None:
+    e.build.op("pto.tmatmul" if op.name == "matmul" else "pto.tgemv", **_rows(e, op), dst=e.result(op.result))
+
+
+def matmul_bias(e: Emitter, op: Op) -> None:
+    name = "pto.tmatmul.bias" if op.name == "matmul_bias" else "pto.tgemv.bias"
+    operands = _rows(e, op)
+    e.build.op(
+        name, a=operands["lhs"], b=operands["rhs"], bias=e.values[op.args["bias"]], dst=e.result(op.result)
+    )
+
+
+def matmul_acc(e: Emitter, op: Op) -> None:
+    """Into the accumulator itself: hardware has no other way."""
+    acc = e.values[op.args["acc"]]
+    target = e.targets.pop(op.result, None)
+    if target is not None and target is not acc:
+        fail(UNSUPPORTED, "the accumulator is still needed when the sum replaces it", op.loc)
+    e.values[op.result] = acc
+    name = "pto.tmatmul.acc" if op.name == "matmul_acc" else "pto.tgemv.acc"
+    e.build.op(name, acc_in=acc, **_rows(e, op), dst=acc)
+
+
+def move(e: Emitter, op: Op) -> None:
+    """A copy in another memory; out of Mat, the part that the destination has."""
+    source, target = e.values[op.args["tile"]], e.result(op.result)
+    assert isinstance(source.type, TileBufType) and isinstance(target.type, TileBufType)
+    whole = (source.type.rows, source.type.cols) == (target.type.rows, target.type.cols)
+    if whole or target.type.loc not in ("left", "right"):
+        e.build.op("pto.tmov", src=source, dst=target)
+    else:
+        _extract(e, source, 0, 0, target)
+
+
+def extract(e: Emitter, op: Op) -> None:
+    a = op.args
+    _extract(e, e.values[a["x"]], a["index_row"], a["index_col"], e.result(op.result))
+
+
+def _extract(e: Emitter, source: PtoValue, row: Any, col: Any, target: PtoValue) -> None:
+    e.build.op("pto.textract", src=source, indexRow=e.index(row), indexCol=e.index(col), dst=target)
+
+
+def transpose_view(e: Emitter, op: Op) -> None:
+    """The bytes of a tile in Mat, read the other way: rows of boxes are columns of transposed ones."""
+    source = e.values[op.args["x"]]
+    made = tile_type(op.result.type, e.profile)
+    operands: dict[str, Any] = {}
+    value = e.build.op("pto.treshape", [made], src=source, **operands).result
+    value.name = op.result.name
+    e.values[op.result] = value
+
+
+def assemble(e: Emitter, op: Op) -> None:
+    """Into a part of a tile: an insertion where there is one for these memories, else a copy into a view."""
+    source, target = op.args["source"], op.args["target"]
+    row, col = flat(e, target, op.args["offset"])
+    spaces = (source.type.space, target.type.space)
+    if e.profile.isa == "a2a3" and spaces == ("vec", "vec"):
+        window = e.window_of(target, source.type, [row, col])
+        e.build.op("pto.tmov", src=e.values[source], dst=window)
+        return
+    e.build.op(
+        "pto.tinsert",
+        src=e.values[source],
+        indexRow=e._index(row),
+        indexCol=e._index(col),
+        dst=e.values[target],
+    )
+
+
+def flat(e: Emitter, x: Value, offset: list[Any]) -> tuple[Any, Any]:
+    """Row and column of a place in a tile: leading dimensions are rows."""
+    row: Any = 0
+    dims: tuple[Any, ...] = (1, *x.type.shape)[-len(offset) :] if len(offset) > 1 else (1,)
+    at = list(offset) if len(offset) > 1 else [0, *offset]
+    for o, n in zip(at[:-1], (*dims[:-1],), strict=False):
+        row = e._plus(e._times(row, index.known(n) or 1), o)
+    return row, at[-1]
+
+
+EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
+    "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "matmul_acc": matmul_acc,
+    "gemv_acc": matmul_acc, "move": move, "tile.extract": extract, "tile.transpose_view": transpose_view, "assemble": assemble,
+}  # fmt: skip
+
+__all__ = ["EMITTERS", "flat"]

@@ -1,0 +1,287 @@
+"""Operators of the cube: products of matrices, and what takes tiles apart for them.
+
+A product is summed in FP32 or INT32 and lies in Acc. What is stored of it, or leaves its region as a tensor, has
+the elements that `out_dtype` says, or those of the operands (`leaving`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index
+from ..build import Build
+from ..dtypes import FP32, INT32, DataType
+from ..enums import MemorySpace, SplitMode
+from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
+from ..problems import PLACE, SHAPE, TYPE
+from .core import operator
+from .memory import in_core
+
+#: Products, and the operands that go to the cube.
+PRODUCTS: dict[str, tuple[str, ...]] = {
+    "matmul": ("lhs", "rhs"), "matmul_acc": ("lhs", "rhs"), "matmul_bias": ("lhs", "rhs", "bias"),
+    "gemv": ("lhs", "rhs"), "gemv_acc": ("lhs", "rhs"), "gemv_bias": ("lhs", "rhs", "bias"),
+}  # fmt: skip
+
+
+def _shaped(b: Build, value: Any, at: str) -> Any:
+    if not is_shaped(value):
+        got = value.type if isinstance(value, Value) else repr(value)
+        b.fail(TYPE, f"'{at}' is a tile or a tensor", at, got=got)
+    return value.type
+
+
+@operator
+def matmul(
+    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False, b_trans: bool = False,
+    c_matrix_nz: bool = False,
+) -> Value:  # fmt: skip
+    """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
+    made = _product(b, "matmul", lhs, rhs, a_trans, b_trans)
+    return b.op(
+        "matmul", [made], lhs=lhs, rhs=rhs, out_dtype=out_dtype, a_trans=bool(a_trans), b_trans=bool(b_trans)
+    )
+
+
+@operator
+def batch_matmul(b: Build, lhs: Any, rhs: Any) -> Value:
+    """Products of stacks of matrices."""
+    return matmul.function(b, lhs, rhs)
+
+
+@operator
+def matmul_acc(
+    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False, init_cond: Any = None,
+) -> Value:  # fmt: skip
+    """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    made = _product(b, "matmul_acc", lhs, rhs, a_trans, b_trans)
+    _same_shape(b, acc, made)
+    if init_cond is not None and not is_scalar(init_cond):
+        b.fail(TYPE, "'init_cond' is a truth value", "init_cond", got=repr(init_cond))
+    return b.op("matmul_acc", [made], acc=acc, lhs=lhs, rhs=rhs, a_trans=bool(a_trans), b_trans=bool(b_trans),
+                init_cond=init_cond)  # fmt: skip
+
+
+@operator
+def batch_matmul_acc(b: Build, acc: Any, lhs: Any, rhs: Any) -> Value:
+    """`acc` plus products of stacks of matrices."""
+    return matmul_acc.function(b, acc, lhs, rhs)
+
+
+@operator
+def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
+    """The product of two matrices plus a row."""
+    made = _product(b, "matmul_bias", lhs, rhs)
+    _row(b, bias, made)
+    return b.op("matmul_bias", [made], lhs=lhs, rhs=rhs, bias=bias)
+
+
+@operator
+def gemv(b: Build, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
+    """A row times a matrix."""
+    return b.op("gemv", [_row_product(b, "gemv", lhs, rhs)], lhs=lhs, rhs=rhs)
+
+
+@operator
+def gemv_acc(b: Build, acc: Any, lhs: Any, rhs: Any, acc_phase: str = "unspecified") -> Value:
+    """`acc` plus a row times a matrix."""
+    made = _row_product(b, "gemv_acc", lhs, rhs)
+    _same_shape(b, acc, made)
+    return b.op("gemv_acc", [made], acc=acc, lhs=lhs, rhs=rhs)
+
+
+@operator
+def gemv_bias(b: Build, lhs: Any, rhs: Any, bias: Any, acc_phase: str = "unspecified") -> Value:
+    """A row times a matrix, plus a row."""
+    made = _row_product(b, "gemv_bias", lhs, rhs)
+    _row(b, bias, made)
+    return b.op("gemv_bias", [made], lhs=lhs, rhs=rhs, bias=bias)
+
+
+def _same_shape(b: Build, acc: Any, made: ShapedType) -> None:
+    a = _shaped(b, acc, "acc")
+    if not index.same_dims(a.shape, made.shape):
+        b.fail(SHAPE, "'acc' has another shape than the product", "acc", expected=made, got=a)
+    if a.dtype != made.dtype:
+        b.fail(TYPE, f"sums are of {made.dtype.name}", "acc", expected=made.dtype.name, got=a.dtype.name)
+
+
+def _row(b: Build, bias: Any, made: ShapedType) -> None:
+    t = _shaped(b, bias, "bias")
+    if not index.same(t.shape[-1], made.shape[-1]) or any(index.known(d) != 1 for d in t.shape[:-1]):
+        b.fail(SHAPE, "'bias' is one row as wide as the product", "bias", expected=[1, made.shape[-1]], got=t)
+
+
+def _row_product(b: Build, name: str, lhs: Any, rhs: Any) -> ShapedType:
+    made = _product(b, name, lhs, rhs)
+    if any(index.known(d) not in (None, 1) for d in made.shape[:-1]):
+        b.fail(SHAPE, f"{name} takes one row", "lhs", got=lhs.type, help="pl.matmul takes several")
+    return made
+
+
+def _product(
+    b: Build, name: str, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False
+) -> ShapedType:
+    """The type of a product."""
+    in_core(b, name)
+    x, y = _shaped(b, lhs, "lhs"), _shaped(b, rhs, "rhs")
+    if x.dtype != y.dtype:
+        b.fail(
+            TYPE,
+            f"{name} of {x.dtype.name} and {y.dtype.name}",
+            "rhs",
+            help=f"pl.cast(rhs, pl.{x.dtype.name})",
+        )
+    if x.rank == 1 and y.rank == 1:
+        b.fail(SHAPE, "two rows have no product", "rhs", help="multiply them and use pl.row_sum")
+    rows = [] if x.rank == 1 else [-1 if a_trans else -2]
+    cols = [] if y.rank == 1 else [-2 if b_trans else -1]
+    k, k2 = x.shape[-2 if a_trans and rows else -1], y.shape[-1 if b_trans or not cols else -2]
+    if index.known_difference(k, k2) not in (None, 0):
+        b.fail(
+            SHAPE,
+            f"{_text(k)} columns times {_text(k2)} rows",
+            "rhs",
+            expected=f"{_text(k)} rows",
+            got=_text(k2),
+        )
+
+    def dims(of_x: Any, of_y: Any) -> tuple[Any, ...]:
+        return (*_stack(b, of_x[:-2], of_y[:-2]), *(of_x[i] for i in rows), *(of_y[i] for i in cols))
+
+    valid = None if x.valid is None and y.valid is None else dims(x.extent, y.extent)
+    shape = dims(x.shape, y.shape)
+    dtype = INT32 if x.dtype.is_int else FP32
+    if valid is not None and index.same_dims(valid, shape):
+        valid = None
+    if is_tile(lhs) and is_tile(rhs):
+        return TileType(dtype, shape, valid, "acc")
+    return TensorType(dtype, shape, valid)
+
+
+def _stack(b: Build, x: Any, y: Any) -> list[Any]:
+    """Leading dimensions of two stacks: one of 1, or none, goes with any."""
+    n = max(len(x), len(y))
+    out: list[Any] = []
+    for p, q in zip([1] * (n - len(x)) + list(x), [1] * (n - len(y)) + list(y), strict=True):
+        if index.known(p) != 1 and index.known(q) != 1 and not index.same(p, q):
+            b.fail(
+                SHAPE,
+                f"stacks of {_text(p)} and of {_text(q)} matrices",
+                "rhs",
+                expected=_text(p),
+                got=_text(q),
+            )
+        out.append(q if index.known(p) == 1 else p)
+    return out
+
+
+def _text(d: Any) -> str:
+    return str(d) if not isinstance(d, Value) else d.name or "?"
+
+
+def leaving(value: Value) -> DataType:
+    """The elements of an array outside its region: of a product, what was asked for or those of its operands."""
+    seen: set[Value] = set()
+    stack = [value]
+    while stack:
+        v = stack.pop()
+        op = v.op
+        if v in seen or op is None:
+            continue
+        seen.add(v)
+        if op.name in PRODUCTS:
+            lhs = op.args["lhs"].type.dtype
+            return op.args.get("out_dtype") or (value.type.dtype if lhs.is_int else lhs)
+        if op.name in ("for", "while", "if"):
+            stack += [
+                y
+                for b in op.blocks[-2 if op.name == "if" else -1 :]
+                if isinstance(y := b.yielded[v.index], Value)
+            ]
+    return value.type.dtype
+
+
+@operator(level="tile")
+def extract(
+    b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace
+) -> Value:
+    """A window of a tile in another memory."""
+    in_core(b, "tile.extract")
+    t = _shaped(b, x, "x")
+    sizes = b.static(shape, "shape")
+    for o, n, whole in zip((index_row, index_col), sizes, t.shape[-2:], strict=True):
+        last = None if isinstance(o, Value) else index.known_difference(o + n, whole)
+        if last is not None and last > 0:
+            b.fail(
+                SHAPE,
+                "the window goes beyond the tile",
+                "shape",
+                expected=f"within {_text(whole)}",
+                got=f"{o + n}",
+            )
+    made = TileType(t.dtype, tuple(sizes), None, target_memory.isa)
+    return b.op("tile.extract", [made], x=x, index_row=b.as_index(index_row), index_col=b.as_index(index_col),
+                shape=sizes, target_memory=target_memory)  # fmt: skip
+
+
+@operator(level="tile")
+def transpose_view(b: Build, x: Any) -> Value:
+    """The transpose of a tile in Mat, by another name for the same memory."""
+    in_core(b, "tile.transpose_view")
+    t = _shaped(b, x, "x")
+    return b.op("tile.transpose_view", [transposed(t)], x=x)
+
+
+def transposed(t: ShapedType) -> ShapedType:
+    """The type of a transpose."""
+
+    def swapped(dims: Any) -> tuple[Any, ...]:
+        return (*dims[:-2], dims[-1], dims[-2])
+
+    made = t.replace(shape=swapped(t.shape), valid=None if t.valid is None else swapped(t.valid))
+    return (
+        made.replace(space="mat", transposed=not t.transposed)
+        if isinstance(made, TileType) and isinstance(t, TileType)
+        else made
+    )
+
+
+def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
+    t = _shaped(b, x, "x")
+    found = mode if mode is not None else b.split
+    if not isinstance(found, SplitMode):
+        b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
+    axis = {SplitMode.UP_DOWN: t.rank - 2, SplitMode.LEFT_RIGHT: t.rank - 1}.get(found)
+    dims = [list(t.shape), list(t.extent)]
+    for d in dims if axis is not None else ():
+        n = index.known(d[axis])
+        if n is None or n % 2 and not join:
+            b.fail(
+                SHAPE,
+                f"{_text(d[axis])} {'rows' if axis == t.rank - 2 else 'columns'} have no halves",
+                "x",
+                got=t,
+            )
+        d[axis] = 2 * n if join else n // 2
+    made = t.replace(shape=tuple(dims[0]), valid=None if t.valid is None else tuple(dims[1]))
+    if isinstance(made, TileType):
+        made = made.replace(space="mat" if join else "vec")
+    return b.op(name, [made], x=x, mode=found)
+
+
+@operator
+def aiv_shard(b: Build, x: Any, mode: Any = None) -> Value:
+    """The half of this vector core of what the cube made."""
+    in_core(b, "aiv_shard")
+    return _halves(b, x, "aiv_shard", mode, False)
+
+
+@operator
+def aic_gather(b: Build, x: Any, mode: Any = None) -> Value:
+    """The halves of both vector cores as one, for the cube."""
+    in_core(b, "aic_gather")
+    return _halves(b, x, "aic_gather", mode, True)
+
+
+__all__ = ["PRODUCTS", "leaving", "transposed"]

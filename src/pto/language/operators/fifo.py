@@ -1,0 +1,102 @@
+"""Operators of FIFOs between the cube core and the vector cores of a cluster.
+
+`mixed` makes them; programs whose cube and vector functions are written by hand have them too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..build import Build
+from ..dtypes import INT32, DataType
+from ..ir import ScalarType, TileType, Value, is_tile
+from ..problems import TYPE
+from .core import operator
+from .memory import in_core
+
+#: From where, to where, and the memory that tiles arrive in: FIFOs by their bit in `dir_mask`.
+C2V, V2C = 1, 2
+ARRIVES = {C2V: "vec", V2C: "mat"}
+
+
+def _push(name: str, side: str) -> Callable[..., Any]:
+    def push(b: Build, tile: Any, *, split: int, id: int | None = None) -> None:
+        in_core(b, name)
+        if not is_tile(tile):
+            b.fail(TYPE, "'tile' is a tile", "tile", got=tile.type if isinstance(tile, Value) else repr(tile))
+        b.append(name, [], {"tile": tile, "split": split, "id": id})
+
+    push.__doc__ = f"Put a tile into a FIFO to {side}; wait while it is full."
+    return operator(push, name=name)
+
+
+def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
+    def pop(b: Build, *, shape: Any, dtype: DataType, split: int = 0, id: int | None = None) -> Value:
+        in_core(b, name)
+        sizes = b.static(shape, "shape")
+        return b.op(
+            name, [TileType(dtype, tuple(sizes), None, space)], shape=sizes, dtype=dtype, split=split, id=id
+        )
+
+    pop.__doc__ = f"The next tile of a FIFO from {side}; wait until there is one."
+    return operator(pop, name=name)
+
+
+def _free(name: str, side: str) -> Callable[..., Any]:
+    def free(b: Build, tile: Any, *, split: int | None = None, id: int | None = None) -> None:
+        in_core(b, name)
+        b.append(name, [], {"tile": tile, "split": split, "id": id})
+
+    free.__doc__ = f"Give the place of a tile that came from {side} back."
+    return operator(free, name=name)
+
+
+for _me, _other, _space in (("aic", "aiv", "mat"), ("aiv", "aic", "vec")):
+    _who = {"aic": "the cube core", "aiv": "the vector cores"}[_other]
+    _push(f"tpush_to_{_other}", _who)
+    _pop(f"tpop_from_{_other}", _who, _space)
+    _free(f"tfree_to_{_other}", _who)
+
+
+def _initialize(name: str) -> None:
+    def initialize(
+        b: Build, c2v_consumer_buf: Any = None, v2c_consumer_buf: Any = None, *, dir_mask: int, slot_size: int,
+        slot_num: int | None = None, local_slot_num: int | None = None, id: int | None = None,
+        gm_slot_buffer: Any = None, gm_offset: Any = 0,
+    ) -> None:  # fmt: skip
+        in_core(b, name)
+        b.append(name, [], {
+            "c2v_consumer_buf": c2v_consumer_buf, "v2c_consumer_buf": v2c_consumer_buf, "dir_mask": dir_mask,
+            "slot_size": slot_size, "slot_num": slot_num, "local_slot_num": local_slot_num, "id": id,
+            "gm_slot_buffer": gm_slot_buffer, "gm_offset": gm_offset,
+        })  # fmt: skip
+
+    initialize.__doc__ = "This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."
+    operator(initialize, name=name)
+
+
+_initialize("aic_initialize_pipe")
+_initialize("aiv_initialize_pipe")
+
+
+@operator
+def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = None) -> Value:
+    """Memory for what arrives in a FIFO."""
+    in_core(b, "reserve_buffer")
+    return b.op("reserve_buffer", [ScalarType(INT32)], name=name, size=size, base=base)
+
+
+@operator
+def import_peer_buffer(b: Build, *, name: str, peer_func: Any) -> Value:
+    """Where the other side has the memory of a FIFO."""
+    in_core(b, "import_peer_buffer")
+    peer = getattr(getattr(peer_func, "declared", None), "name", peer_func)
+    return b.op("import_peer_buffer", [ScalarType(INT32)], name=name, peer_func=peer)
+
+
+#: Operations that do something besides giving a result.
+EFFECTS = {f"{word}_{way}" for word, way in (
+    ("tpush", "to_aiv"), ("tpush", "to_aic"), ("tpop", "from_aic"), ("tpop", "from_aiv"), ("tfree", "to_aic"),
+    ("tfree", "to_aiv"), ("aic", "initialize_pipe"), ("aiv", "initialize_pipe"),
+)}  # fmt: skip

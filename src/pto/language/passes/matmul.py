@@ -1,0 +1,449 @@
+"""Products become products that the cube can do: of two matrices, none larger than its memories.
+
+    c = pl.matmul(a, b, b_trans=True)      # a: [256, 512], b: [256, 512]
+    pl.store(c, [0, 0], out)
+
+    for all blocks of 128 rows and 256 columns, k ascending:
+        a0 = pl.tile.extract(a, 0, k, [128, 32], Left)
+        b0 = pl.tile.extract(pl.tile.transpose_view(b), k, 0, [32, 256], Right)
+        c0 = pl.matmul_acc(c0, a0, b0)
+    pl.store(c0, [0, 0], out)
+
+- stacks of matrices are taken one by one, a row or a column is a matrix;
+- a transposed operand is another view of its tile in Mat;
+- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so that sums
+  are formed in the same order. What is loaded for a product alone is loaded block by block where Mat is too small.
+
+The blocks of a result are stored one by one; whatever else needs the whole gets them assembled in one tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from typing import Any
+
+from ...isa.profiles import Profile
+from .. import index
+from ..enums import AtomicType, MemorySpace
+from ..ir import Function, Op, Program, TileType, Value, root
+from ..operators.cube import PRODUCTS, transposed
+from ..problems import UNSUPPORTED, fail
+from .rewrite import Rewriter, each_function
+
+_BOX = 16  # rows of a box of 512 bytes
+
+
+def matmul(program: Program) -> Program:
+    return each_function(
+        program, lambda f: f if f.kind == "orchestration" else _Products(f, program.target).function(f)
+    )
+
+
+class Operand:
+    """A matrix, or a stack of them, that is multiplied. `turned`: the product takes its transpose."""
+
+    def __init__(self, value: Value, turned: bool) -> None:
+        self.value = value
+        self.turned = turned and value.type.rank > 1
+        self.load = value.op if value.op is not None and value.op.name == "load" else None
+
+    @property
+    def stack(self) -> Sequence[Any]:
+        return self.value.type.shape[:-2]
+
+    def two(self, dims: Sequence[Any]) -> tuple[Any, Any]:
+        """Rows and columns as the product takes them."""
+        r, c = (1, *dims)[-2:]
+        return (c, r) if self.turned else (r, c)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.two(self.value.type.shape)
+
+    @property
+    def extent(self) -> tuple[Any, Any]:
+        return self.two(self.value.type.extent)
+
+    @property
+    def bytes(self) -> int:
+        total = self.value.type.dtype.bits // 8 or 1
+        for n in (*self.stack, *(-(-n // _BOX) * _BOX for n in self.shape)):
+            total *= n
+        return total
+
+
+class Piece:
+    """A block of a product: where in it, and its value."""
+
+    def __init__(self, at: Sequence[int], value: Value) -> None:
+        self.at = list(at)
+        self.value = value
+
+
+class Span:
+    """A run of rows or columns. `valid` is how far data goes in it; a pair of how far it goes in all of them and where
+    the run begins, where that is known at run time only."""
+
+    def __init__(self, start: int, size: int, valid: Any, whole: bool = False) -> None:
+        self.start, self.size, self.valid, self.whole = start, size, valid, whole
+
+
+class _Products(Rewriter):
+    def __init__(self, function: Function, profile: Profile) -> None:
+        super().__init__()
+        self.profile = profile
+        self.users: dict[Value, list[Op]] = {}
+        for op in function.walk():
+            for v in set(op.operands()):
+                self.users.setdefault(v, []).append(op)
+        self.later: dict[Value, Op] = {}  # products that are computed where they are stored
+
+    def op(self, op: Op) -> None:
+        if op.name in PRODUCTS:
+            before, self.build.place = self.build.place, op.loc
+            self._product(op)
+            self.build.place = before
+        else:
+            super().op(op)
+
+    def op_store(self, op: Op) -> None:
+        made = self.later.pop(op.args["tile"], None)
+        if made is None:
+            self.copy(op)
+            return
+        self._pieces(made, lambda piece: self._store(op, piece))
+
+    def _store(self, op: Op, piece: Piece) -> None:
+        offsets = self.of(op.args["offsets"])
+        at = [0] * (len(offsets) - len(piece.at)) + piece.at[-len(offsets) :]
+        self.build.append("store", [], {
+            "tile": piece.value, "offsets": [self.build.scalar("add", o, n) for o, n in zip(offsets, at, strict=True)],
+            "output_tensor": self.of(op.args["output_tensor"]), "atomic": op.args["atomic"],
+        })  # fmt: skip
+
+    # ---- products ----
+
+    def _product(self, op: Op) -> None:
+        if not self._is_cut(op):
+            self.map(op.result, self._whole(op))
+            return
+        if op.name.endswith("_acc") and len(list(self._blocks(op, parts="mn"))) > 1:
+            fail(UNSUPPORTED, "a sum that does not fit into Acc, or of a stack of products", op.loc,
+                 got=op.result.type, help="add to blocks of it, one after the other")  # fmt: skip
+        if len(list(self._blocks(op, parts="mn"))) > 1:
+            users = self.users.get(op.result, [])
+            if len(users) == 1 and users[0].name == "store" and self._may_wait(op, users[0]):
+                self.later[op.result] = op
+                return
+            self._assembled(op)
+            return
+        self._pieces(op, lambda piece: self.map(op.result, piece.value))
+
+    def _operands(self, op: Op) -> tuple[Operand, Operand]:
+        a = op.args
+        lhs, rhs = Operand(a["lhs"], a.get("a_trans", False)), Operand(a["rhs"], a.get("b_trans", False))
+        if rhs.value.type.rank == 1:  # the column of a product: the row of the transposed one
+            return Operand(rhs.value, False), Operand(lhs.value, not lhs.turned)
+        return lhs, rhs
+
+    def _is_cut(self, op: Op) -> bool:
+        return len(list(self._blocks(op))) > 1 or self._too_large(op)
+
+    def _too_large(self, op: Op) -> bool:
+        """Whether Mat has no room for both operands, with some left for those of other products."""
+        lhs, rhs = self._operands(op)
+        return lhs.bytes + rhs.bytes > self.profile.capacity["mat"]
+
+    def _sizes(self, op: Op) -> tuple[int, int, int]:
+        """Rows, columns and terms of a block."""
+        lhs, rhs = self._operands(op)
+        (m, k), (_, n) = lhs.shape, rhs.shape
+        width = max(1, lhs.value.type.dtype.bits // 8)
+        step = max(_BOX, 32 // width)
+        rows, cols, terms = (-(-d // g) * g for d, g in ((m, _BOX), (n, _BOX), (k, step)))
+        capacity = self.profile.capacity
+
+        def fitting() -> int:
+            most = min(capacity["left"] // (rows * width), capacity["right"] // (cols * width))
+            return most // step * step
+
+        while rows * cols * 4 > capacity["acc"] or fitting() < step:
+            if rows >= cols:
+                rows = _half(rows)
+            else:
+                cols = _half(cols)
+        most = fitting()
+        if terms > most:
+            parts = -(-terms // most)
+            terms = min(most, _up(-(-terms // parts), step))
+        return rows, cols, terms
+
+    def _blocks(self, op: Op, parts: str = "mnk") -> Iterator[tuple[Any, ...]]:
+        """Every block: its place in the stack, and its rows, columns and terms."""
+        lhs, rhs = self._operands(op)
+        sizes = self._sizes(op)
+        (m, k), (_, n) = lhs.shape, rhs.shape
+        (vm, vk), (_, vn) = lhs.extent, rhs.extent
+        spans = [self._spans(*x) for x in zip((m, n, k), sizes, (vm, vn, vk), strict=True)]
+        stack = op.result.type.shape[: max(len(lhs.stack), len(rhs.stack))]
+        for at in product(*(range(index.known(d) or 1) for d in stack)):
+            for rows, cols in product(spans[0], spans[1]):
+                if parts == "mn":
+                    yield at, rows, cols
+                else:
+                    for terms in spans[2]:
+                        yield at, rows, cols, terms
+
+    def _spans(self, whole: int, size: int, valid: Any) -> list[Span]:
+        if size >= whole:
+            return [Span(0, whole, valid, True)]
+        known = index.known(valid)
+        out: list[Span] = []
+        for start in range(0, whole, size):
+            n = min(size, whole - start)
+            if known is None:
+                out.append(Span(start, n, valid if start == 0 else (valid, start)))
+            elif known > start:
+                out.append(Span(start, n, min(n, known - start)))
+        return out
+
+    # ---- one piece after the other ----
+
+    def _whole(self, op: Op) -> Value:
+        """A product that needs no cutting: operands as the cube takes them."""
+        lhs, rhs = self._operands(op)
+        return self._chosen(
+            op, lambda name: self._op(op, name, self._turned(lhs), self._turned(rhs), None, op.result.type)
+        )
+
+    def _turned(self, operand: Operand) -> Value:
+        value = self.of(operand.value)
+        return self._view(value) if operand.turned else value
+
+    def _view(self, value: Value) -> Value:
+        made = self.build.op("tile.transpose_view", [transposed(value.type)], x=value)
+        made.name = f"{value.name}_t"
+        return made
+
+    def _chosen(self, op: Op, make: Any) -> Value:
+        """A product; with `init_cond`, one of two."""
+        cond = self.of(op.args.get("init_cond"))
+        plain = op.name.removesuffix("_acc").removesuffix("_bias")
+        if cond is None or not isinstance(cond, Value):
+            return make(plain if cond else op.name)
+        made = Op("if", {"cond": cond}, [self.type_of(op.result.type)], op.loc)
+        for name in (plain, op.name):
+            with self.build.into(made.add_block()):
+                self.build.append("yield", [], {"values": [make(name)]})
+        self.build.block.append(made)
+        return made.result
+
+    def _op(self, op: Op, name: str, lhs: Value, rhs: Value, acc: Value | None, type: Any) -> Value:
+        args: dict[str, Any] = {}
+        if name.endswith("_acc"):
+            args["acc"] = acc if acc is not None else self.of(op.args["acc"])
+        args |= {"lhs": lhs, "rhs": rhs}
+        if name.endswith("_bias"):
+            args["bias"] = self.of(op.args["bias"])
+        if name == "matmul":
+            args |= {"out_dtype": op.args.get("out_dtype"), "a_trans": False, "b_trans": False}
+        elif name == "matmul_acc":
+            args |= {"a_trans": False, "b_trans": False, "init_cond": None}
+        made = self.build.op(name, [self.type_of(type)], **args)
+        made.name = op.result.name
+        return made
+
+    def _pieces(self, op: Op, take: Any) -> None:
+        lhs, rhs = self._operands(op)
+        k = lhs.shape[1]
+        for at, rows, cols in self._blocks(op, "mn"):
+            with self._where(rows), self._where(cols):
+                take(Piece(self._place(op, at, rows, cols), self._sum(op, lhs, rhs, at, rows, cols, k)))
+
+    def _place(self, op: Op, at: tuple[int, ...], rows: Span, cols: Span) -> list[int]:
+        rank = op.result.type.rank
+        return ([*at, rows.start, cols.start])[-rank:] if rank > 1 else [cols.start]
+
+    def _sum(
+        self, op: Op, lhs: Operand, rhs: Operand, at: tuple[int, ...], rows: Span, cols: Span, k: int
+    ) -> Value:
+        """A block of the result: terms are added in ascending order."""
+        shape, valid = self._dims(op, rows, cols)
+        type = TileType(op.result.type.dtype, shape, valid, "acc")
+        terms = self._spans(k, self._sizes(op)[2], lhs.extent[1])
+
+        def all_terms(name: str) -> Value:
+            acc: Value | None = None
+            for i, part in enumerate(terms):
+
+                def one(acc: Value | None = acc, i: int = i, part: Span = part) -> Value:
+                    x = self._part(lhs, at, rows, part, MemorySpace.Left)
+                    y = self._part(rhs, at, part, cols, MemorySpace.Right)
+                    base = name.removesuffix("_acc").removesuffix("_bias")
+                    return self._op(op, name if i == 0 else f"{base}_acc", x, y, acc, type)
+
+                acc = (
+                    one()
+                    if i == 0 or not isinstance(part.valid, tuple)
+                    else self._unless_empty(part, acc, type, one)
+                )
+            assert acc is not None
+            return acc
+
+        return self._chosen(op, all_terms)
+
+    def _dims(self, op: Op, rows: Span, cols: Span) -> tuple[Any, Any]:
+        lead = (1,) * (op.result.type.rank - 2)
+        flat = op.result.type.rank == 1
+        shape = (cols.size,) if flat else (*lead, rows.size, cols.size)
+        v = [self._valid(rows), self._valid(cols)]
+        valid = (v[1],) if flat else (*lead, *v)
+        return shape, None if index.same_dims(shape, valid) else valid
+
+    def _valid(self, span: Span) -> Any:
+        """How far data goes in a run, where that is known at run time only."""
+        if isinstance(span.valid, tuple):
+            whole, start = self.of(span.valid[0]), span.valid[1]
+            return self.build.scalar("min", self.build.scalar("sub", whole, start), span.size)
+        if span.whole or index.known(span.valid) is not None:
+            return self.of(span.valid)
+        return self.build.scalar("min", self.of(span.valid), span.size)
+
+    @contextmanager
+    def _where(self, span: Span) -> Iterator[None]:
+        """Only where a run has data."""
+        if not isinstance(span.valid, tuple):
+            yield
+            return
+        made = Op(
+            "if",
+            {"cond": self.build.scalar("gt", self.of(span.valid[0]), span.valid[1])},
+            [],
+            self.build.place,
+        )
+        with self.build.into(made.add_block()):
+            yield
+            self.build.append("yield", [], {"values": []})
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": []})
+        self.build.block.append(made)
+
+    def _unless_empty(self, part: Span, acc: Value | None, type: TileType, one: Any) -> Value:
+        cond = self.build.scalar("gt", self.of(part.valid[0]), part.valid[1])
+        made = Op("if", {"cond": cond}, [type], self.build.place)
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": [one()]})
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": [acc]})
+        self.build.block.append(made)
+        return made.result
+
+    def _part(
+        self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span, space: MemorySpace
+    ) -> Value:
+        """A block of an operand."""
+        if operand.load is not None and (operand.stack or self._by_blocks(operand)):
+            return self._loaded(operand, at, rows, cols)
+        value = self.of(operand.value)
+        if any(index.known(d) != 1 for d in operand.stack):
+            value = self._one_of(operand, value, at)
+        if operand.turned:
+            value = self._view(value)
+        if (rows.size, cols.size) == operand.shape:
+            return value
+        valid = (self._valid(rows), self._valid(cols))
+        shape = (rows.size, cols.size)
+        type = TileType(value.type.dtype, shape, None if index.same_dims(valid, shape) else valid, space.isa)
+        made = self.build.op("tile.extract", [type], x=value, index_row=rows.start, index_col=cols.start, shape=list(shape),
+                             target_memory=space)  # fmt: skip
+        made.name = operand.value.name
+        return made
+
+    def _by_blocks(self, operand: Operand) -> bool:
+        """Whether what is loaded does not fit into Mat beside another of its size."""
+        return operand.bytes > self.profile.capacity["mat"] // 4
+
+    def _one_of(self, operand: Operand, value: Value, at: tuple[int, ...]) -> Value:
+        t = value.type
+        where = self._stacked(operand, at)
+        shape = (*(1 for _ in where), *t.shape[-2:])
+        valid = None if t.valid is None else (*(1 for _ in where), *t.valid[-2:])
+        made = self.build.op("slice", [t.replace(shape=shape, valid=valid)], x=value, shape=list(shape),
+                             offset=[*where, 0, 0], valid_shape=None if valid is None else list(valid),
+                             drop_dims=None)  # fmt: skip
+        made.name = operand.value.name
+        return made
+
+    def _stacked(self, operand: Operand, at: tuple[int, ...]) -> list[int]:
+        """Where in its own stack: one of 1 goes with any."""
+        n = len(operand.stack)
+        return [
+            0 if index.known(d) == 1 else i for d, i in zip(operand.stack, at[len(at) - n :], strict=True)
+        ]
+
+    def _loaded(self, operand: Operand, at: tuple[int, ...], rows: Span, cols: Span) -> Value:
+        """Of an operand that was loaded for products: the block alone, loaded where it is needed."""
+        assert operand.load is not None
+        a = operand.load.args
+        two = operand.two((rows, cols)) if operand.value.type.rank > 1 else (rows, cols)
+        first, second = two
+        lead = self._stacked(operand, at)
+        starts = [*lead, first.start, second.start][-operand.value.type.rank :]
+        shape = [*(1 for _ in lead), first.size, second.size][-operand.value.type.rank :]
+        valid = [*(1 for _ in lead), self._valid(first), self._valid(second)][-operand.value.type.rank :]
+        partial = not index.same_dims(valid, shape)
+        offsets = [self.build.scalar("add", o, n) for o, n in zip(self.of(a["offsets"]), starts, strict=True)]
+        type = TileType(operand.value.type.dtype, tuple(shape), tuple(valid) if partial else None, "mat")
+        made = self.build.op("load", [type], tensor=self.of(a["tensor"]), offsets=offsets, shapes=shape,
+                             valid_shape=valid if partial else None, target_memory=MemorySpace.Mat)  # fmt: skip
+        made.name = operand.value.name
+        return self._view(made) if operand.turned else made
+
+    # ---- results ----
+
+    def _assembled(self, op: Op) -> None:
+        """All blocks of a result in one tile."""
+        t = self.type_of(op.result.type)
+        whole = self.build.op(
+            "create_tile", [t.replace(space="")], shape=list(t.shape), dtype=t.dtype, target_memory=None
+        )
+
+        def put(piece: Piece) -> None:
+            self.build.append("assemble", [], {"target": whole, "source": piece.value, "offset": piece.at,
+                                               "atomic": AtomicType.None_})  # fmt: skip
+
+        self._pieces(op, put)
+        self.map(op.result, whole)
+
+    def _may_wait(self, op: Op, store: Op) -> bool:
+        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded from
+        in between."""
+        block = op.parent
+        if block is None or store.parent is not block:
+            return False
+        lhs, rhs = self._operands(op)
+        loads = [o.load for o in (lhs, rhs) if o.load is not None]
+        tensors = {root(load.args["tensor"]) for load in loads}
+        begin = min((block.ops.index(o) for o in loads if o.parent is block), default=block.ops.index(op))
+        between = block.ops[begin : block.ops.index(store)]
+        return not any(
+            written in tensors for o in between for w in o.walk() if (written := _target(w)) is not None
+        )
+
+
+def _target(op: Op) -> Value | None:
+    name = {"store": "output_tensor", "assemble": "target", "write": "x"}.get(op.name)
+    return root(op.args[name]) if name is not None else None
+
+
+def _half(n: int) -> int:
+    return max(_BOX, _up(-(-n // 2), _BOX))
+
+
+def _up(n: int, step: int) -> int:
+    return -(-n // step) * step
+
+
+__all__ = ["matmul"]

@@ -1,0 +1,657 @@
+"""Functions with work of cube and vector cores become two, joined by FIFOs.
+
+    y = pl.move(product, Vec)        X_aic: pl.tpush_to_aiv(product)
+    z = pl.exp(y)                    X_aiv: y = pl.tpop_from_aic(..); z = pl.exp(y); pl.tfree_to_aic(y)
+
+Both functions have all loops and all numbers, so both push and pop in the order of the program. A tile is popped where
+it crosses and freed after its last use, so a FIFO holds no more than the program has at that point: no slot is waited
+for that is not going to be free. Tiles that are not needed at the same time share a FIFO.
+
+Which vector core does what:
+- without a split both run the function; the second one gets zeros from FIFOs, and writes nothing to global memory;
+- `pl.split(..)` halves vector work where every operator works row by row (UP_DOWN) or column by column (LEFT_RIGHT), see
+  `halves`; else it is as without;
+- `pl.split_aiv` is written by the author.
+
+A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone: what the
+cube has for it goes through a FIFO. On A2/A3 the slots of FIFOs lie in global memory, which the caller provides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.profiles import Profile
+from .. import index
+from ..dtypes import DATA_TYPES, INDEX
+from ..emit.types import tile_type
+from ..enums import MemorySpace, SplitMode
+from ..forms import CrossCoreSlot, Split
+from ..ir import (
+    IN,
+    OUT,
+    Block,
+    Function,
+    Op,
+    Param,
+    Program,
+    ScalarType,
+    TensorType,
+    TileType,
+    Value,
+    root,
+    values_in,
+)
+from ..operators.cube import PRODUCTS
+from ..operators.fifo import C2V, V2C
+from ..problems import UNSUPPORTED, fail
+from .clean import clean_function
+from .halves import halves
+from .rewrite import Rewriter, each_function
+
+#: Kinds of cores.
+CUBE, VECTOR = "cube", "vector"
+_CONTROL = ("for", "while", "if", "region", "yield")
+_ALIASES = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+#: FIFOs of a cluster: each has two of sixteen flags.
+_FIFOS = 8
+_SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}
+
+
+def mixed(program: Program) -> Program:
+    parts: list[Function] = []
+
+    def change(function: Function) -> Function:
+        if function.kind != "incore":
+            return function
+        function = _Inlined().function(_through_vector(function))
+        plan = Plan(function, program.target)
+        return _split(plan, parts) if plan.both else function
+
+    program = each_function(program, change)
+    for part in parts:
+        program.functions[part.name] = part
+    return each_function(program, lambda f: _Callers().function(f) if f.kind == "orchestration" else f)
+
+
+# ---- which core does what ----
+
+
+def side(op: Op) -> str:
+    """Which core an operation belongs to; empty where both do it, `->` where a tile goes from one to the other."""
+    if op.name == "move":
+        pair = _core(op.args["tile"].type), _core(op.result.type)
+        return pair[0] if pair[0] == pair[1] else f"{pair[0]}->{pair[1]}"
+    if op.name in ("aiv_shard", "aic_gather"):
+        return f"{CUBE}->{VECTOR}" if op.name == "aiv_shard" else f"{VECTOR}->{CUBE}"
+    if op.name in PRODUCTS or op.name == "tile.extract":
+        return CUBE
+    if op.name == "write" and isinstance(op.args["x"].type, TensorType):
+        return VECTOR
+    if op.name == "assemble":
+        return _core(op.args["target"].type)
+    tiles = [v for v in (*op.results, *values_in(op.args)) if isinstance(v.type, TileType)]
+    return _core(tiles[0].type) if tiles else ""
+
+
+def _core(type: TileType) -> str:
+    return VECTOR if type.space == "vec" else CUBE
+
+
+def other(core: str) -> str:
+    return CUBE if core == VECTOR else VECTOR
+
+
+class Crossing:
+    """A tile that goes from one kind of core to the other. `last` is the operation after which its slot is free; None
+    where it is copied first, because something keeps it."""
+
+    def __init__(self, op: Op, split: int, last: Op | None, kept: bool) -> None:
+        self.op = op
+        self.split = split
+        self.last = last
+        self.kept = kept
+        self.fifo: Fifo
+
+    @property
+    def source(self) -> Value:
+        return self.op.args["tile" if self.op.name == "move" else "x"]
+
+    @property
+    def direction(self) -> int:
+        return C2V if side(self.op).startswith(CUBE) else V2C
+
+    @property
+    def span(self) -> tuple[Block, int, int]:
+        """The block it is in, from where to where its slot is taken."""
+        block = self.op.parent
+        assert block is not None
+        start = block.ops.index(self.op)
+        return block, start, start if self.last is None else block.ops.index(self.last)
+
+
+class Fifo:
+    def __init__(self, number: int, direction: int, split: int) -> None:
+        self.number = number
+        self.direction = direction
+        self.split = split
+        self.size = 0
+        self.uses: list[Crossing] = []
+
+    @property
+    def name(self) -> str:
+        return f"{'c2v' if self.direction == C2V else 'v2c'}_{self.number}"
+
+
+class Plan:
+    """What becomes of a function."""
+
+    def __init__(self, function: Function, profile: Profile) -> None:
+        self.function = function
+        self.profile = profile
+        self.ops = [op for op in function.walk() if op.name not in _CONTROL]
+        self.sides = {op: side(op) for op in self.ops}
+        self.both = {CUBE, VECTOR} <= {word for s in self.sides.values() for word in s.split("->")}
+        self.users: dict[Value, list[Op]] = {}
+        for op in function.walk():
+            for v in set(op.operands()):
+                self.users.setdefault(v, []).append(op)
+        if not self.both:
+            return
+        said = function.attrs.get("optimizations") or []
+        self.slots = next(
+            (s.slot_num for s in said if isinstance(s, CrossCoreSlot | Split) and s.slot_num), 2
+        )
+        mode = next((s.mode for s in said if isinstance(s, Split)), SplitMode.NONE)
+        explicit = any(op.name in ("aiv_shard", "aic_gather", "get_subblock_idx") for op in self.ops)
+        self.explicit = explicit
+        vector = [op for op in function.walk() if VECTOR in self.sides.get(op, VECTOR)]
+        self.axis: dict[Value, int] = {}
+        if mode is not SplitMode.NONE and not explicit and not self._reads_back():
+            self.axis = halves(vector, {op for op, s in self.sides.items() if "->" in s}, mode) or {}
+        self.split = _SPLIT[mode] if self.axis else 0
+        self.lost = {core: self._lost(core) for core in (CUBE, VECTOR)}
+        self.fifos = self._fifos()
+
+    def _reads_back(self) -> bool:
+        """Whether a vector core reads what another may have written."""
+        loads = {root(op.args["tensor"]) for op in self.ops if op.name == "load"}
+        return any(root(op.args["output_tensor"]) in loads for op in self.ops if op.name == "store")
+
+    def _lost(self, core: str) -> set[Value]:
+        """Numbers that a kind of core does not have: those read from tiles of the other one, and what follows."""
+        lost: set[Value] = set()
+        before = -1
+        while before != len(lost):
+            before = len(lost)
+            for op in self.function.walk():
+                read = self.sides.get(op, "") == other(core)
+                numbers = [r for r in op.results if isinstance(r.type, ScalarType)]
+                if numbers and (read or op.name not in _CONTROL and any(v in lost for v in op.operands())):
+                    lost.update(numbers)
+                for same in _handed_on(op):
+                    if any(v in lost for v in same if isinstance(v, Value)):
+                        lost.update(
+                            v for v in same if isinstance(v, Value) and isinstance(v.type, ScalarType)
+                        )
+        return lost
+
+    # ---- FIFOs ----
+
+    def _fifos(self) -> list[Fifo]:
+        crossings = [self._crossing(op) for op in self.ops if "->" in self.sides[op]]
+        fifos: list[Fifo] = []
+        for c in crossings:
+            for fifo in fifos:
+                if (fifo.direction, fifo.split) == (c.direction, c.split) and not any(
+                    _meet(c, u) for u in fifo.uses
+                ):
+                    break
+            else:
+                fifo = Fifo(len(fifos), c.direction, c.split)
+                fifos.append(fifo)
+            c.fifo = fifo
+            fifo.uses.append(c)
+            fifo.size = max(fifo.size, self._bytes(c))
+        if len(fifos) > _FIFOS:
+            fail(UNSUPPORTED, f"{len(fifos)} tiles are on their way between cube and vector cores at a time", self.function.loc,
+                 expected=f"at most {_FIFOS}", help="use each before the next one is computed")  # fmt: skip
+        self.crossings = {c.op: c for c in crossings}
+        return fifos
+
+    def _crossing(self, op: Op) -> Crossing:
+        split = self.split if op.name == "move" else _SPLIT[op.args["mode"]]
+        names = {op.result}
+        block = op.parent
+        assert block is not None
+        kept, last = False, op
+        for later in block.ops[block.ops.index(op) + 1 :]:
+            for inner in later.walk():
+                if not any(v in names for v in values_in(inner.args)):
+                    continue
+                last = later
+                if inner.name in _ALIASES:
+                    names.update(inner.results)
+                kept |= inner.name in _CONTROL and _keeps(inner, names)
+        if kept and self.sides[op].endswith(CUBE):
+            fail(UNSUPPORTED, "a tile that vector cores computed is handed on to another iteration, or out of an arm, and "
+                 "then multiplied", op.loc, help="multiply it where it is computed")  # fmt: skip
+        return Crossing(op, split, None if kept else last, kept)
+
+    def _bytes(self, c: Crossing) -> int:
+        """A slot: the whole tile, as its producer and its consumer have it."""
+        whole = c.op.result.type if c.op.name != "aiv_shard" else c.source.type.replace(space="vec")
+        return max(tile_type(t.replace(valid=None), self.profile).size for t in (whole, _dense(c)))
+
+
+def _dense(c: Crossing) -> TileType:
+    whole = c.op.result if c.op.name == "aic_gather" else c.source
+    return whole.type.replace(dtype=c.op.result.type.dtype)
+
+
+def _keeps(op: Op, names: set[Value]) -> bool:
+    """Whether control flow hands a tile on, and does not only ask about it."""
+    return any(v in names for v in values_in([op.args.get("values"), op.args.get("init_values")]))
+
+
+def _handed_on(op: Op) -> list[list[Any]]:
+    """Values that stand for each other around a loop or after arms."""
+    if op.name in ("for", "while"):
+        first = 1 if op.name == "for" else 0
+        return [
+            [r, op.args["init_values"][i], op.blocks[-1].yielded[i], *(b.args[first + i] for b in op.blocks)]
+            for i, r in enumerate(op.results)
+        ]
+    if op.name == "if":
+        return [[r, *(b.yielded[i] for b in op.blocks)] for i, r in enumerate(op.results)]
+    return []
+
+
+def _meet(a: Crossing, b: Crossing) -> bool:
+    """Whether two tiles are in their slots at the same time."""
+    return _within(a, b) or _within(b, a)
+
+
+def _within(inner: Crossing, outer: Crossing) -> bool:
+    """Whether one is popped while another is in its slot."""
+    block, start, end = outer.span
+    op: Any = inner.op
+    while op is not None and op.parent is not block:
+        holder = op.parent.outer
+        op = holder if isinstance(holder, Op) else None
+    return op is not None and start < block.ops.index(op) <= end
+
+
+# ---- the two functions ----
+
+
+def _split(plan: Plan, parts: list[Function]) -> Function:
+    whole = plan.function
+    profile = plan.profile
+    made = Function(whole.name, "mixed", whole.loc)
+    made.attrs = dict(whole.attrs)
+    in_memory = profile.isa == "a2a3"
+    if in_memory and plan.fifos:
+        made.attrs["slots"] = sum(f.size for f in plan.fifos) * plan.slots
+    halved = [_Half(plan, core).function(whole) for core in (CUBE, VECTOR)]
+    for value in halved[0].body.args:
+        made.body.add_arg(value.type, value.name)
+    pairs = dict(zip(halved[0].body.args, made.body.args, strict=True))
+    for value in made.body.args:
+        value.type = Rewriter.type_of(_renaming(pairs), value.type)
+    made.params = [Param(pairs[p.value], p.direction) for p in halved[0].params]
+    for part in halved:
+        clean_function(part)
+        made.body.append(Op("call", {"callee": part, "args": list(made.body.args)}, [], whole.loc))
+        parts.append(part)
+    return made
+
+
+def _renaming(pairs: dict[Value, Value]) -> Rewriter:
+    found = Rewriter()
+    found.values = dict(pairs)
+    return found
+
+
+def slots_at(args: list[Value]) -> int:
+    """Where among parameters the slots of FIFOs are: behind all tensors."""
+    return max((i + 1 for i, v in enumerate(args) if isinstance(v.type, TensorType)), default=0)
+
+
+class _Half(Rewriter):
+    """What one kind of core does."""
+
+    def __init__(self, plan: Plan, core: str) -> None:
+        super().__init__()
+        self.plan = plan
+        self.core = core
+        self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
+        self.lane: Value | None = None
+        self.first: Value | None = None
+        self.written = {root(op.args["output_tensor"]) for op in plan.ops if op.name == "store"}
+        self.written |= {root(op.args["x"]) for op in plan.ops if op.name == "write"}
+
+    def function(self, function: Function) -> Function:
+        made = Function(
+            f"{function.name}_{'aic' if self.core == CUBE else 'aiv'}",
+            "aic" if self.core == CUBE else "aiv",
+            function.loc,
+        )
+        directions = {p.value: p.direction for p in function.params}
+        args: list[tuple[Value | None, Any]] = [(v, v.type) for v in function.body.args]
+        bytes = self.plan.profile.isa == "a2a3" and sum(f.size for f in self.plan.fifos) * self.plan.slots
+        if bytes:
+            args.insert(slots_at(function.body.args), (None, TensorType(DATA_TYPES["UINT8"], (bytes,))))
+        memory: Value | None = None
+        for old, type in args:
+            copy = made.body.add_arg(type, old.name if old is not None else "fifo_slots")
+            if old is None:
+                memory = copy
+                made.params.append(Param(copy, OUT))
+                continue
+            self.map(old, copy)
+            if old in directions:
+                made.params.append(Param(copy, directions[old]))
+        for value in made.body.args:
+            value.type = self.type_of(value.type)
+        with self.build.into(made.body):
+            self.build.place = function.loc
+            self.build.in_core = True
+            self._begin(function.name, memory, bytes)
+            self.ops(function.body.ops)
+        return made
+
+    def _begin(self, name: str, memory: Value | None, bytes: int) -> None:
+        """FIFOs, and which vector core this is."""
+        base: Any = 0
+        if memory is not None:
+            block = self.build.op("get_block_idx", [ScalarType(INDEX)])
+            base = self.build.scalar("mul", block, bytes)
+        for fifo in self.plan.fifos:
+            self._open(fifo, name, memory, base)
+            base = self.build.scalar("add", base, fifo.size * self.plan.slots) if memory is not None else 0
+        if self.core == VECTOR:
+            self.lane = self.build.op("get_subblock_idx", [ScalarType(INDEX)])
+            self.lane.name = "lane"
+            if not self.plan.explicit:
+                self.first = self.build.scalar("eq", self.lane, 0)
+
+    def _open(self, fifo: Fifo, name: str, memory: Value | None, base: Any) -> None:
+        plan = self.plan
+        mine = (fifo.direction == C2V) == (self.core == VECTOR)
+        local = 1 if memory is not None else None
+        if mine:
+            size = fifo.size * (local or plan.slots)
+            where = self.build.op(
+                "reserve_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, size=size, base=None
+            )
+        else:
+            peer = f"{name}_{'aiv' if self.core == CUBE else 'aic'}"
+            where = self.build.op(
+                "import_peer_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, peer_func=peer
+            )
+        to_vector = fifo.direction == C2V
+        self.build.append(f"{'aic' if self.core == CUBE else 'aiv'}_initialize_pipe", [], {
+            "c2v_consumer_buf": where if to_vector else None, "v2c_consumer_buf": None if to_vector else where,
+            "dir_mask": fifo.direction, "slot_size": fifo.size, "slot_num": plan.slots, "local_slot_num": local,
+            "id": fifo.number, "gm_slot_buffer": memory, "gm_offset": base,
+        })  # fmt: skip
+
+    # ---- operations ----
+
+    def op(self, op: Op) -> None:
+        before, self.build.place = self.build.place, op.loc
+        where = self.plan.sides.get(op, "")
+        if op.name in _CONTROL:
+            self._control(op)
+        elif "->" in where:
+            self._cross(self.plan.crossings[op])
+        elif where == self.core or not where:
+            self._mine(op)
+        for fifo, value in self.frees.pop(op, ()):
+            name = "tfree_to_aic" if fifo.direction == C2V else "tfree_to_aiv"
+            self.build.append(name, [], {"tile": value, "split": fifo.split, "id": fifo.number})
+        self.build.place = before
+
+    def _has(self, op: Op) -> bool:
+        return all(v in self.values for v in op.operands())
+
+    def _mine(self, op: Op) -> None:
+        if not self._has(op):
+            if self.plan.sides.get(op):
+                self._missing(op)
+            return
+        writes = op.name == "store" or op.name == "write" and isinstance(op.args["x"].type, TensorType)
+        whole = op.name != "store" or op.args["tile"] not in self.plan.axis
+        if writes and whole and self.first is not None:
+            self._if_first(lambda: self._copied(op))
+        elif (
+            op.name == "load"
+            and self.first is not None
+            and root(op.args["tensor"]) in self.written
+            and not self.plan.axis
+        ):
+            self._loaded(op)
+        else:
+            self._copied(op)
+
+    def _missing(self, op: Op) -> None:
+        mine, theirs = ("cube core", "vector core") if self.core == CUBE else ("vector core", "cube core")
+        fail(UNSUPPORTED, f"the {mine} needs a number that only the {theirs} has", op.loc,
+             help="read it from global memory, or end the region before it is needed")  # fmt: skip
+
+    def _if_first(self, make: Any) -> Op:
+        """Only on the first vector core."""
+        made = Op("if", {"cond": self.first}, [], self.build.place)
+        with self.build.into(made.add_block()):
+            make()
+            self.build.append("yield", [], {"values": []})
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": []})
+        self.build.block.append(made)
+        return made
+
+    def _loaded(self, op: Op) -> None:
+        """What the first vector core writes, the second one does not look at."""
+        t = self.type_of(op.result.type)
+        made = Op("if", {"cond": self.first}, [t], op.loc)
+        with self.build.into(made.add_block()):
+            loaded = self.build.op("load", [t], **self.of(op.args))
+            self.build.append("yield", [], {"values": [loaded]})
+        with self.build.into(made.add_block()):
+            zero = 0.0 if t.dtype.is_float else 0
+            filled = self.build.op("full", [t], shape=list(t.shape), dtype=t.dtype, value=zero)
+            self.build.append("yield", [], {"values": [filled]})
+        self.build.block.append(made)
+        self.map(op.result, made.result)
+
+    # ---- halves of tiles ----
+
+    def _type(self, value: Value) -> Any:
+        t = self.type_of(value.type)
+        axis = self.plan.axis.get(value) if self.core == VECTOR else None
+        if axis is None:
+            return t
+        shape = list(t.shape)
+        shape[axis] //= 2
+        return t.replace(shape=tuple(shape))
+
+    def _copied(self, op: Op) -> None:
+        args = self.of(op.args)
+        if self.core == VECTOR and self.plan.axis:
+            args = self._halved(op, args)
+        made = Op(op.name, args, [self._type(r) for r in op.results], op.loc)
+        self.build.block.append(made)
+        for old, new in zip(op.results, made.results, strict=True):
+            self.map(old, new)
+
+    def _halved(self, op: Op, args: dict[str, Any]) -> dict[str, Any]:
+        """Shapes and places of the half that this core has."""
+        tile = op.args["tile"] if op.name == "store" else op.results[0] if op.results else None
+        axis = self.plan.axis.get(tile) if tile is not None else None
+        if axis is None or tile is None:
+            return args
+        half = index.known(tile.type.shape[axis]) or 0
+        for name in ("shape", "shapes"):
+            if args.get(name) is not None and op.name != "store":
+                args[name] = [*args[name]]
+                args[name][axis] = half // 2
+        if op.name in ("load", "store"):
+            at = self.build.scalar("mul", self.lane, half // 2)
+            args["offsets"] = [*args["offsets"]]
+            args["offsets"][axis] = self.build.scalar("add", args["offsets"][axis], at)
+        return args
+
+    # ---- FIFOs ----
+
+    def _cross(self, c: Crossing) -> None:
+        fifo = c.fifo
+        giving = (fifo.direction == C2V) == (self.core == CUBE)
+        more = {"split": c.split, "id": fifo.number}
+        if giving:
+            name = "tpush_to_aiv" if self.core == CUBE else "tpush_to_aic"
+            self.build.append(name, [], {"tile": self.of(c.source), **more})
+            return
+        name = "tpop_from_aic" if self.core == VECTOR else "tpop_from_aiv"
+        t = self._type(c.op.result)
+        value = self.build.op(name, [t], shape=list(t.shape), dtype=t.dtype, **more)
+        self.map(c.op.result, value)
+        if c.kept:
+            copy = self.build.op("move", [t], tile=value, target_memory=MemorySpace.Vec)
+            self.map(c.op.result, copy)
+            self.frees.setdefault(c.op, []).append((fifo, value))
+        else:
+            assert c.last is not None
+            self.frees.setdefault(c.last, []).append((fifo, value))
+
+    # ---- control flow ----
+
+    def _kept(self, op: Op) -> list[int]:
+        """Which of the values that are handed on this core has."""
+        lost = self.plan.lost[self.core]
+        return [
+            r.index for r in op.results
+            if (_core(r.type) == self.core if isinstance(r.type, TileType) else r not in lost)
+        ]  # fmt: skip
+
+    def _control(self, op: Op) -> None:
+        if op.name == "yield":
+            outer: Any = op.parent.outer if op.parent is not None else None
+            test = isinstance(outer, Op) and outer.name == "while" and op.parent is outer.blocks[0]
+            kept = range(len(op.args["values"])) if test or not isinstance(outer, Op) else self._kept(outer)
+            self.build.append("yield", [], {"values": [self.of(op.args["values"][i]) for i in kept]})
+            return
+        asked = [v for k, a in op.args.items() if k != "init_values" for v in values_in(a)]
+        if any(v not in self.values for v in asked):
+            if any(self.core in self.plan.sides.get(o, "") for o in op.walk()):
+                self._missing(op)
+            return
+        kept = self._kept(op)
+        first = 1 if op.name == "for" else 0
+        args = {k: self.of(v) for k, v in op.args.items() if k != "init_values"}
+        if "init_values" in op.args:
+            args["init_values"] = [self.of(op.args["init_values"][i]) for i in kept]
+        made = Op(op.name, args, [self._type(op.results[i]) for i in kept], op.loc)
+        for block in op.blocks:
+            copy = made.add_block()
+            for i, arg in enumerate(block.args):
+                if i < first or i - first in kept:
+                    self.map(arg, copy.add_arg(self._type(arg), arg.name))
+            with self.build.into(copy):
+                self.ops(block.ops)
+        self.build.block.append(made)
+        for i, new in zip(kept, made.results, strict=True):
+            self.map(op.results[i], new)
+
+
+# ---- before and after ----
+
+
+class _Inlined(Rewriter):
+    """Regions of vector cores are part of what they are in."""
+
+    def op_region(self, op: Op) -> None:
+        block = op.blocks[0]
+        self.ops(block.ops[:-1])
+        for r, v in zip(op.results, block.yielded, strict=True):
+            self.values[r] = self.of(v)
+
+
+def _through_vector(function: Function) -> Function:
+    """Tensors that are written, and that both kinds of core touch: the cube reaches them through vector cores."""
+    ops = list(function.walk())
+    if not {CUBE, VECTOR} <= {word for op in ops if op.name not in _CONTROL for word in side(op).split("->")}:
+        return function
+    touched: dict[Value, set[str]] = {}
+    for op in ops:
+        for name in ("tensor", "output_tensor", "x"):
+            v = op.args.get(name)
+            if (
+                isinstance(v, Value)
+                and isinstance(v.type, TensorType)
+                and op.name in ("load", "store", "write")
+            ):
+                touched.setdefault(root(v), set()).add(f"{side(op)} {op.name}")
+    inputs = {p.value for p in function.params if p.direction == IN}
+    shared = {
+        v for v, how in touched.items()
+        if v not in inputs and len({h.partition(" ")[0] for h in how}) > 1
+    }  # fmt: skip
+    return _ThroughVector(shared).function(function) if shared else function
+
+
+class _ThroughVector(Rewriter):
+    def __init__(self, shared: set[Value]) -> None:
+        super().__init__()
+        self.shared = shared
+
+    def op_load(self, op: Op) -> None:
+        if op.result.type.space == "vec" or root(op.args["tensor"]) not in self.shared:
+            self.copy(op)
+            return
+        t = self.type_of(op.result.type)
+        args = {**self.of(op.args), "target_memory": MemorySpace.Vec}
+        loaded = self.build.op("load", [t.replace(space="vec", flat=False)], **args)
+        self.map(op.result, self.build.op("move", [t], tile=loaded, target_memory=MemorySpace.Mat))
+
+    def op_store(self, op: Op) -> None:
+        tile = self.of(op.args["tile"])
+        if tile.type.space == "vec" or root(op.args["output_tensor"]) not in self.shared:
+            self.copy(op)
+            return
+        moved = self.build.op(
+            "move", [tile.type.replace(space="vec")], tile=tile, target_memory=MemorySpace.Vec
+        )
+        wanted = op.args["output_tensor"].type.dtype
+        if wanted != tile.type.dtype:
+            moved = self.build.op(
+                "cast", [moved.type.replace(dtype=wanted)], x=moved, target_type=wanted, mode="rint"
+            )
+        self.build.append("store", [], {**self.of(op.args), "tile": moved})
+
+
+class _Callers(Rewriter):
+    """Calls bring the slots of FIFOs."""
+
+    def op_call(self, op: Op) -> None:
+        made = self.copy(op)
+        callee: Function = op.args["callee"]
+        bytes = callee.attrs.get("slots")
+        if bytes is None:
+            return
+        self.build.block.ops.pop()
+        blocks = made.args.get("core_num") or 1
+        count = self.build.scalar("mul", blocks, bytes)
+        type = TensorType(DATA_TYPES["UINT8"], (count,))
+        slots = self.build.op(
+            "create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None
+        )
+        slots.name = "fifo_slots"
+        args = list(made.args["args"])
+        names = [v for v in callee.body.args if v.name != "fifo_slots"]
+        args.insert(slots_at(names), slots)
+        made.args["args"] = args
+        self.build.block.append(made)
+
+
+__all__ = ["mixed", "slots_at"]

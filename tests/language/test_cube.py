@@ -1,0 +1,253 @@
+"""Products: element types, transposes, stacks, blocks, what shares accumulators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+from .against import BF16, array, check
+
+
+@pl.jit
+def plain(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[:] = pl.matmul(a, b)
+
+
+@pl.jit
+def left_turned(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[:] = pl.matmul(a, b, a_trans=True)
+
+
+@pl.jit
+def right_turned(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[:] = pl.matmul(a, b, b_trans=True)
+
+
+def _turned(x: Any) -> Any:
+    return x.swapaxes(-1, -2)
+
+
+@pytest.mark.parametrize(
+    ("given", "stored"),
+    [
+        (np.float32, np.float32),
+        (np.float16, np.float16),
+        (BF16, BF16),
+        (BF16, np.float32),
+        (np.int8, np.int32),
+    ],
+)
+def test_elements_and_transposes(given, stored):
+    a, b = array((48, 32), given), array((32, 40), given)
+    check(plain, [a, b], (48, 40), stored, lambda a, b: a @ b)
+    check(left_turned, [a.T.copy(), b], (48, 40), stored, lambda a, b: a.T @ b)
+    check(right_turned, [a, b.T.copy()], (48, 40), stored, lambda a, b: a @ b.T)
+
+
+def test_stacks_rows_and_columns():
+    check(plain, [array((3, 16, 32)), array((3, 32, 16))], (3, 16, 16), np.float32, lambda a, b: a @ b)
+    check(plain, [array((2, 3, 16, 32)), array((3, 32, 16))], (2, 3, 16, 16), np.float32, lambda a, b: a @ b)
+    a, b = array((2, 16, 32), BF16), array((1, 16, 32), BF16)
+    check(right_turned, [a, b], (2, 16, 16), np.float32, lambda a, b: a @ _turned(b))
+    check(plain, [array((32,)), array((32, 48))], (48,), np.float32, lambda a, b: a @ b)
+    check(plain, [array((48, 32)), array((32,))], (48,), np.float32, lambda a, b: a @ b)
+
+
+def test_blocks():
+    """Larger than the memories of the cube: the same bits as sums in the order of k."""
+    a, b = array((256, 512)), array((512, 256))
+    check(plain, [a, b], (256, 256), np.float32, lambda a, b: a @ b, slack=20)
+    check(
+        right_turned, [a, b.T.copy()], (256, 256), np.float32, lambda a, b: a @ b.T, targets=["a3"], slack=20
+    )
+    check(plain, [array((16, 1100), np.float16), array((1100, 64), np.float16)], (16, 64), np.float32,
+          lambda a, b: a @ b, slack=20)  # fmt: skip
+    text = plain.lower(a, b, np.zeros((256, 256), np.float32)).as_python()
+    assert "shapes=[128, 64]" in text and text.count("pl.store") == 2
+
+
+@pl.jit
+def ragged(a: pl.Tensor, b: pl.Tensor, n: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.cast(pl.read(n, [0]), pl.INDEX)
+        terms = pl.cast(pl.read(n, [1]), pl.INDEX)
+        x = pl.load(a, [0, 0], [300, 640], valid_shape=[rows, terms], target_memory=pl.MemorySpace.Mat)
+        y = pl.load(b, [0, 0], [640, 150], valid_shape=[terms, 150], target_memory=pl.MemorySpace.Mat)
+        c = pl.store(pl.matmul(x, y), [0, 0], c)
+
+
+def test_ragged_blocks():
+    a, b = array((300, 640)), array((640, 150))
+    for rows, terms in ((300, 640), (17, 100), (200, 3)):
+
+        def expected(a, b, n, rows=rows, terms=terms):
+            out = np.full((300, 150), 7.0)
+            out[:rows] = a[:rows, :terms] @ b[:terms]
+            return out
+
+        check(
+            ragged,
+            [a, b, np.array([rows, terms], np.int32)],
+            (300, 150),
+            np.float32,
+            expected,
+            ["a3"],
+            slack=20,
+        )
+
+
+@pl.jit
+def by_arms(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    for m in pl.parallel(0, 64, 32):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            acc = pl.create_tensor([32, 32], dtype=pl.FP32)
+            for kb in pl.range(4):
+                k = kb * 16
+                if kb == 0:
+                    acc = pl.matmul(a[m : m + 32, k : k + 16], b[k : k + 16, :])
+                else:
+                    acc = pl.matmul_acc(acc, a[m : m + 32, k : k + 16], b[k : k + 16, :])
+            c[m : m + 32, :] = acc
+    return c
+
+
+@pl.jit
+def by_condition(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([64, 32], dtype=pl.FP32)
+        for k in pl.range(0, 64, 16):
+            acc = pl.matmul_acc(acc, a[:, k : k + 16], b[k : k + 16, :], init_cond=(k == 0))
+        c[:] = acc
+
+
+@pl.jit
+def by_atomics(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c = pl.assemble(c, pl.full([64, 32], dtype=pl.FP32, value=0.0), [0, 0])
+    for k in pl.parallel(0, 64, 32):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            part = pl.matmul(a[:, k : k + 32], b[k : k + 32, :], out_dtype=pl.FP32)
+            c = pl.assemble(c, part, [0, 0], atomic=pl.AtomicType.Add)
+    return c
+
+
+@pytest.mark.parametrize("function", [by_arms, by_condition, by_atomics], ids=lambda f: f.__name__)
+def test_sums(function):
+    check(function, [array((64, 64)), array((64, 32))], (64, 32), np.float32, lambda a, b: a @ b)
+
+
+@pl.jit
+def biased(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        w = pl.load(b, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        v = pl.load(bias, [0, 0], [1, 32], target_memory=pl.MemorySpace.Mat)
+        c = pl.store(pl.tile.matmul_bias(x, w, v), [0, 0], c)
+
+
+@pl.jit
+def of_a_row(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [1, 32], target_memory=pl.MemorySpace.Mat)
+        w = pl.load(b, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        v = pl.load(bias, [0, 0], [1, 32], target_memory=pl.MemorySpace.Mat)
+        y = pl.tile.gemv_bias(x, w, v)
+        c = pl.store(pl.tile.gemv_acc(y, x, w), [0, 0], c)
+
+
+def test_bias_and_rows():
+    bias = array((1, 32), seed=1)
+    check(
+        biased,
+        [array((32, 32)), array((32, 32), seed=2), bias],
+        (32, 32),
+        np.float32,
+        lambda a, b, v: a @ b + v,
+    )
+    check(
+        of_a_row,
+        [array((1, 32)), array((32, 32)), bias],
+        (1, 32),
+        np.float32,
+        lambda a, b, v: 2 * (a @ b) + v,
+    )
+
+
+@pl.jit
+def windows(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0], [64, 64], target_memory=pl.MemorySpace.Mat)
+        y = pl.load(b, [0, 0], [64, 64], target_memory=pl.MemorySpace.Mat)
+        left = pl.tile.extract(x, 16, 32, [32, 32], target_memory=pl.MemorySpace.Left)
+        right = pl.tile.extract(
+            pl.tile.transpose_view(y), 32, 16, [32, 32], target_memory=pl.MemorySpace.Right
+        )
+        c = pl.store(pl.matmul(left, right), [0, 0], c)
+
+
+@pl.jit
+def chained(a: pl.Tensor, b: pl.Tensor, w: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        s = pl.cast(pl.matmul(a, b), pl.FP16, mode="rint")
+        c[:] = pl.matmul(s, w)
+
+
+def test_windows_and_chains():
+    a, b = array((64, 64)), array((64, 64), seed=1)
+    check(windows, [a, b], (32, 32), np.float32, lambda a, b: a[16:48, 32:] @ b[16:48, 32:].T)
+    given = [array((32, 32), np.float16, seed) for seed in range(3)]
+    check(
+        chained,
+        given,
+        (32, 32),
+        np.float32,
+        lambda a, b, w: (a @ b).astype(np.float16).astype(float) @ w,
+        slack=1000,
+    )
+    kinds = {f.kind for f in chained.lower(*given, np.zeros((32, 32), np.float32)).functions.values()}
+    assert "mixed" not in kinds  # the narrowing is a move from Acc to Mat
+
+
+@pl.jit
+def leaves(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.matmul(a, b)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y = pl.matmul(a, b, out_dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[:] = pl.sub(pl.cast(x, pl.FP32), y)
+    return c
+
+
+def test_what_leaves_a_region_has_the_elements_of_its_operands():
+    a, b = array((32, 32), BF16), array((32, 32), BF16, seed=1)
+
+    def expected(a, b):
+        exact = (a @ b).astype(np.float32)
+        return exact.astype(BF16).astype(np.float64) - exact
+
+    check(leaves, [a, b], (32, 32), np.float32, expected, slack=20)
+
+
+def test_problems():
+    @pl.jit
+    def wrong(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c[:] = pl.matmul(a, b)
+
+    for a, b, said in (
+        (array((16, 32)), array((16, 32)), "32 columns times 16 rows"),
+        (array((16, 32)), array((32, 16), np.float16), "matmul of FP32 and FP16"),
+        (array((2, 16, 32)), array((3, 32, 16)), "stacks of 2 and of 3 matrices"),
+        (array((32,)), array((32,)), "two rows have no product"),
+    ):
+        with pytest.raises(DiagnosticError, match=said):
+            wrong.lower(a, b, np.zeros((16, 16), np.float32))
