@@ -21,7 +21,7 @@ def agreed(kernel: Any, *args: Any) -> Any:
     outs = [np.zeros_like(args[-1]) for _ in range(3)]
     kernel.run(*args[:-1], outs[0], engine="native")
     reports = kernel.run(*args[:-1], outs[1], engine="reference", sanitize="all")
-    assert [str(d) for d in reports.diagnostics] == []
+    assert [str(d) for d in reports.diagnostics if d.severity == "error"] == []
     kernel.interpret(*args[:-1], outs[2])
     for other in outs[1:]:
         np.testing.assert_array_equal(outs[0], other)

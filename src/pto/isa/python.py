@@ -1,31 +1,41 @@
 """Tile instructions as functions of Python: their names, parameters and what they return.
 
 Most follow from the row. `tadd(src0, src1, dst)` is `add(lhs, rhs)`, `trowsum(src, tmp, dst)` is
-`row_sum(x, tmp_tile=None)`. A row says what does not follow in `py`, "NAME param:operand .. -> shape":
+`row_sum(x, tmp_tile=None)`; one that adds to its destination, `taxpy(src, scalar, dst)`, takes what that holds first:
+`axpy(acc, lhs, rhs)`. A row says what does not follow in `py`, "NAME param .. -> result ..":
 
-    "matmul lhs rhs -> product(lhs, rhs)"       shape is one of SHAPES, of parameters
-    "-"                                         no function of its own: sugar of the language covers it
+    "row_argmax x:src tmp_tile:tmp -> column(x):i32"          param:operand; shape(of):element type
+    "tri diagonal shape dtype=i32 upper:upperOrLower=0 -> new(shape, dtype)"
+    "dequant x:src scale offset -> like(x):scale"             the element type of a parameter
+    "-"                                                       none: the language writes it by hand
 
-`?` marks a parameter that may be left out. Scratch always may be: it is made where it is missing.
+A shape is one of SHAPES. `?` marks a parameter that may be left out, `=` one that has a default; scratch always may
+be: it is made where it is missing. A parameter that is no operand and no attribute says something of the result.
+` | ` separates several functions of one row.
 """
 
 from __future__ import annotations
 
 import re
 from functools import cache
+from typing import Any
 
 from . import rows
 from .record import Record
-from .row import Row
+from .row import Operand, Row
 
 #: What a function returns, of the parameters that it names.
 SHAPES: dict[str, str] = {
     "like": "a tile like it",
     "column": "a column, one element per row",
     "row": "a row, one element per column",
-    "product": "as many rows as the first, as many columns as the second",
-    "bits": "a bit per element",
+    "union": "as far as either goes",
+    "bits": "a truth value per element",
     "beside": "as many rows, and the columns of both",
+    "new": "a tile of that shape and element type",
+    "records": "8 bytes per element: its value and its index",
+    "blocks": "32 bytes per element",
+    "bins": "256 columns",
 }
 
 #: Words of mnemonics, longest first, and what they are in Python.
@@ -35,26 +45,61 @@ _WORDS = (
 )  # fmt: skip
 _NAMES = {
     "max": "maximum", "min": "minimum", "maxs": "maximums", "mins": "minimums", "and": "and_", "or": "or_", "not": "not_",
-    "cvt": "cast", "trans": "transpose",
 }  # fmt: skip
-_PARAMS = {"src": "x", "src0": "lhs", "src1": "rhs", "tmp": "tmp_tile"}
+_PARAMS = {
+    "src": "x",
+    "src0": "lhs",
+    "src1": "rhs",
+    "src2": "rhs2",
+    "tmp": "tmp",
+    "base": "lhs",
+    "exp": "rhs",
+}
+#: Of an instruction with a number: it stands second, a further tile third.
+_WITH_NUMBER = {"src": "lhs", "src0": "lhs", "scalar": "rhs", "src1": "rhs2"}
 
 
 class Parameter(Record):
     name: str
-    operand: str  # of the row, or an attribute of it
+    operand: str  # of the row, or an attribute of it; empty: it says something of the result
     optional: bool = False
     scratch: bool = False
+    default: Any = None
+
+
+class Result(Record):
+    """What a function returns: `shape` of the parameters `of`; `dtype` is an element type, a parameter that has or
+    is one, or empty: that of the first."""
+
+    shape: str
+    of: tuple[str, ...]
+    dtype: str = ""
 
 
 class Signature(Record):
-    """A function: `row` does it, `shape` of `of` is what it returns."""
+    """A function, and the row that does it. `acc` is the parameter that the destination holds before."""
 
     name: str
     row: Row
     params: tuple[Parameter, ...]
-    shape: str
-    of: tuple[str, ...]
+    results: tuple[Result, ...]
+    acc: str = ""
+
+    @property
+    def outs(self) -> tuple[str, ...]:
+        """The operands that its results are."""
+        return tuple(o.name for o in self.row.outs if not o.optional)[: len(self.results)]
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        return self.results[0].of
+
+    @property
+    def shape(self) -> str:
+        return self.results[0].shape
+
+    def param(self, name: str) -> Parameter:
+        return next(p for p in self.params if p.name == name)
 
 
 def python_name(mnemonic: str) -> str:
@@ -67,58 +112,86 @@ def python_name(mnemonic: str) -> str:
     return _NAMES.get(stem, stem)
 
 
-_TEXT = re.compile(r"(\w+)((?: [\w:.?]+)*) -> (\w+)\(([\w, ]*)\)$")
+_TEXT = re.compile(r"(\w+)((?: [\w:.?=]+)*) ->((?: \w+\([\w, ]*\)(?::\w+)?)+)$")
+_RESULT = re.compile(r" (\w+)\(([\w, ]*)\)(?::(\w+))?")
 
 
-def signature(row: Row) -> Signature | None:
-    """The function of a row; None where it has none."""
+def functions_of(row: Row) -> tuple[Signature, ...]:
+    """The functions of a row."""
     if row.set != "tile" or row.py == "-":
-        return None
+        return ()
     if row.py:
-        found = _TEXT.match(row.py)
-        if not found:
-            raise ValueError(f"{row.name}: py={row.py!r}")
-        name, words, shape, of = found.groups()
-        params = tuple(_parameter(row, word) for word in words.split())
-        return Signature(name, row, params, shape, tuple(of.split(", ")))
-    return _derived(row)
+        return tuple(_written(row, text) for text in row.py.split(" | "))
+    found = _derived(row)
+    return () if found is None else (found,)
+
+
+def _written(row: Row, text: str) -> Signature:
+    found = _TEXT.match(text)
+    if not found:
+        raise ValueError(f"{row.name}: py={text!r}")
+    name, words, given = found.groups()
+    results = tuple(Result(s, tuple(of.split(", ")), dtype) for s, of, dtype in _RESULT.findall(given))
+    params = tuple(_parameter(row, word) for word in words.split())
+    for result in results:
+        for used in result.of:
+            if result.shape not in SHAPES or used not in [p.name for p in params]:
+                raise ValueError(f"{row.name}: py={text!r}: no {result.shape} of {used}")
+    return Signature(name, row, params, results, _held(row, params))
 
 
 def _parameter(row: Row, word: str) -> Parameter:
-    name, _, operand = word.rstrip("?").partition(":")
-    operand = operand or name
+    text, _, default = word.partition("=")
+    name, _, operand = text.rstrip("?").partition(":")
+    if not operand and (name in row.operand_index or name in row.attr_index):
+        operand = name
     declared = row.operands[row.operand_index[operand]] if operand in row.operand_index else None
-    if declared is None and operand not in row.attr_index:
+    if operand and declared is None and operand not in row.attr_index:
         raise ValueError(f"{row.name}: py={row.py!r}: no operand {operand!r}")
     scratch = declared is not None and declared.role == "tmp"
-    return Parameter(name, operand, word.endswith("?") or scratch, scratch)
+    optional = text.endswith("?") or scratch or bool(default)
+    return Parameter(name, operand, optional, scratch, int(default) if default.isdigit() else default or None)
+
+
+def _held(row: Row, params: tuple[Parameter, ...]) -> str:
+    """The parameter for what the destination holds before."""
+    changed = [o.name for o in row.operands if o.role == "inout"]
+    return next((p.name for p in params if p.operand in changed), "")
+
+
+_KINDS = ("tile", "scalar", "int", "float", "tile|scalar", "scalar|tile")
 
 
 def _derived(row: Row) -> Signature | None:
     """What follows from operands that are tiles and numbers, the last of them the destination."""
-    outs = [o for o in row.operands if o.role == "out"]
-    if not row.expr or len(outs) != 1 or any(o.role == "inout" for o in row.operands):
+    if not row.expr or len(row.outs) != 1 or any(o.kind not in _KINDS for o in row.operands):
         return None
-    if any(
-        o.kind not in ("tile", "scalar", "int", "float", "tile|scalar", "scalar|tile") for o in row.operands
-    ):
+    names = {**_PARAMS, **(_WITH_NUMBER if any(o.name == "scalar" for o in row.operands) else {})}
+    if row.over.startswith("fold"):
+        names["tmp"] = "tmp_tile"
+
+    def parameter(o: Operand) -> Parameter:
+        name = "acc" if o.role == "inout" else names.get(o.name, o.name)
+        return Parameter(name, o.name, o.optional or o.role == "tmp", o.role == "tmp")
+
+    def place(o: Operand) -> int:
+        return 0 if o.role == "inout" else 2 if o.role == "tmp" or o.optional else 1
+
+    params = tuple(parameter(o) for o in sorted(row.operands, key=place) if o.role != "out")
+    tiles = [p.name for p in params if not p.scratch and _kind(row, p).startswith("tile")]
+    if not tiles:
         return None
-    params = tuple(
-        Parameter(_PARAMS.get(o.name, o.name), o.name, o.optional or o.role == "tmp", o.role == "tmp")
-        for o in sorted(row.operands, key=lambda o: o.role == "tmp" or o.optional)
-        if o.role != "out"
-    )
-    first = next(
-        (p for p in params if row.operands[row.operand_index[p.operand]].kind.startswith("tile")), None
-    )
-    if first is None:
-        return None
+    if row.over == "parts":
+        return Signature(python_name(row.name), row, params, (Result("union", tuple(tiles)),))
     shape = {"column0": "column", "row0": "row"}.get(row.writes, "like")
-    return Signature(python_name(row.name), row, params, shape, (first.name,))
+    return Signature(python_name(row.name), row, params, (Result(shape, (tiles[0],)),), _held(row, params))
+
+
+def _kind(row: Row, p: Parameter) -> str:
+    return row.operands[row.operand_index[p.operand]].kind
 
 
 @cache
 def signatures() -> dict[str, Signature]:
     """Every function by its name."""
-    found = (signature(row) for row in rows())
-    return {s.name: s for s in found if s is not None}
+    return {s.name: s for row in rows() for s in functions_of(row)}

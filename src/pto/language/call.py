@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
@@ -27,6 +28,9 @@ class RunResult:
     @property
     def ok(self) -> bool:
         return not has_errors(self.diagnostics)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.launches)
 
     def __repr__(self) -> str:
         found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"

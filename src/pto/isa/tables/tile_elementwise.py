@@ -138,7 +138,7 @@ _BINARY = (
         cpu="ints", a2a3="ints32", a5="ints32", notes=(_COUNT, _HDR64),
     ),
     _binary(
-        "tprelu", opcode=0x1046, expr="where(src0 > 0, src0, src0 * src1)", family=scratch,
+        "tprelu", py="prelu x:src0 slope:src1 tmp -> like(x)", opcode=0x1046, expr="where(src0 > 0, src0, src0 * src1)", family=scratch,
         doc="Parametric ReLU with a slope per element.",
         cpu="any", a2a3="f32 f16", a5="f32 f16",
         rules=(NEEDS_TMP, R("tmp.dtype == U8", on="a2a3"), *row_major("tmp", on="a2a3")),
@@ -274,7 +274,7 @@ _compare = Family(_FAMILY, "tile", **_COMMON).but(in_place="none", writes="valid
 
 _PREDICATE = (
     _compare(
-        "tcmp", opcode=0x100E, operands="src0 src1 dst:out",
+        "tcmp", py="cmp lhs:src0 rhs:src1 cmp_type:cmpMode=0 -> bits(lhs)", opcode=0x100E, operands="src0 src1 dst:out",
         attrs=Attr("cmpMode", "cmp", doc="comparison; absent means eq"),
         format=form("src0 src1", "dst", attrs_inside=True),
         forms=forms("TCMP($dst, $src0, $src1, $cmpMode)", written=True), doc="Element-wise comparison into a packed predicate tile.",
@@ -302,7 +302,7 @@ _PREDICATE = (
         ),
     ),
     _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(
-        "tsel", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", expr="where(mask, src0, src1)", packed="mask",
+        "tsel", py="sel mask lhs:src0 rhs:src1 tmp -> like(lhs)", opcode=0x1057, operands="mask src0 src1 tmp:tmp? dst:out", tmp_on="a2a3", expr="where(mask, src0, src1)", packed="mask",
         stream_on="cpu",
         doc="Selects from two tiles by a packed predicate.", forms=forms("TSEL($dst, $mask, $src0, $src1, $tmp)", written=True),
         dtype_code="SA-0326", cpu="any", a2a3="f32 f16 bf16 " + I16_32, a5="any",
@@ -387,17 +387,17 @@ _FUSED = (
         )
     ),
     _narrow(
-        "taddreluconv", opcode=0x1104, expr="relu(src0 + src1)", store="saturate",
+        "taddreluconv", py="addreluconv lhs:src0 rhs:src1 dtype -> like(lhs):dtype", opcode=0x1104, expr="relu(src0 + src1)", store="saturate",
         doc="Sum, ReLU and saturating conversion to a narrower type.",
         cpp="TADDRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
-        "tsubreluconv", opcode=0x1105, expr="relu(src0 - src1)", store="saturate",
+        "tsubreluconv", py="subreluconv lhs:src0 rhs:src1 dtype -> like(lhs):dtype", opcode=0x1105, expr="relu(src0 - src1)", store="saturate",
         doc="Difference, ReLU and saturating conversion to a narrower type.",
         cpp="TSUBRELUCONV($dst, $src0, $src1)", combos=_NARROW, notes=_NARROW_NOTES,
     ),
     _narrow(
-        "tadddeqrelu", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out", floats="deqScale",
+        "tadddeqrelu", py="adddeqrelu lhs:src0 rhs:src1 scale:deqScale tmp -> like(lhs):f16", opcode=0x1106, tmp_on="a2a3", operands="src0 src1 deqScale=float tmp:tmp dst:out", floats="deqScale",
         expr="relu(f16(f32(src0 + src1) * deqScale))",
         expr_on=dict.fromkeys(("a2a3", "a5"), "min(relu(f32(src0 + src1) / 131072 * deqScale * 131072), 65504)"),
         doc="Integer sum, dequantised by a scale, with ReLU.",

@@ -106,7 +106,7 @@ def _lists(form: str, sources: str) -> dict[str, str]:
 
 _SORT = (
     irregular(
-        "tsort32", opcode=0x1063, algorithm="sort blocks",
+        "tsort32", py="sort32 src idx tmp -> records(src)", opcode=0x1063, algorithm="sort blocks",
         operands="src idx tmp:tmp? dst:out", writes="part", domain="src valid region",
         doc="Sort every block of 32 elements in descending order, each with its index.",
         meaning=(
@@ -311,7 +311,7 @@ _INDEXED = (
         ),
     ),
     irregular(
-        "tgatherb", opcode=0x1029, writes="part", algorithm="gather blocks", operands="src offsets dst:out",
+        "tgatherb", py="gatherb src offset:offsets output_dtype? -> blocks(offset, src):output_dtype", opcode=0x1029, writes="part", algorithm="gather blocks", operands="src offsets dst:out",
         doc="Collect blocks of 32 bytes by byte offset.",
         meaning=(
             "B = 32/bytes. For r < dst.v_row, b < dst.v_col // B: off = u32(offsets[r,b]), a byte offset "
@@ -390,7 +390,7 @@ _INDEXED = (
 
 _GENERATORS = (
     irregular(
-        "tci", opcode=0x100D, algorithm="count",
+        "tci", py="arange start:S shape dtype=i32 descending=0 -> new(shape, dtype)", opcode=0x100D, algorithm="count",
         by_hand="the type of its scalar is a template argument",
         tmp_on="a2a3", operands="S=scalar tmp:tmp? dst:out", in_place="any", writes="row0", domain="row 0 of dst",
         attrs=(Attr("descending", "bool", False, doc="count down"),),
@@ -415,7 +415,7 @@ _GENERATORS = (
         ),
     ),
     irregular(
-        "ttri", opcode=0x106D, algorithm="triangle", operands="diagonal=int dst:out", in_place="any",
+        "ttri", py="tri diagonal shape valid_shape? dtype=i32 upper:upperOrLower=0 -> new(shape, dtype)", opcode=0x106D, algorithm="triangle", operands="diagonal=int dst:out", in_place="any",
         attrs=(Attr("upperOrLower", "int", 0, doc="0 lower, 1 upper"),),
         format="ins($diagonal attr-dict : type($diagonal)) outs($dst : type($dst))",
         doc="Fill a tile with a triangular mask of ones and zeros.",
@@ -429,7 +429,7 @@ _GENERATORS = (
         ),
     ),
     irregular(
-        "trandom", opcode=0x11C0, algorithm="random numbers", isas="cpu a5", in_place="any",
+        "trandom", py="random key0 key1 counter0 counter1 counter2 counter3 shape valid_shape? dtype=u32 rounds=10 -> new(shape, dtype)", opcode=0x11C0, algorithm="random numbers", isas="cpu a5", in_place="any",
         by_hand="programs call a helper that packs key and counter",
         operands="key0=i32 key1=i32 counter0=i32 counter1=i32 counter2=i32 counter3=i32 dst:out",
         attrs=(Attr("rounds", "int", 10, choices=(7, 10), doc="Philox rounds"),),
@@ -454,7 +454,7 @@ _GENERATORS = (
         ),
     ),
     irregular(
-        "thistogram", opcode=0x1077, algorithm="histogram",
+        "thistogram", py="histogram src idx isMSB=1 -> bins(src):u32", opcode=0x1077, algorithm="histogram",
         by_hand="one template argument is a number or a truth value",
         isas="cpu a5", operands="src idx dst:out", writes="part", domain="src valid region",
         attrs=(Attr("isMSB", "bool", True, doc="16-bit sources: count the high byte, else the low one"),
@@ -666,7 +666,7 @@ _QUANT = (
         ),
     ),
     irregular(
-        "tdequant", opcode=0x11C3, algorithm="dequantisation", operands="src scale offset dst:out",
+        "tdequant", py="dequant src scale offset -> like(src):scale", opcode=0x11C3, algorithm="dequantisation", operands="src scale offset dst:out",
         doc="Turn quantised integers back into floating point with per-row scale and offset.",
         meaning=(
             "p = min(c, max(1, scale.v_col) - 1); dst[r,c] = (src[r,c] - offset[r,p]) * scale[r,p], with src "
@@ -707,7 +707,7 @@ _PARTIAL = (
             doc="Minimum of two tiles where both are valid, the valid one elsewhere.",
             rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),
     partial_arg(
-        "tpartargmax", opcode=0x11C4, algorithm="part extreme: largest",
+        "tpartargmax", py="part_argmax lhs:src0Val rhs:src1Val lhs_index:src0Idx rhs_index:src1Idx -> union(lhs, rhs) union(lhs_index, rhs_index)", opcode=0x11C4, algorithm="part extreme: largest",
         doc="Maximum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val > "
@@ -716,7 +716,7 @@ _PARTIAL = (
         cpp="TPARTARGMAX($dstVal, $src0Val, $src1Val, $dstIdx, $src0Idx, $src1Idx)",
     ),
     partial_arg(
-        "tpartargmin", opcode=0x11C5, algorithm="part extreme: smallest",
+        "tpartargmin", py="part_argmin lhs:src0Val rhs:src1Val lhs_index:src0Idx rhs_index:src1Idx -> union(lhs, rhs) union(lhs_index, rhs_index)", opcode=0x11C5, algorithm="part extreme: smallest",
         doc="Minimum of two value tiles with its index where both are valid, the valid pair elsewhere.",
         meaning=(
             "Per (i, j) of the dstVal valid region: both valid: the (value, index) pair of src0 if src0Val < "

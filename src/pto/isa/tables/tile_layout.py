@@ -631,7 +631,7 @@ _REARRANGE = (
         ),
     ),
     move(
-        "tconcat", opcode=0x11A1, algorithm="concatenation",
+        "tconcat", py="concat src0 src1 -> beside(src0, src1)", opcode=0x11A1, algorithm="concatenation",
         operands="src0 src1 src0Idx? src1Idx? dst:out dstIdx:out?", pipe="V",
         core="vector",
         format="ins($src0, $src1 [, $src0Idx, $src1Idx] : type($src0), type($src1) [, type($src0Idx), "
@@ -668,7 +668,7 @@ _REARRANGE = (
         ),
     ),
     move(
-        "tpack", opcode=0x1075, algorithm="low bits",
+        "tpack", py="pack x:src dtype -> like(x):dtype", opcode=0x1075, algorithm="low bits",
         isas="cpu a5", operands="src dst:out", pipe="V", core="vector",
         doc="Narrow every element to its low bits.",
         meaning="dst[i,j] = the low bits of src[i,j] that fit the dst element (4->2, 4->1 or 2->1 bytes); cpu: a wider"
@@ -721,7 +721,7 @@ _REARRANGE = (
         ),
     ),
     pairs(
-        "tinterleave", opcode=0x11A2, algorithm="interleaving", operands="src0 src1 dst0:out dst1:out",
+        "tinterleave", py="interleave lhs:src0 rhs:src1 -> like(lhs) like(lhs)", opcode=0x11A2, algorithm="interleaving", operands="src0 src1 dst0:out dst1:out",
         doc="Interleave the elements of two tiles into two.",
         meaning=(
             "W = valid columns. Per row i the stream s[2k] = src0[i,k], s[2k+1] = src1[i,k]; "
@@ -735,7 +735,7 @@ _REARRANGE = (
         ),
     ),
     pairs(
-        "tdeinterleave", opcode=0x11A3, algorithm="separation", operands="src0 src1? dst0:out dst1:out",
+        "tdeinterleave", py="deinterleave lhs:src0 rhs:src1 -> like(lhs) like(lhs)", opcode=0x11A3, algorithm="separation", operands="src0 src1? dst0:out dst1:out",
         doc="Split the even and odd elements of one or two tiles.",
         meaning=(
             "W = dst0 valid columns. Two sources: per row the stream s = src0[i,:W] then src1[i,:W]; "

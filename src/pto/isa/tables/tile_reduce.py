@@ -188,12 +188,12 @@ def _arg_meaning(axis: str, op: str) -> str:
 
 _row_args = (
     row_arg(
-        "trowargmax", opcode=0x1079, algorithm="index of extreme: largest", meaning=_arg_meaning("row", ">"),
+        "trowargmax", py="row_argmax x:src tmp_tile:tmp -> column(x):i32", opcode=0x1079, algorithm="index of extreme: largest", meaning=_arg_meaning("row", ">"),
         cpp="TROWARGMAX($dst, $src, $tmp) | TROWARGMAX($dstVal, $dst, $src, $tmp)",
         doc="Column index of the largest element of each row, and optionally that element.",
     ),
     row_arg(
-        "trowargmin", opcode=0x107A, algorithm="index of extreme: smallest", meaning=_arg_meaning("row", "<"),
+        "trowargmin", py="row_argmin x:src tmp_tile:tmp -> column(x):i32", opcode=0x107A, algorithm="index of extreme: smallest", meaning=_arg_meaning("row", "<"),
         cpp="TROWARGMIN($dst, $src, $tmp) | TROWARGMIN($dstVal, $dst, $src, $tmp)",
         doc="Column index of the smallest element of each row, and optionally that element.",
     ),
@@ -319,12 +319,12 @@ col_arg = arg.but(
 
 _col_args = (
     col_arg(
-        "tcolargmax", opcode=0x107B, algorithm="index of extreme: largest", meaning=_arg_meaning("col", ">"),
+        "tcolargmax", py="col_argmax x:src tmp_tile:tmp -> row(x):i32", opcode=0x107B, algorithm="index of extreme: largest", meaning=_arg_meaning("col", ">"),
         cpp="TCOLARGMAX($dst, $src, $tmp) | TCOLARGMAX($dstVal, $dst, $src, $tmp)",
         doc="Row index of the largest element of each column, and optionally that element.",
     ),
     col_arg(
-        "tcolargmin", opcode=0x107C, algorithm="index of extreme: smallest", meaning=_arg_meaning("col", "<"),
+        "tcolargmin", py="col_argmin x:src tmp_tile:tmp -> row(x):i32", opcode=0x107C, algorithm="index of extreme: smallest", meaning=_arg_meaning("col", "<"),
         cpp="TCOLARGMIN($dst, $src, $tmp) | TCOLARGMIN($dstVal, $dst, $src, $tmp)",
         doc="Row index of the smallest element of each column, and optionally that element.",
     ),
@@ -339,7 +339,7 @@ expand = Family(
 
 _expands = (
     expand(
-        "trowexpand", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", written=True),
+        "trowexpand", py="row_expand target row_vec:src -> like(target):row_vec", opcode=0x104D, expr="src", over="column 0", forms=forms("TROWEXPAND($dst, $src)", written=True),
         doc="Copy column 0 of src into every column of dst.", types={"src": _COLUMN_0},
         cpu="all", a2a3="ints32 floats", a5="ints32 floats", dtype_code="SA-0008",
         rules=(
@@ -353,7 +353,7 @@ _expands = (
         notes="src may be ND or DN; the manual asks for ND, the hardware takes both",
     ),
     expand(
-        "tcolexpand", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", written=True),
+        "tcolexpand", py="col_expand target col_vec:src -> like(target):col_vec", opcode=0x1010, expr="src", over="row 0", forms=forms("TCOLEXPAND($dst, $src)", written=True),
         doc="Copy row 0 of src into every row of dst.", types={"src": _ROW_0},
         cpu="all", a2a3="ints32 floats", a5="any fp8 f8e8m0 hif8",
         rules=(
@@ -544,7 +544,7 @@ _col_expands = (
 )  # fmt: skip
 
 _pair = reduce(
-    "tpairreducesum", opcode=0x1161, algorithm="pair sums",
+    "tpairreducesum", py="pair_reduce_sum x:src0 -> like(x)", opcode=0x1161, algorithm="pair sums",
     operands="src0 dst:out", cpp="TPAIRREDUCESUM($dst, $src0)",
     doc="Sum of each pair of neighbouring columns, packed to the left, the rest zero.",
     meaning="vc = dst.v_col; for 0 <= k < ceil(vc / 2): dst[i, k] = src0[i, 2k] + (src0[i, 2k + 1] if"

@@ -288,7 +288,7 @@ _TERNARY = (
 
 _SELECT = (
     tile_scalar(
-        "tcmps", opcode=0x100F, operands="src scalar=scalar|tile dst:out", in_place="none",
+        "tcmps", py="cmps lhs:src rhs:scalar cmp_type:cmpMode=0 -> bits(lhs)", opcode=0x100F, operands="src scalar=scalar|tile dst:out", in_place="none",
         writes="valid", domain="src valid region, packed", attrs=Attr("cmpMode", "cmp", "eq", doc="comparison"),
         format=form("src scalar", "dst", attrs_inside=True),
         doc="Compares every element with a scalar into a packed predicate tile.",
@@ -317,7 +317,7 @@ _SELECT = (
         ),
     ),
     tile_scalar(
-        "tsels", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
+        "tsels", py="sels mask src tmp scalar -> like(src)", opcode=0x1058, tmp_on="a2a3", operands="mask src tmp:tmp? scalar=scalar dst:out", in_place="src",
         expr="where(mask, src, scalar)", packed="mask", doc="Selects tile elements or a scalar by a packed predicate.",
         format=(form("mask src tmp scalar", "dst"), form("mask src scalar", "dst")),
         forms=forms("TSELS($dst, $mask, $src, $tmp, $scalar) | TSELS($dst, $mask, $src, $scalar)", written=True),
@@ -336,7 +336,7 @@ _SELECT = (
         ),
     ),
     tile_scalar(
-        "texpands", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", expr="scalar", over="storage",
+        "texpands", py="full shape dtype value:scalar valid_shape? -> new(shape, dtype) | expands target scalar -> like(target)", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", expr="scalar", over="storage",
         doc="Fills a tile with a scalar.", forms=forms("TEXPANDS($dst, $scalar)", written=True), dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), writes="valid", domain="dst valid region; a mat tile as a whole",
         cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",

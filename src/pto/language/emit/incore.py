@@ -18,14 +18,14 @@ from ...ir.core import Value as PtoValue
 from ...ir.types import I64, INDEX, PtrType, ScalarType, TileBufType, ViewType
 from ...isa import row as find_row
 from ...isa.profiles import Profile
-from ...isa.python import signatures
 from .. import index
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
-from ..enums import COMPARISONS, ROUNDINGS, AtomicType, PadValue
+from ..enums import AtomicType
 from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
+from .operators import Operators, signature_of
 from .scalars import element, number
 from .types import tile_type, two_dimensions
 
@@ -54,7 +54,7 @@ class TensorRef:
         self.axes = axes
 
 
-class Emitter:
+class Emitter(Operators):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile
@@ -142,7 +142,7 @@ class Emitter:
         if strides is None:
             strides = self._dense(dims)
         attrs = {}
-        if index.known(dims[-1]) == 1 and index.known(dims[-2]) != 1:
+        if index.known(dims[-1]) == 1:
             attrs["layout"] = EnumAttr("layout", "dn")
             if type.strides is None:
                 strides = [*strides[:-2], 1, dims[-2]]
@@ -228,6 +228,10 @@ class Emitter:
         self.values[value] = found
         return found
 
+    def last_use(self, value: Value, op: Op) -> bool:
+        """Whether nothing needs a tile of this block after an operation of it."""
+        return self.uses.get(value, 0) == 1 and _defined_beside(value, op)
+
     def copy(self, source: PtoValue, target: PtoValue, span: Span | None) -> None:
         if isinstance(source.type, TileBufType) and source.type.loc not in ("vec", "mat"):
             fail(UNSUPPORTED, f"a tile in {source.type.loc} cannot be copied, and this needs two of them", span,
@@ -250,46 +254,10 @@ class Emitter:
         elif op.name.startswith("scalar."):
             self.values[op.result] = scalars.scalar(self, op)
             self.values[op.result].name = op.result.name
-        elif op.name in signatures():
+        elif signature_of(op) is not None:
             self.instruction(op)
         else:
             fail(UNSUPPORTED, f"{op.name} is not yet emitted for cores", op.loc)
-
-    def instruction(self, op: Op) -> None:
-        """An operator that is one instruction: operands by name, scratch where none was given."""
-        signature = signatures()[op.name]
-        row = signature.row
-        operands: dict[str, Any] = {}
-        attrs: dict[str, Any] = {}
-        if op.args.get("high_precision"):
-            attrs["precision_mode"] = EnumAttr("precision_mode", "HIGH_PRECISION")
-        first = op.args[signature.of[0]]
-        for p in signature.params:
-            value = op.args.get(p.name)
-            if is_tile(value):
-                operands[p.operand] = self.values[value]
-            elif value is not None:
-                operands[p.operand] = self.number(value, first.type.dtype)
-        for o in row.operands:
-            if o.role == "tmp" and o.name not in operands and self._wants_scratch(row, o):
-                operands[o.name] = self.scratch(row.name, first)
-        out = next(o.name for o in row.operands if o.role == "out")
-        operands[out] = self.result(op.result)
-        self.build.op(row.full_name, None, attrs, **operands)
-
-    def _wants_scratch(self, row: Any, operand: Any) -> bool:
-        if not operand.optional:
-            return True
-        return self.profile.isa in row.tmp_on and not row.takes_own_scratch(self.profile.isa)
-
-    def scratch(self, name: str, like: Value) -> PtoValue:
-        """Memory that an instruction works in."""
-        t = like.type.replace(valid=None)
-        if name in ("tprelu",):
-            from ..dtypes import DATA_TYPES
-
-            t = TileType(DATA_TYPES["UINT8"], (t.shape[0] + 1, t.shape[-1]), None, "vec")
-        return self.alloc(t, "scratch")
 
     # ---- operators ----
 
@@ -345,67 +313,8 @@ class Emitter:
             "pto.subview", [made], {"sizes": sizes}, source=source, offsets=at, **operands
         ).result
 
-    def op_set_validshape(self, op: Op) -> None:
-        x = op.args["x"]
-        self.subview(op, x, [0, 0])
-
-    def op_reshape(self, op: Op) -> None:
-        x = op.args["x"]
-        if isinstance(x.type, TensorType):
-            if self.tensors[x].offsets != [0] * len(self.tensors[x].dims):
-                fail(
-                    UNSUPPORTED,
-                    "a window of a tensor in another shape",
-                    op.loc,
-                    help="reshape the tensor first",
-                )
-            self.tensors[op.result] = self._view(self.values[x], op.result.type)
-            self.values[op.result] = self.values[x]
-            return
-        made = tile_type(op.result.type, self.profile)
-        source = self.values[x]
-        if isinstance(source.type, TileBufType) and source.type.size != made.size:
-            fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
-                 got=f"{x.type}, in memory {source.type}", help="use widths that are multiples of 32 bytes")  # fmt: skip
-        self.values[op.result] = self.build.op("pto.treshape", [made], src=source).result
-
     def op_create_tile(self, op: Op) -> None:
         self.result(op.result)
-
-    def op_full(self, op: Op) -> None:
-        value = self.number(op.args["value"], op.result.type.dtype)
-        self.build.op("pto.texpands", scalar=value, dst=self.result(op.result))
-
-    def op_cast(self, op: Op) -> None:
-        mode = EnumAttr("round_mode", ROUNDINGS[op.args["mode"]])
-        self.build.op(
-            "pto.tcvt", None, {"rmode": mode}, src=self.values[op.args["x"]], dst=self.result(op.result)
-        )
-
-    def op_fillpad(self, op: Op) -> None:
-        pad: PadValue = op.args["pad_value"]
-        self.build.op("pto.tfillpad", src=self.values[op.args["x"]], dst=self.result(op.result, pad.value))
-
-    def op_row_expand(self, op: Op) -> None:
-        self.build.op("pto.trowexpand", src=self.values[op.args["vec"]], dst=self.result(op.result))
-
-    def op_col_expand(self, op: Op) -> None:
-        self.build.op("pto.tcolexpand", src=self.values[op.args["vec"]], dst=self.result(op.result))
-
-    def op_transpose(self, op: Op) -> None:
-        x = op.args["x"]
-        self.build.op(
-            "pto.ttrans", src=self.values[x], tmp=self.scratch("ttrans", x), dst=self.result(op.result)
-        )
-
-    def op_concat(self, op: Op) -> None:
-        self.build.op("pto.tconcat", src0=self.values[op.args["a"]], src1=self.values[op.args["c"]],
-                      dst=self.result(op.result))  # fmt: skip
-
-    def op_cmp(self, op: Op) -> None:
-        mode = EnumAttr("cmp", COMPARISONS[op.args["cmp_type"]])
-        self.build.op("pto.tcmp", None, {"cmpMode": mode}, src0=self.values[op.args["lhs"]],
-                      src1=self.values[op.args["rhs"]], dst=self.result(op.result))  # fmt: skip
 
     def op_read(self, op: Op) -> None:
         x, type = op.args["x"], number(op.result.type.dtype)
@@ -696,7 +605,7 @@ def _in_place(op: Op, operand: Value, isa: str) -> bool:
     """Whether an instruction may write what it reads."""
     if op.name in ("matmul_acc", "gemv_acc"):
         return op.args["acc"] is operand and operand not in (op.args["lhs"], op.args["rhs"])
-    found = signatures().get(op.name)
+    found = signature_of(op)
     row = found.row if found is not None else find_row(_ROWS.get(op.name, ""))
     if row is None:
         return False

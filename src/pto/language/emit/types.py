@@ -8,6 +8,7 @@ from ...ir.types import TileBufType
 from ...isa.profiles import Profile
 from ...isa.tile import DEFAULT_CONFIG, block_elements, inner_box
 from .. import index
+from ..dtypes import BOOL, DATA_TYPES
 from ..ir import TileType
 from .scalars import element
 
@@ -28,6 +29,8 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
     rows, cols = two_dimensions([index.known(d) for d in type.shape])
     valid = [index.known(d) for d in type.extent]
     v_row, v_col = two_dimensions(valid) if all(v is not None for v in valid) else _dynamic(type)
+    if type.dtype == BOOL:
+        return _mask(rows, cols, v_row)
     blayout, slayout, fractal = DEFAULT_CONFIG[type.space]
     if type.space == "left":
         blayout = profile.left_blayout
@@ -36,7 +39,7 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
         blayout, slayout, fractal = DEFAULT_CONFIG["bias"]
     if slayout == "none_box":
         line = block_elements(type.dtype.bits) * (2 if type.flat or type.space == "bias" else 1)
-        if type.space == "vec" and cols == 1 and rows > 1:
+        if type.space == "vec" and cols == 1:
             blayout, rows = "col_major", -(-rows // line) * line
         else:
             cols = -(-cols // line) * line
@@ -49,6 +52,15 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
             down, across = inner_box(type.dtype.bits, slayout, fractal)
         rows, cols = -(-rows // down) * down, -(-cols // across) * across
     return TileBufType(elem, type.space, rows, cols, v_row, v_col, blayout, slayout, fractal, pad)
+
+
+def _mask(rows: int, cols: int, v_row: int | None) -> TileBufType:
+    """A tile of predicates, 8 to a byte in whole blocks; those of a column are a row."""
+    if cols == 1:
+        rows, cols, v_row = 1, rows, 1
+    bytes_ = -(-cols // 8)
+    wide = (bytes_ + 31) // 32 * 32
+    return TileBufType(element(DATA_TYPES["UINT8"]), "vec", rows, wide, v_row, bytes_)
 
 
 def _dynamic(type: TileType) -> tuple[int | None, int | None]:

@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import index
 from ..build import Build
-from ..dtypes import FP32, INDEX, INT32, DataType
-from ..enums import ROUNDINGS, AtomicType, MemorySpace, PadValue, TensorLayout
+from ..dtypes import FP32, INDEX, DataType
+from ..enums import AtomicType, MemorySpace, TensorLayout
 from ..ir import (
     ArrayType,
     ScalarType,
@@ -25,13 +25,13 @@ from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
 from .core import operator
 
 
-def _tensor(b: Build, value: Any, at: str) -> Value:
+def tensor_value(b: Build, value: Any, at: str) -> Value:
     if not is_tensor(value):
         b.fail(TYPE, f"'{at}' is a tensor", at, got=value.type if isinstance(value, Value) else repr(value))
     return value
 
 
-def _tile(b: Build, value: Any, at: str) -> Value:
+def tile_value(b: Build, value: Any, at: str) -> Value:
     if not is_tile(value):
         help = "pl.load(tensor, offsets, shape) gives a tile" if is_tensor(value) else ""
         got = value.type if isinstance(value, Value) else repr(value)
@@ -39,7 +39,7 @@ def _tile(b: Build, value: Any, at: str) -> Value:
     return value
 
 
-def _shaped(b: Build, value: Any, at: str) -> Value:
+def shaped_value(b: Build, value: Any, at: str) -> Value:
     if not is_shaped(value):
         got = value.type if isinstance(value, Value) else repr(value)
         b.fail(TYPE, f"'{at}' is a tile or a tensor", at, got=got)
@@ -93,7 +93,7 @@ def load(
 ) -> Value:  # fmt: skip
     """Copy a window of a tensor into a new tile; only its valid part is read."""
     in_core(b, "load")
-    t = _tensor(b, tensor, "tensor").type
+    t = tensor_value(b, tensor, "tensor").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     shape = b.static(shapes, "shapes")
     if len(shape) != t.rank:
@@ -116,8 +116,8 @@ def store(
 ) -> Value:  # fmt: skip
     """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     in_core(b, "store")
-    t = _tensor(b, output_tensor, "output_tensor").type
-    s = _shaped(b, tile, "tile").type
+    t = tensor_value(b, output_tensor, "output_tensor").type
+    s = shaped_value(b, tile, "tile").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
     extent = list(s.extent)[-t.rank :]
     extent = [1] * (t.rank - len(extent)) + extent
@@ -132,7 +132,7 @@ def slice(
     pad_value: Any = None, clamp: bool = False,
 ) -> Value:  # fmt: skip
     """A window of a tensor or of a tile: other names for the same elements."""
-    t = _shaped(b, x, "x").type
+    t = shaped_value(b, x, "x").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     sizes = b.dims(shape, "shape", t.rank)
     wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
@@ -166,8 +166,8 @@ def assemble(
 ) -> Value:
     """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     in_core(b, "assemble")
-    t = _shaped(b, target, "target").type
-    s = _shaped(b, source, "source").type
+    t = shaped_value(b, target, "target").type
+    s = shaped_value(b, source, "source").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     extent = list(s.extent)[-t.rank :]
     fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
@@ -182,7 +182,7 @@ def assemble(
 @operator
 def reshape(b: Build, x: Any, shape: Any) -> Value:
     """The same elements, row after row, in another shape."""
-    t = _shaped(b, x, "x").type
+    t = shaped_value(b, x, "x").type
     sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
@@ -191,26 +191,66 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
         b.fail(SHAPE, f"{_text(after)} elements", "shape", expected=_text(before), got=_text(after))
     valid = None
     if t.valid is not None:
-        valid = _valid_reshaped(t, sizes)
+        valid = _valid_reshaped(b, t, sizes)
         if valid is None:
             b.fail(SHAPE, "the valid part is no rectangle in the new shape", "shape",
                    help="reshape before the part is chosen, or fillpad first")  # fmt: skip
+    if valid is not None and index.same_dims(valid, sizes):
+        valid = None
     changes: dict[str, Any] = {"shape": tuple(sizes), "valid": valid}
     if isinstance(t, TensorType):
         changes["strides"] = None
     return b.op("reshape", [t.replace(**changes)], x=x, shape=sizes)
 
 
-def _valid_reshaped(t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
-    """The valid part where only dimensions of 1 come and go, or it is a run of whole rows."""
+def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
+    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and a run
+    of whole rows is one in the new shape too. None where it is no box."""
+    out: list[Any] = []
+    before = [(d, v) for d, v in zip(t.shape, t.extent, strict=True) if index.known(d) != 1]
+    after = [d for d in sizes if index.known(d) != 1]
+    while before and after:
+        have, new = [before.pop(0)], [after.pop(0)]
+        while not index.same(total := _count(b, [d for d, _ in have]), wanted := _count(b, new)):
+            fewer, more = index.known(total), index.known(wanted)
+            if fewer is None or more is None or not (before if fewer < more else after):
+                return None
+            if fewer < more:
+                have.append(before.pop(0))
+            else:
+                new.append(after.pop(0))
+        part = _part(b, have, new)
+        if part is None:
+            return None
+        out += part
+    rest = iter(out)
+    return tuple(1 if index.known(n) == 1 else next(rest) for n in sizes)
 
-    def kept(dims: Any, by: Any) -> list[Any]:
-        return [d for d, n in zip(dims, by, strict=True) if index.known(n) != 1]
 
-    if index.same_dims(kept(t.shape, t.shape), kept(sizes, sizes)):
-        rest = iter(kept(t.extent, t.shape))
-        return tuple(1 if index.known(n) == 1 else next(rest) for n in sizes)
-    return None
+def _part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | None:
+    """The valid part of dimensions that become others, of as many elements."""
+    if all(index.same(d, v) for d, v in have):
+        return new
+    if len(have) == len(new) == 1:
+        return [have[0][1]]
+    first = next(i for i, (_, v) in enumerate(have) if not index.same(v, 1) or i == len(have) - 1)
+    if not all(index.same(d, v) for d, v in have[first + 1 :]):
+        return None
+    length = _count(b, [have[first][1], *(d for d, _ in have[first + 1 :])])
+    return _prefix(b, length, new)
+
+
+def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
+    """The first elements of dimensions, as a box."""
+    if len(new) == 1:
+        return [length]
+    n, inner = index.known(length), index.known(_count(b, new[1:]))
+    if n is None or inner is None:
+        return None
+    if n % inner == 0:
+        return [n // inner, *new[1:]]
+    rest = _prefix(b, n, new[1:]) if n < inner else None
+    return None if rest is None else [1, *rest]
 
 
 def _count(b: Build, dims: Any) -> Any:
@@ -243,95 +283,11 @@ def create_tensor(
 
 
 @operator
-def full(b: Build, shape: Any, dtype: DataType, value: Any) -> Value:
-    """Every element the same number."""
-    in_core(b, "full")
-    if not is_scalar(value):
-        b.fail(TYPE, "'value' is a number", "value", got=repr(value))
-    sizes = b.static(shape, "shape")
-    return b.op("full", [TileType(dtype, tuple(sizes), None, "vec")], shape=sizes, dtype=dtype, value=value)
-
-
-@operator
 def move(b: Build, tile: Any, target_memory: MemorySpace, blayout: Any = None, slayout: Any = None) -> Value:
     """A copy in another memory."""
     in_core(b, "move")
-    t = _tile(b, tile, "tile").type
+    t = tile_value(b, tile, "tile").type
     return b.op("move", [t.replace(space=target_memory.isa)], tile=tile, target_memory=target_memory)
-
-
-@operator
-def cast(b: Build, x: Any, target_type: DataType, mode: str = "round") -> Any:
-    """Convert to another type; `mode` says how floats are rounded."""
-    if mode not in ROUNDINGS:
-        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
-    if is_scalar(x):
-        if not isinstance(x, Value):
-            return float(x) if target_type.is_float else int(x)
-        if x.type.dtype == target_type:
-            return x
-        return b.op("scalar.cast", [ScalarType(target_type)], x=x, dtype=target_type)
-    in_core(b, "cast")
-    t = _shaped(b, x, "x").type
-    if t.dtype == target_type:
-        return x
-    made: ShapedType = TensorType(target_type, t.shape, t.valid)
-    if isinstance(t, TileType):
-        made = TileType(target_type, t.shape, t.valid, "vec")
-    return b.op("cast", [made], x=x, target_type=target_type, mode=mode)
-
-
-@operator
-def fillpad(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
-    """A tile that is valid everywhere: what was outside the valid part is the padding."""
-    in_core(b, "fillpad")
-    t = _shaped(b, x, "x").type
-    made: ShapedType = TensorType(t.dtype, t.shape)
-    if isinstance(t, TileType):
-        made = TileType(t.dtype, t.shape, None, "vec")
-    return b.op("fillpad", [made], x=x, pad_value=_pad(b, pad_value))
-
-
-def _pad(b: Build, given: Any) -> PadValue:
-    if isinstance(given, PadValue):
-        return given
-    words = {0: PadValue.zero, float("inf"): PadValue.max, float("-inf"): PadValue.min}
-    if given not in words:
-        b.fail(ARGUMENTS, f"no padding {given!r}", "pad_value", expected="a pl.PadValue, 0 or an infinity")
-    return words[given]
-
-
-@operator
-def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
-    """The same elements, of which another part is valid."""
-    t = _shaped(b, x, "x").type
-    valid = (*t.shape[:-2], b.as_index(valid_rows), b.as_index(valid_cols))
-    return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
-
-
-@operator
-def row_expand(b: Build, target: Any, row_vec: Any) -> Value:
-    """The shape of `target`, each row filled with its element of a column."""
-    return _expanded(b, "row_expand", target, row_vec)
-
-
-@operator
-def col_expand(b: Build, target: Any, col_vec: Any) -> Value:
-    """The shape of `target`, each column filled with its element of a row."""
-    return _expanded(b, "col_expand", target, col_vec)
-
-
-def _expanded(b: Build, name: str, target: Any, vec: Any) -> Value:
-    in_core(b, name)
-    t, v = _shaped(b, target, "target").type, _shaped(b, vec, "vec").type
-    wanted = (*t.shape[:-1], 1) if name == "row_expand" else (*(1 for _ in t.shape[1:]), t.shape[-1])
-    if not index.same_dims(v.shape, wanted):
-        b.fail(SHAPE, f"{name} of {v}", "row_vec" if name == "row_expand" else "col_vec",
-               expected=f"shape {list(wanted)}", got=f"shape {list(v.shape)}")  # fmt: skip
-    made: ShapedType = TensorType(v.dtype, t.shape, t.valid)
-    if isinstance(t, TileType) or isinstance(v, TileType):
-        made = TileType(v.dtype, t.shape, t.valid, "vec")
-    return b.op(name, [made], target=target, vec=vec)
 
 
 @operator
@@ -339,7 +295,7 @@ def read(b: Build, x: Any, offset: Any) -> Value:
     """One element as a number. An orchestrator waits until the tensor is written."""
     if isinstance(getattr(x, "type", None), ArrayType):
         return b.op("array.read", [ScalarType(x.type.dtype)], x=x, offset=b.as_index(offset))
-    t = _shaped(b, x, "x").type
+    t = shaped_value(b, x, "x").type
     at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
     return b.op("read", [ScalarType(t.dtype)], x=x, offset=[b.as_index(o) for o in at])
 
@@ -347,7 +303,7 @@ def read(b: Build, x: Any, offset: Any) -> Value:
 @operator
 def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
     """Set one element."""
-    t = _shaped(b, x, "x").type
+    t = shaped_value(b, x, "x").type
     at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
     if isinstance(value, Value) and scalar_type(value) != t.dtype:
         b.fail(TYPE, f"{value.type} into {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
@@ -358,7 +314,7 @@ def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
 @operator
 def dim(b: Build, tensor: Any, axis: int) -> Any:
     """The extent of a dimension."""
-    t = _shaped(b, tensor, "tensor").type
+    t = shaped_value(b, tensor, "tensor").type
     if not isinstance(axis, int) or not -t.rank <= axis < t.rank:
         b.fail(ARGUMENTS, f"no dimension {axis!r}", "axis", expected=f"0 to {t.rank - 1}")
     return t.shape[axis]
@@ -399,23 +355,9 @@ _identity("get_subblock_idx", "Which vector core of its block this is.")
 
 
 @operator
-def concat(b: Build, a: Any, c: Any) -> Value:
-    """Two arrays side by side."""
-    in_core(b, "concat")
-    x, y = _shaped(b, a, "a").type, _shaped(b, c, "c").type
-    if not index.same_dims(x.shape[:-1], y.shape[:-1]) or x.dtype != y.dtype:
-        b.fail(SHAPE, f"{x} beside {y}", "c", expected="as many rows, the same elements")
-    shape = (*x.shape[:-1], b.scalar("add", x.shape[-1], y.shape[-1]))
-    made: ShapedType = TensorType(x.dtype, shape)
-    if isinstance(x, TileType):
-        made = TileType(x.dtype, shape, None, "vec")
-    return b.op("concat", [made], a=a, c=c)
-
-
-@operator
 def transpose(b: Build, x: Any, axis1: int, axis2: int) -> Value:
     """Two dimensions change places; on a core, elements move."""
-    t = _shaped(b, x, "x").type
+    t = shaped_value(b, x, "x").type
     axes = list(range(t.rank))
     for axis in (axis1, axis2):
         if not isinstance(axis, int) or not -t.rank <= axis < t.rank:

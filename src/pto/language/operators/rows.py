@@ -4,75 +4,202 @@ sugar that takes a number or a column where the instruction of that name takes a
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
-from ...isa.python import Parameter, Signature, signatures
+from ...diag import did_you_mean
+from ...isa.python import Parameter, Result, Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import promoted
+from ..dtypes import BOOL, BY_ISA, DataType, promoted
+from ..enums import COMPARISONS
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
-from ..problems import SHAPE, TYPE
+from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import OPERATORS, Operator
 
 #: Element-wise operators that have a form with a number, and where the number may come first.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+#: Operators with a column beside a tile, and what they are on a column.
+_ON_COLUMNS = {f"row_expand_{short}": name for name, short in _BROADCAST.items()}
+#: Operators that other modules write, with the instruction of that name in them.
+BY_HAND = ("cmp", "cmps", "sels")
 
 
-def shape_of(signature: Signature, given: dict[str, Any]) -> ShapedType:
-    """The type of what an instruction gives."""
-    first = given[signature.of[0]].type
-    if signature.shape == "column":
-        valid = None if first.valid is None else (*first.valid[:-1], 1)
-        return first.replace(shape=(*first.shape[:-1], 1), valid=valid)
-    if signature.shape == "row":
-        valid = None if first.valid is None else (*first.valid[:-2], 1, first.valid[-1])
-        return first.replace(shape=(*first.shape[:-2], 1, first.shape[-1]), valid=valid)
-    return first
+# ---- types of results ----
 
 
-def result_type(like: ShapedType) -> ShapedType:
-    """Of an operator on tiles or tensors: what it computes lies in no one else's memory."""
-    if isinstance(like, TileType):
-        return TileType(like.dtype, like.shape, like.valid, "vec")
-    return TensorType(like.dtype, like.shape, like.valid)
+def types_of(b: Build, signature: Signature, args: dict[str, Any]) -> list[ShapedType]:
+    """What an instruction gives."""
+    return [_type_of(b, signature, result, args) for result in signature.results]
 
 
-def _apply(b: Build, signature: Signature, given: dict[str, Any]) -> Value:
+def _type_of(b: Build, signature: Signature, result: Result, args: dict[str, Any]) -> ShapedType:
+    if result.shape == "new":
+        shape = b.static(args[result.of[0]], result.of[0])
+        valid = args.get("valid_shape")
+        valid = (
+            None if valid is None else tuple(b.as_index(d) for d in b.dims(valid, "valid_shape", len(shape)))
+        )
+        return TileType(args[result.of[1]], tuple(shape), valid, "vec")
+    types = [args[name].type for name in result.of if is_shaped(args[name])]
+    types = types or [next(v.type for v in args.values() if is_shaped(v))]
+    dtype = (
+        BOOL if result.shape == "bits" else _dtype(types[-1 if result.shape == "blocks" else 0], result, args)
+    )
+    shape, valid = _SHAPES[result.shape](b, types, dtype)
+    made = (args[p.name] for p in signature.params if is_shaped(args.get(p.name)))
+    tile = any(isinstance(v.type, TileType) for v in made)
+    return array_type(dtype, shape, None if index.same_dims(shape, valid) else tuple(valid), tile)
+
+
+def array_type(dtype: DataType, shape: Any, valid: Any, tile: bool) -> ShapedType:
+    """Of what an operator computes: it lies in no one else's memory."""
+    return TileType(dtype, tuple(shape), valid, "vec") if tile else TensorType(dtype, tuple(shape), valid)
+
+
+def result_type(like: ShapedType, dtype: DataType | None = None) -> ShapedType:
+    return array_type(dtype or like.dtype, like.shape, like.valid, isinstance(like, TileType))
+
+
+def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
+    given = args.get(result.dtype)
+    if isinstance(given, DataType):
+        return given
+    if is_shaped(given):
+        return given.type.dtype
+    return BY_ISA.get(result.dtype, first.dtype)
+
+
+def _both(change: Callable[..., tuple[Any, ...]]) -> Callable[..., tuple[Any, Any]]:
+    """What happens to the shape happens to the valid part."""
+
+    def of(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Any, Any]:
+        shapes, extents = zip(*((t.shape, t.extent) for t in types), strict=True)
+        return change(b, list(shapes), dtype), change(b, list(extents), dtype)
+
+    return of
+
+
+def _union(b: Build, types: list[ShapedType], dtype: DataType) -> tuple[Any, Any]:
+    first, second = types
+    valid = [b.scalar("max", m, n) for m, n in zip(first.extent, second.extent, strict=True)]
+    return first.shape, valid
+
+
+def _times(b: Build, dims: Any, n: int) -> tuple[Any, ...]:
+    return (*dims[:-1], b.scalar("mul", dims[-1], n))
+
+
+_SHAPES: dict[str, Callable[..., tuple[Any, Any]]] = {
+    "like": _both(lambda b, d, t: d[0]),
+    "bits": _both(lambda b, d, t: d[0]),
+    "column": _both(lambda b, d, t: (*d[0][:-1], 1)),
+    "row": _both(lambda b, d, t: (*d[0][:-2], 1, d[0][-1])),
+    "union": _union,
+    "beside": _both(lambda b, d, t: (*d[0][:-1], b.scalar("add", d[0][-1], d[1][-1]))),
+    "records": _both(lambda b, d, t: _times(b, d[0], 64 // t.bits)),
+    "blocks": _both(lambda b, d, t: _times(b, d[0], 256 // t.bits)),
+    "bins": _both(lambda b, d, t: (*d[0][:-1], 256)),
+}
+
+
+# ---- arguments ----
+
+
+def apply(b: Build, signature: Signature, given: dict[str, Any], level: str = "") -> Any:
     """Check arguments against the row and append the operation."""
-    operands = {o.name: o for o in signature.row.operands}
     args: dict[str, Any] = {}
     for p in signature.params:
         value = given.get(p.name)
         if value is None:
+            value = p.default
+        if value is None:
             if not p.optional:
                 b.fail(TYPE, f"'{p.name}' is missing", p.name)
             continue
-        kind = operands[p.operand].kind if p.operand in operands else "attr"
-        if kind == "tile" and not is_shaped(value):
-            b.fail(TYPE, f"'{p.name}' of {signature.name} is a tile or a tensor", p.name, got=_got(value))
-        if kind in ("scalar", "int", "float") and not is_scalar(value):
-            b.fail(TYPE, f"'{p.name}' of {signature.name} is a number", p.name, got=_got(value))
-        args[p.name] = value
+        args[p.name] = _argument(b, signature, p, value)
+    if not args.get("high_precision"):
+        args.pop("high_precision", None)
     _same_elements(b, signature, args)
-    return b.op(signature.name, [result_type(shape_of(signature, args))], **args)
+    _same_shapes(b, signature, args)
+    types = types_of(b, signature, args)
+    _legal(b, signature, args, types)
+    op = b.append(f"{level}.{signature.name}" if level else signature.name, list(types), args)
+    return op.results[0] if len(op.results) == 1 else tuple(op.results)
+
+
+def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
+    """An argument, if it is of the kind that its parameter wants."""
+    row = signature.row
+    what = f"'{p.name}' of {signature.name}"
+    if p.name.endswith("dtype") and isinstance(value, str):
+        return BY_ISA[value]
+    if p.name.endswith("dtype") and not isinstance(value, DataType):
+        b.fail(TYPE, f"{what} is an element type", p.name, got=_got(value), help="pl.FP32 and its like")
+    if p.operand in row.attr_index:
+        return _attribute(b, signature, p, value)
+    if p.operand not in row.operand_index:
+        if any(p.name in r.of for r in signature.results if r.shape != "new") and not is_shaped(value):
+            b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
+        return value
+    kind = row.operands[row.operand_index[p.operand]].kind
+    if kind == "tile" and not is_shaped(value):
+        b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
+    if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
+        b.fail(TYPE, f"{what} is a number", p.name, got=_got(value))
+    return value
+
+
+def _attribute(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
+    """A word or a number that an attribute of the row admits."""
+    attr = signature.row.attr_index[p.operand]
+    if isinstance(value, Value):
+        b.fail(ARGUMENTS, f"'{p.name}' of {signature.name} is known when the program is read", p.name)
+    if attr.kind == "cmp":
+        return comparison(b, value, p.name)
+    if attr.kind == "bool":
+        return bool(value)
+    if attr.choices and not attr.admits(value):
+        b.fail(ARGUMENTS, f"'{p.name}' of {signature.name} is {value!r}", p.name,
+               expected=", ".join(map(str, attr.domain)))  # fmt: skip
+    return value
+
+
+def comparison(b: Build, value: Any, at: str) -> int:
+    """The number of a comparison: it, or its word."""
+    words = {**{n: i for i, n in enumerate(COMPARISONS)}, **{i: i for i in range(6)}}
+    key = value.lower() if isinstance(value, str) else value
+    if isinstance(key, bool) or key not in words:
+        b.fail(ARGUMENTS, f"no comparison {value!r}", at, expected="0 to 5: eq ne lt le gt ge",
+               help=did_you_mean(str(key), COMPARISONS))  # fmt: skip
+    return words[key]
 
 
 def _got(value: Any) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
+def _tiles(signature: Signature, args: dict[str, Any]) -> list[str]:
+    """Parameters that hold elements to compute with, masks left out."""
+    masks = signature.row.packed.split()
+    return [
+        p.name for p in signature.params if p.operand in signature.row.operand_index
+        and not p.scratch and p.operand not in masks and is_shaped(args.get(p.name))
+    ]  # fmt: skip
+
+
 def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     """Operands of element-wise instructions hold the same elements; tensors are made to."""
-    names = [p.name for p in signature.params if not p.scratch and is_shaped(args.get(p.name))]
-    if not signature.row.expr or len(names) < 2 or signature.row.packed:
+    names = _tiles(signature, args)
+    if not signature.row.expr or len(names) < 2 or signature.acc:
         return
     types = [args[n].type for n in names]
     dtype = types[0].dtype
     for name, t in zip(names[1:], types[1:], strict=True):
         if t.dtype == dtype:
             continue
-        if any(isinstance(u, TileType) for u in types):
+        if all(isinstance(u, TileType) for u in types):
             b.fail(TYPE, f"{signature.name} of {dtype.name} and {t.dtype.name}", name,
                    expected=dtype.name, got=t.dtype.name, help=f"pl.cast({name}, pl.{dtype.name})")  # fmt: skip
         dtype = promoted(dtype, t.dtype)
@@ -81,7 +208,49 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
             args[name] = OPERATORS["cast"].function(b, args[name], dtype, "round")
 
 
-def _scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
+def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
+    """Operands of element-wise instructions have one shape; beside it there may be a column, or a row."""
+    over, names = signature.row.over, _tiles(signature, args)
+    target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
+    masks = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
+    if not signature.row.expr or over.startswith("fold"):
+        return
+    names = [*target, *names]
+    for name in [*names[1:], *masks]:
+        shape, have = args[names[0]].type.shape, args[name].type.shape
+        wanted = [shape]
+        if over in ("columns", "column 0") and name != names[0]:
+            block = 256 // args[name].type.dtype.bits
+            wanted = [(*shape[:-1], 1), *([(*shape[:-1], block)] if over == "columns" else [])]
+        elif over in ("row", "row 0"):
+            wanted = [(*(1 for _ in shape[:-1]), shape[-1]), (*shape[:-2], 1, shape[-1])]
+        if not any(index.same_dims(have, w) for w in wanted):
+            b.fail(SHAPE, f"{signature.name} of shapes {_dims(shape)} and {_dims(have)}", name,
+                   expected=" or ".join(dict.fromkeys(map(_dims, wanted))), got=_dims(have))  # fmt: skip
+
+
+def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
+    """Refuse element types that the instruction does not have on the target."""
+    if b.target is None:
+        return
+    row, isa = signature.row, b.target.isa
+    if isa not in row.isas:
+        b.fail(
+            ARGUMENTS, f"{signature.name} on {b.target.name}", expected=f"a target of {', '.join(row.isas)}"
+        )
+    held = {p.operand: p.name for p in signature.params if is_shaped(args.get(p.name))}
+    dtypes = {o: args[n].type.dtype for o, n in held.items()}
+    dtypes.update({o: t.dtype for o, t in zip(signature.outs, types, strict=True)})
+    for operand in row.dtype_of if isa in row.dtypes else ():
+        dtype = dtypes.get(operand)
+        if dtype is not None and dtype != BOOL and dtype.isa not in row.dtypes[isa]:
+            legal = [BY_ISA[d].name for d in row.dtypes[isa] if d in BY_ISA]
+            at = held.get(operand) or next(iter(held.values()), "dtype")
+            b.fail(TYPE, f"{signature.name} of {dtype.name} on {b.target.name}", at, expected=", ".join(legal),
+                   got=dtype.name, help="pl.cast first, or another target")  # fmt: skip
+
+
+def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     """A number beside an array: literals take its type, others have to have it."""
     if not isinstance(value, Value):
         if isinstance(value, float) and x.type.dtype.is_int and not value.is_integer():
@@ -92,11 +261,16 @@ def _scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     dtype = scalar_type(value)
     if dtype is not None and dtype != x.type.dtype:
         b.fail(TYPE, f"a number of {dtype.name} with an array of {x.type.dtype.name}", at,
-               help=f"pl.cast(scalar, pl.{x.type.dtype.name})")  # fmt: skip
+               expected=x.type.dtype.name, got=dtype.name, help=f"pl.cast(scalar, pl.{x.type.dtype.name})")  # fmt: skip
     return value
 
 
-def _elementwise(b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any]) -> Value:
+# ---- sugar ----
+
+
+def elementwise(
+    b: Build, signature: Signature, scalar: Signature | None, given: dict[str, Any], level: str = ""
+) -> Any:
     """An operator on two arrays: a number, a column or a row may stand for the second."""
     names = [p.name for p in signature.params[:2]]
     lhs, rhs = (given[n] for n in names)
@@ -107,19 +281,22 @@ def _elementwise(b: Build, signature: Signature, scalar: Signature | None, given
         x, s = (p.name for p in scalar.params[:2])
         known = {p.name for p in scalar.params}
         kept = {k: v for k, v in more.items() if k in known}
-        return _apply(b, scalar, {x: lhs, s: _scalar_for(b, lhs, rhs, names[1]), **kept})
+        return apply(b, scalar, {x: lhs, s: scalar_for(b, lhs, rhs, names[1]), **kept}, level)
+    if is_scalar(lhs) and is_shaped(rhs) and signature.name == "div" and scalar is not None:
+        x, s = (p.name for p in scalar.params[:2])
+        return apply(b, scalar, {x: scalar_for(b, rhs, lhs, names[0]), s: rhs, **more}, level)
     if is_shaped(lhs) and is_shaped(rhs) and not index.same_dims(lhs.type.shape, rhs.type.shape):
         return _broadcast(b, signature, lhs, rhs, names[1])
-    return _apply(b, signature, {names[0]: lhs, names[1]: rhs, **more})
+    return apply(b, signature, {names[0]: lhs, names[1]: rhs, **more}, level)
 
 
-def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Value:
+def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Any:
     a, c = lhs.type.shape, rhs.type.shape
     word = _BROADCAST.get(signature.name)
     if word and len(a) == len(c) and index.same_dims(a[:-1], c[:-1]) and index.known(c[-1]) == 1:
-        return _apply(b, signatures()[f"row_expand_{word}"], {"lhs": lhs, "rhs": rhs})
+        return apply(b, signatures()[f"row_expand_{word}"], {"lhs": lhs, "rhs": rhs})
     if word and len(a) == len(c) and index.same(a[-1], c[-1]) and all(index.known(d) == 1 for d in c[:-1]):
-        return _apply(b, signatures()[f"col_expand_{word}"], {"lhs": lhs, "rhs": rhs})
+        return apply(b, signatures()[f"col_expand_{word}"], {"lhs": lhs, "rhs": rhs})
     help = "swap the operands" if word in ("add", "mul", "max", "min") else "make them the same shape first"
     b.fail(SHAPE, f"{signature.name} of shapes {_dims(a)} and {_dims(c)}", at,
            expected=f"{_dims(a)}, a column [.., 1] or a row [1, ..]", got=_dims(c), help=help)  # fmt: skip
@@ -131,37 +308,53 @@ def _dims(dims: Any) -> str:
     )
 
 
+# ---- making operators ----
+
+
 def _parameters(params: tuple[Parameter, ...]) -> inspect.Signature:
+    """Those that are needed, then those that may be left out."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     ordered = sorted(params, key=lambda p: p.optional)
     return inspect.Signature(
         [
-            inspect.Parameter(p.name, kind, default=None if p.optional else inspect.Parameter.empty)
+            inspect.Parameter(p.name, kind, default=_shown(p) if p.optional else inspect.Parameter.empty)
             for p in ordered
         ]
     )
 
 
-def _make(signature: Signature) -> Operator:
-    params = signature.params
-    if any(a.name == "precision_mode" for a in signature.row.attrs):
-        params = (*params, Parameter("high_precision", "precision_mode", True))
-        signature = signature.replace(params=params)
-    scalar = signatures().get(f"{signature.name.rstrip('_')}s")
+def _shown(p: Parameter) -> Any:
+    return BY_ISA[p.default] if isinstance(p.default, str) and p.default in BY_ISA else p.default
 
-    def function(b: Build, *args: Any, **kwargs: Any) -> Value:
-        bound = function.signature.bind(*args, **kwargs)  # type: ignore[attr-defined]
-        given = dict(bound.arguments)
-        if len(signature.params) > 1 and not signature.row.name.endswith("s") and scalar is not None:
-            return _elementwise(b, signature, scalar, given)
+
+def precise(signature: Signature) -> Signature:
+    """With the choice between two algorithms, where hardware has one."""
+    if not any(a.name == "precision_mode" for a in signature.row.attrs):
+        return signature
+    more = Parameter("high_precision", "", True, default=False)
+    return signature.replace(params=(*signature.params, more))
+
+
+def _make(signature: Signature) -> Operator:
+    signature = precise(signature)
+    scalar = signatures().get(f"{signature.name.rstrip('_')}s")
+    if scalar is not None:
+        scalar = precise(scalar)
+
+    def function(b: Build, *args: Any, **kwargs: Any) -> Any:
+        given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
+        if scalar is not None:
+            return elementwise(b, signature, scalar, given)
+        first = next((v for v in given.values() if is_shaped(v)), None)
+        if signature.name in _ON_COLUMNS and index.known(first.type.shape[-1]) == 1 if first else False:
+            return OPERATORS[_ON_COLUMNS[signature.name]].function(b, given["lhs"], given["rhs"])
         for p in signature.params:
             value = given.get(p.name)
-            first = given.get(signature.of[0])
-            if is_scalar(value) and is_shaped(first) and p.operand not in signature.row.attr_index:
-                given[p.name] = _scalar_for(b, first, value, p.name)
-        return _apply(b, signature, given)
+            if is_scalar(value) and first is not None and p.operand in ("scalar", "src"):
+                given[p.name] = scalar_for(b, first, value, p.name)
+        return apply(b, signature, given)
 
-    function.signature = _parameters(params)  # type: ignore[attr-defined]
+    function.signature = _parameters(signature.params)  # type: ignore[attr-defined]
     function.__doc__ = signature.row.doc
     return Operator(signature.name, function)
 
@@ -169,4 +362,5 @@ def _make(signature: Signature) -> Operator:
 def add_all() -> None:
     """Put an operator for every row among those there are; what was written by hand stays."""
     for name, signature in signatures().items():
-        OPERATORS.setdefault(name, _make(signature))
+        if name not in BY_HAND:
+            OPERATORS.setdefault(name, _make(signature))

@@ -1,0 +1,478 @@
+"""Operators as instructions: operands where the instruction wants them, scratch, attributes, results.
+
+A column lies along itself in memory, and most instructions want rows: they get it as the row that it is
+(`as_row`). Operands whose valid part is another than that of the result are seen with that of the result.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
+from ...ir.core import Value as PtoValue
+from ...ir.types import TileBufType
+from ...isa import row as find_row
+from ...isa.python import Signature, signatures
+from ...isa.row import Row
+from .. import index
+from ..dtypes import BOOL, FP32, INT32, DataType
+from ..enums import COMPARISONS, ROUNDINGS, PadValue
+from ..ir import Op, TensorType, TileType, Value, is_scalar, is_tile
+from ..problems import UNSUPPORTED, fail
+from .scratch import scratch_type
+from .types import tile_type, two_dimensions
+
+if TYPE_CHECKING:
+    from .incore import Emitter as Base
+else:
+    Base = object
+
+
+def signature_of(op: Op) -> Signature | None:
+    """The function of an instruction that an operation is."""
+    return signatures().get(op.name.removeprefix("tile."))
+
+
+def is_column(type: Any) -> bool:
+    """One element to a row: such a tile lies along its column."""
+    return isinstance(type, TileType) and type.space in ("vec", "") and two_dimensions(type.shape)[1] == 1
+
+
+class Operators(Base):
+    # ---- views ----
+
+    def valid(self, type: TileType) -> tuple[Any, Any]:
+        """Rows and columns that hold data."""
+        return two_dimensions(type.extent)
+
+    def seen(self, tile: PtoValue, rows: int, cols: int, valid: tuple[Any, Any]) -> PtoValue:
+        """A tile, or its upper left part, with another valid part."""
+        t: Any = tile.type
+        v_row, v_col = (index.known(v) if not isinstance(v, PtoValue) else None for v in valid)
+        if (t.rows, t.cols, t.v_row, t.v_col) == (rows, cols, v_row, v_col) and None not in (v_row, v_col):
+            return tile
+        made = t.replace(rows=rows, cols=cols, v_row=v_row, v_col=v_col)
+        operands: dict[str, Any] = {}
+        if v_row is None or v_col is None:
+            operands = {"valid_row": self._index(valid[0]), "valid_col": self._index(valid[1])}
+        zero = self.index(0)
+        sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
+        return self.build.op(
+            "pto.subview", [made], {"sizes": sizes}, source=tile, offsets=[zero, zero], **operands
+        ).result
+
+    def as_row(self, tile: PtoValue, type: TileType) -> PtoValue:
+        """A column as the row that it is in memory."""
+        t: Any = tile.type
+        if t.blayout != "col_major":
+            if t.rows == 1:
+                return tile
+            tile = self.compact(tile, type)
+            t = tile.type
+        made = t.replace(rows=1, cols=t.rows, v_row=1, v_col=t.rows, blayout="row_major")
+        row = self.build.op("pto.treshape", [made], src=tile).result
+        return self.seen(row, 1, t.rows, (1, self.valid(type)[0]))
+
+    def compact(self, tile: PtoValue, type: TileType) -> PtoValue:
+        """A column of a wider tile, on its own: the largest of one element."""
+        dst = self.alloc(type.replace(space="vec"), "column")
+        source = self.seen(tile, tile.type.rows, tile.type.cols, self.valid(type))  # type: ignore[attr-defined]
+        operands = self.scratch_for(find_row("pto.trowmax"), type)
+        self.build.op("pto.trowmax", src=source, dst=dst, **operands)
+        return dst
+
+    def scratch_for(self, row: Any, first: TileType, precise: bool = False) -> dict[str, PtoValue]:
+        """The scratch that an instruction wants, by its operand."""
+        type = scratch_type(row, first, self.profile.isa, precise)
+        return {} if type is None else {row.scratch[0]: self.alloc(type, "scratch")}
+
+    def turned(self, row: Row, op: Op) -> bool:
+        """Whether an instruction works on columns, which it gets as rows."""
+        return bool(row.expr) and row.over in ("", "parts") and is_column(op.results[0].type)
+
+    # ---- instructions ----
+
+    def instruction(self, op: Op) -> None:
+        """An operator that is one instruction."""
+        signature = signature_of(op)
+        assert signature is not None
+        row = signature.row
+        if row.over.startswith("fold") and self.fold_of_column(op, row):
+            return
+        turned = self.turned(row, op)
+        first = next((v for v in op.args.values() if is_tile(v) and v.type.dtype != BOOL), op.results[0])
+        operands, attrs = self.operands(op, signature, turned)
+        for name, scratch in self.scratch_for(row, first.type, bool(op.args.get("high_precision"))).items():
+            operands.setdefault(name, scratch)
+        for name, result in zip(signature.outs, op.results, strict=True):
+            dst = self.into(op, signature, result)
+            operands[name] = self.as_row(dst, result.type) if turned and result.type.dtype != BOOL else dst
+        if row.expr and row.over in ("", "columns", "row"):
+            self.align(op, signature, operands, turned)
+        self.build.op(row.full_name, None, attrs, **operands)
+
+    def operands(self, op: Op, signature: Signature, turned: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What an instruction reads, by operand; and its attributes."""
+        row = signature.row
+        operands: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
+        if op.args.get("high_precision"):
+            attrs["precision_mode"] = EnumAttr("precision_mode", "HIGH_PRECISION")
+        for p in signature.params:
+            value = op.args.get(p.name)
+            if value is None or not p.operand or p.name == signature.acc:
+                continue
+            if p.operand in row.attr_index:
+                attrs[p.operand] = attribute(row, p.operand, value)
+            elif is_tile(value):
+                tile = self.values[value]
+                operands[p.operand] = (
+                    self.as_row(tile, value.type)
+                    if turned and value.type.dtype != BOOL and not p.scratch
+                    else tile
+                )
+            elif is_scalar(value):
+                operands[p.operand] = self.number(value, self.number_type(row, p.operand, op))
+        if "isBinary" in row.attr_index and "tmp" in operands:
+            attrs["isBinary"] = BoolAttr(True)
+        return operands, attrs
+
+    def number_type(self, row: Row, operand: str, op: Op) -> DataType:
+        """The type in which an instruction takes a number."""
+        kind = row.operands[row.operand_index[operand]].kind
+        arrays = [v.type.dtype for v in op.args.values() if is_tile(v) and v.type.dtype != BOOL]
+        dtype = arrays[0] if arrays else op.result.type.dtype
+        if kind == "float":
+            return FP32
+        if kind == "i32" or (kind == "int" and not dtype.is_int) or row.name == "ttri":
+            return INT32
+        return dtype
+
+    def into(self, op: Op, signature: Signature, result: Value) -> PtoValue:
+        """The tile of a result; it holds what is added to already, where the instruction adds to it."""
+        if not signature.acc:
+            return self.result(result)
+        held = op.args[signature.acc]
+        if result not in self.targets and self.last_use(held, op) and held.type.dtype == result.type.dtype:
+            self.values[result] = self.values[held]
+            return self.values[held]
+        dst = self.result(result)
+        if dst is not self.values[held]:
+            self.copy(self.values[held], dst, op.loc)
+        return dst
+
+    def align(self, op: Op, signature: Signature, operands: dict[str, Any], turned: bool) -> None:
+        """Operands seen with the shape and the valid part of the result."""
+        row = signature.row
+        result = op.results[0].type
+        if result.dtype == BOOL:
+            result = next(v.type for v in op.args.values() if is_tile(v))
+        masks = row.packed.split()
+        by_operand = {
+            p.operand: op.args[p.name].type for p in signature.params if is_tile(op.args.get(p.name))
+        }
+        alike = [n for n in operands if self._is_elements(row, n, masks, by_operand, signature, result)]
+        rows = min((operands[n].type.rows for n in alike), default=0)
+        cols = min((operands[n].type.cols for n in alike), default=0)
+        v_row, v_col = self.valid(result)
+        valid = (1, v_row) if turned else (v_row, v_col)
+        for n in alike:
+            operands[n] = self.seen_as(operands[n], by_operand.get(n, result), rows, cols, valid, turned)
+        for n, type in by_operand.items():
+            if n not in alike and n not in masks and n in operands and row.over in ("columns", "row"):
+                t: Any = operands[n].type
+                mine = self.valid(type)
+                want = (v_row, mine[1]) if row.over == "columns" else (mine[0], v_col)
+                operands[n] = self.seen_as(operands[n], type, t.rows, t.cols, want, False)
+
+    def _is_elements(
+        self,
+        row: Row,
+        n: str,
+        masks: list[str],
+        types: dict[str, Any],
+        signature: Signature,
+        result: TileType,
+    ) -> bool:
+        """Whether an operand has an element for each of the result."""
+        operand = row.operands[row.operand_index[n]]
+        if n in masks or operand.role == "tmp" or (n not in types and n not in signature.outs):
+            return False
+        return n in signature.outs or row.over == "" or index.same_dims(types[n].shape, result.shape)
+
+    def seen_as(
+        self, tile: PtoValue, type: TileType, rows: int, cols: int, valid: tuple[Any, Any], turned: bool
+    ) -> PtoValue:
+        """A tile with a shape and a valid part, where it has others."""
+        t: Any = tile.type
+        mine = self.valid(type)
+        mine = (1, mine[0]) if turned else mine
+        if (t.rows, t.cols) == (rows, cols) and index.same_dims(mine, valid):
+            return tile
+        return self.seen(tile, rows, cols, valid)
+
+    # ---- folds of columns ----
+
+    def fold_of_column(self, op: Op, row: Row) -> bool:
+        """A fold of a column: along it, it is one of the row that it is; across it there is nothing to do."""
+        x = next(v for v in op.args.values() if is_tile(v))
+        if not is_column(x.type):
+            return False
+        along = row.name.startswith("tcol")
+        if along:
+            source = self.as_row(self.values[x], x.type)
+            other = find_row("pto." + row.name.replace("tcol", "trow"))
+            flat = TileType(x.type.dtype, (1, x.type.shape[0]), None, "vec")
+            scratch = self.scratch_for(other, flat)
+            self.build.op(other.full_name, src=source, dst=self.result(op.result), **scratch)  # type: ignore[union-attr]
+        elif "arg" in row.name:
+            dst = self.as_row(self.result(op.result), op.result.type)
+            self.build.op("pto.texpands", scalar=self.number(0, INT32), dst=dst)
+        else:
+            self.copy_column(self.values[x], x.type, self.result(op.result), op.result.type)
+        return True
+
+    def copy_column(self, source: PtoValue, s: TileType, target: PtoValue, t: TileType) -> None:
+        self.build.op("pto.tmov", src=self.as_row(source, s), dst=self.as_row(target, t))
+
+    # ---- by hand ----
+
+    def op_full(self, op: Op) -> None:
+        value = self.number(op.args["value"], op.result.type.dtype)
+        self.fill(op.result, value)
+
+    def op_expands(self, op: Op) -> None:
+        self.fill(op.result, self.number(op.args["scalar"], op.result.type.dtype))
+
+    def fill(self, result: Value, value: PtoValue) -> None:
+        dst = self.result(result)
+        if is_column(result.type):
+            dst = self.as_row(dst, result.type)
+        self.build.op("pto.texpands", scalar=value, dst=dst)
+
+    def op_cast(self, op: Op) -> None:
+        mode = EnumAttr("round_mode", ROUNDINGS[op.args["mode"]])
+        x = op.args["x"]
+        src, dst = self.values[x], self.result(op.result)
+        turned = is_column(x.type)
+        if turned:
+            src, dst = self.as_row(src, x.type), self.as_row(dst, op.result.type)
+        rows, cols = (min(getattr(v.type, n) for v in (src, dst)) for n in ("rows", "cols"))
+        v_row, v_col = self.valid(op.result.type)
+        valid = (1, v_row) if turned else (v_row, v_col)
+        src = self.seen_as(src, x.type, rows, cols, valid, turned)
+        dst = self.seen_as(dst, op.result.type, rows, cols, valid, turned)
+        self.build.op("pto.tcvt", None, {"rmode": mode}, src=src, dst=dst)
+
+    def op_fillpad(self, op: Op) -> None:
+        self.filled(op, "pto.tfillpad")
+
+    def op_fillpad_expand(self, op: Op) -> None:
+        self.filled(op, "pto.tfillpad_expand")
+
+    def filled(self, op: Op, name: str) -> None:
+        pad: PadValue = op.args["pad_value"]
+        x = op.args["x"]
+        src = self.values[x]
+        self.targets.pop(op.result, None)
+        dst = self.result(op.result, pad.value)
+        if is_column(x.type) and is_column(op.result.type):
+            src, dst = self.as_row(src, x.type), self.as_row(dst, op.result.type)
+        if name == "pto.tfillpad" and (src.type.rows, src.type.cols) != (dst.type.rows, dst.type.cols):  # type: ignore[attr-defined]
+            name = "pto.tfillpad_expand"
+        whole = dst.type.replace(v_row=dst.type.rows, v_col=dst.type.cols)  # type: ignore[attr-defined]
+        if dst.type != whole:
+            dst = self.seen(dst, whole.rows, whole.cols, (whole.rows, whole.cols))
+        self.build.op(name, src=src, dst=dst)
+
+    def op_row_expand(self, op: Op) -> None:
+        vec = op.args["row_vec"]
+        if is_column(op.result.type):
+            self.copy_column(self.values[vec], vec.type, self.result(op.result), op.result.type)
+            return
+        v_row, _ = self.valid(op.result.type)
+        src = self.values[vec]
+        src = self.seen_as(src, vec.type, src.type.rows, src.type.cols, (v_row, 1), False)  # type: ignore[attr-defined]
+        self.build.op("pto.trowexpand", src=src, dst=self.result(op.result))
+
+    def op_col_expand(self, op: Op) -> None:
+        vec = op.args["col_vec"]
+        if is_column(op.result.type):
+            value = self.build.op(
+                "pto.tgetval", [self.scalar_of(vec)], src=self.values[vec], offset=self.index(0)
+            )
+            self.build.op(
+                "pto.texpands", scalar=value.result, dst=self.as_row(self.result(op.result), op.result.type)
+            )
+            return
+        self.build.op("pto.tcolexpand", src=self.values[vec], dst=self.result(op.result))
+
+    def scalar_of(self, value: Value) -> Any:
+        from .scalars import number
+
+        return number(value.type.dtype)
+
+    def op_transpose(self, op: Op) -> None:
+        x = op.args["x"]
+        row = find_row("pto.ttrans")
+        src, result = self.values[x], op.result
+        dst = self.result(result)
+        if is_column(x.type) or is_column(result.type):
+            src = self.as_row(src, x.type) if is_column(x.type) else src
+            dst = self.as_row(dst, result.type) if is_column(result.type) else dst
+            self.build.op("pto.tmov", src=src, dst=dst)
+            return
+        self.build.op("pto.ttrans", src=src, dst=dst, **self.scratch_for(row, x.type))
+
+    def op_concat(self, op: Op) -> None:
+        a, c = op.args["src0"], op.args["src1"]
+        for v in (a, c):
+            if is_column(v.type):
+                fail(UNSUPPORTED, "columns side by side", op.loc, help="write them to a tensor one by one")
+        self.build.op("pto.tconcat", src0=self.values[a], src1=self.values[c], dst=self.result(op.result))
+
+    def op_set_validshape(self, op: Op) -> None:
+        x = op.args["x"]
+        t: Any = self.values[x].type
+        valid = self.valid(op.result.type)
+        self.values[op.result] = self.seen(self.values[x], t.rows, t.cols, valid)
+
+    def op_reshape(self, op: Op) -> None:
+        x = op.args["x"]
+        if isinstance(x.type, TensorType):
+            if self.tensors[x].offsets != [0] * len(self.tensors[x].dims):
+                fail(
+                    UNSUPPORTED,
+                    "a window of a tensor in another shape",
+                    op.loc,
+                    help="reshape the tensor first",
+                )
+            self.tensors[op.result] = self._view(self.values[x], op.result.type)
+            self.values[op.result] = self.values[x]
+            return
+        made = tile_type(op.result.type, self.profile)
+        source = self.values[x]
+        self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
+
+    def reshaped(
+        self, source: PtoValue, have: TileType, want: TileType, made: TileBufType, op: Op
+    ) -> PtoValue:
+        t: Any = source.type
+        if (t.rows, t.cols, t.blayout) == (made.rows, made.cols, made.blayout):
+            return self.seen_as(source, have, t.rows, t.cols, self.valid(want), False)
+        if t.size != made.size or is_window(source):
+            fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
+                 got=f"{have}, in memory {t}", help="use widths that are multiples of 32 bytes")  # fmt: skip
+        whole = made.replace(v_row=made.rows, v_col=made.cols) if made.valid is None else made
+        row = self.build.op("pto.treshape", [whole], src=source).result
+        return self.seen(row, made.rows, made.cols, self.valid(want)) if made.valid is None else row
+
+    # ---- comparisons ----
+
+    def op_tile_cmp(self, op: Op) -> None:
+        """a2a3 compares INT32 for equality alone: order follows from the larger of the two."""
+        mode = COMPARISONS[op.args["cmp_type"]]
+        lhs = op.args["lhs"]
+        if lhs.type.dtype.isa == "i32" and self.profile.isa == "a2a3" and mode != "eq":
+            self.compare_words(op, mode)
+            return
+        if (
+            self.profile.isa == "cpu"
+        ):  # bytes of predicates follow one another: as many to a row as it has there
+            mask, data = self.result(op.result), self.values[lhs].type
+            t: Any = mask.type
+            bytes_ = (data.rows if is_column(lhs.type) else data.cols) // 8  # type: ignore[attr-defined]
+            self.targets[op.result] = self.seen(mask, t.rows, t.cols, (self.mask_rows(lhs.type), bytes_))
+        self.instruction(op)
+
+    def mask_rows(self, type: TileType) -> Any:
+        return 1 if is_column(type) else self.valid(type)[0]
+
+    op_tile_cmps = op_tile_cmp
+
+    def compare_words(self, op: Op, mode: str) -> None:
+        lhs, rhs = op.args["lhs"], op.args["rhs"]
+        turned = is_column(lhs.type)
+        a = self.as_row(self.values[lhs], lhs.type) if turned else self.values[lhs]
+        larger = self.alloc(lhs.type.replace(space="vec"), "larger")
+        larger = self.as_row(larger, lhs.type) if turned else larger
+        if is_scalar(rhs):
+            b: Any = self.number(rhs, INT32)
+            self.build.op("pto.tmaxs", src=a, scalar=b, dst=larger)
+        else:
+            b = self.as_row(self.values[rhs], rhs.type) if turned else self.values[rhs]
+            b = self.seen_as(b, rhs.type, a.type.rows, a.type.cols, self.valid(lhs.type), turned)  # type: ignore[attr-defined]
+            self.build.op("pto.tmax", src0=a, src1=b, dst=larger)
+        # a <= b: the larger one is b; a >= b: it is a; the others are the opposites
+        first, second = {"ne": (a, b), "le": (larger, b), "gt": (larger, b)}.get(mode, (larger, a))
+        dst = self.result(op.result)
+        eq = {"cmpMode": EnumAttr("cmp", "eq")}
+        if is_scalar(rhs) and second is b:
+            self.build.op("pto.tcmps", None, eq, src=first, scalar=second, dst=dst)
+        else:
+            self.build.op("pto.tcmp", None, eq, src0=first, src1=second, dst=dst)
+        if mode in ("ne", "lt", "gt"):
+            self.opposite(dst)
+
+    def opposite(self, mask: PtoValue) -> None:
+        """Turn every bit of a predicate."""
+        t: Any = mask.type
+        from ..dtypes import DATA_TYPES
+        from .scalars import element
+
+        words = t.replace(
+            elem=element(DATA_TYPES["INT16"]), cols=t.cols // 2, v_row=t.rows, v_col=t.cols // 2
+        )
+        wide = self.build.op("pto.treshape", [words], src=mask).result
+        self.build.op("pto.tnot", src=wide, dst=wide)
+
+    def op_sel(self, op: Op) -> None:
+        """On cpu, bits are counted through the valid part of the result: there it has all columns."""
+        if self.profile.isa != "cpu":
+            self.instruction(op)
+            return
+        turned = is_column(op.result.type)
+        tiles = {n: op.args[n] for n in ("lhs", "rhs")}
+        dst = self.result(op.result)
+        dst = self.as_row(dst, op.result.type) if turned else dst
+        v_row = 1 if turned else self.valid(op.result.type)[0]
+        whole = (dst.type.rows, dst.type.cols)  # type: ignore[attr-defined]
+        found = {}
+        for n, v in tiles.items():
+            tile = self.as_row(self.values[v], v.type) if turned else self.values[v]
+            if tile.type.shape != whole:  # type: ignore[attr-defined]
+                copy = self.alloc(v.type.replace(space="vec"), "whole")
+                small = self.seen(copy, *tile.type.shape, self.valid(v.type))  # type: ignore[attr-defined]
+                self.build.op("pto.tmov", src=tile, dst=small)
+                tile = copy
+            found[n] = self.seen(tile, *whole, (v_row, whole[1]))
+        mask = self.values[op.args["mask"]]
+        mask = self.seen(mask, *mask.type.shape, (v_row, whole[1] // 8))  # type: ignore[attr-defined]
+        self.build.op("pto.tsel", mask=mask, src0=found["lhs"], src1=found["rhs"],
+                      dst=self.seen(dst, *whole, (v_row, whole[1])))  # fmt: skip
+
+
+def is_window(tile: PtoValue) -> bool:
+    """Whether a tile is part of another, with gaps between its rows."""
+    made = tile.op
+    while made is not None and made.name == "pto.subview":
+        source = made.get("source")
+        assert source is not None
+        if source.type.cols != tile.type.cols:  # type: ignore[attr-defined]
+            return True
+        tile, made = source, source.op
+    return False
+
+
+def attribute(row: Row, name: str, value: Any) -> Any:
+    """A value as an attribute of a row."""
+    kind = row.attr_index[name].kind
+    if kind == "cmp":
+        return EnumAttr("cmp", COMPARISONS[value])
+    if kind == "bool":
+        return BoolAttr(bool(value))
+    if kind == "int":
+        return IntAttr(int(value))
+    if kind == "str":
+        return StrAttr(str(value))
+    return EnumAttr(kind, getattr(value, "name", value))

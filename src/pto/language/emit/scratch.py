@@ -1,0 +1,64 @@
+"""Memory that instructions work in: how much each wants where the program gives it none.
+
+A row says in its rules and notes what its scratch holds; here is the tile that satisfies them on every target.
+What is not listed takes a tile like its first operand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..dtypes import DATA_TYPES, DataType
+from ..ir import TileType
+
+_U8, _I32 = DATA_TYPES["UINT8"], DATA_TYPES["INT32"]
+
+
+def _flat(dtype: DataType, elements: int) -> TileType:
+    line = 256 // dtype.bits
+    return TileType(dtype, (1, -(-elements // line) * line), None, "vec")
+
+
+def _transposed(t: TileType) -> TileType:
+    """As many columns as rows come to, in whole squares."""
+    square = 32 if t.dtype.bits == 8 else 16
+    rows, cols = t.shape
+    return TileType(t.dtype, (cols, -(-rows // square) * square), None, "vec")
+
+
+#: Scratch by instruction, of the type of its first operand.
+_SCRATCH: dict[str, Callable[[Any], TileType]] = {
+    "tprelu": lambda t: TileType(_U8, (t.shape[0] + 1, t.shape[1]), None, "vec"),
+    "trem": lambda t: t.replace(shape=(2, t.shape[1]), valid=None),
+    "trems": lambda t: t.replace(shape=(2, t.shape[1]), valid=None),
+    "tsel": lambda t: _flat(_U8, 32),
+    "tsels": lambda t: _flat(t.dtype, 1),
+    "trsqrt": lambda t: _flat(t.dtype, 1),
+    "tcolargmax": lambda t: _flat(t.dtype, 3 * 2048 // t.dtype.bits),
+    "tcolargmin": lambda t: _flat(t.dtype, 3 * 2048 // t.dtype.bits),
+    "ttrans": _transposed,
+    "tadddeqrelu": lambda t: t.replace(dtype=_I32, valid=None),
+    "tci": lambda t: _flat(t.dtype, 2048 * 8 // t.dtype.bits),
+    "tsort32": lambda t: _flat(t.dtype, -(-t.shape[1] // 32) * 32),
+}
+#: Rows whose scratch makes them another algorithm: only what a program gives.
+_ONLY_GIVEN = ("tcolsum", "tcvt", "tci", "tmov")
+
+
+def scratch_type(row: Any, first: TileType, isa: str, precise: bool) -> TileType | None:
+    """The scratch of an instruction whose first operand is of a type; None where it needs none."""
+    operand = next((o for o in row.operands if o.role == "tmp"), None)
+    if operand is None or row.name in _ONLY_GIVEN:
+        return None
+    if row.name == "trsqrt" and not precise:
+        return None
+    if row.name == "tsort32" and isinstance(first.extent[-1], int) and first.extent[-1] % 32 == 0:
+        return None
+    if operand.optional and (isa not in row.tmp_on or row.takes_own_scratch(isa)) and row.name != "tsort32":
+        return None
+    made = _SCRATCH.get(row.name)
+    return made(first) if made is not None else first.replace(space="vec")
+
+
+__all__ = ["scratch_type"]

@@ -1,0 +1,84 @@
+"""Conversions of arrays: pairs without an instruction of their own go through other types.
+
+    fp32 -> int8 on a2a3: fp32 -> fp16 -> int8
+
+The way is the shortest that the row of `tcvt` has on the target; the mode of rounding holds for every step.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from ...isa import row
+from ..build import Build
+from ..dtypes import BOOL, BY_ISA, DataType
+from ..enums import ROUNDINGS
+from ..ir import ScalarType, Value, is_scalar, is_shaped
+from ..problems import ARGUMENTS, TYPE
+from .core import operator
+from .rows import result_type
+
+
+@cache
+def chain(source: str, target: str, isa: str) -> tuple[str, ...] | None:
+    """Element types from one to another, the last included; None where there is no way."""
+    found: dict[str, tuple[str, ...]] = {source: ()}
+    front = [source]
+    pairs = [c for combo in _tcvt().combos for c in combo.legal[isa]]
+    while front and target not in found:
+        ahead: list[str] = []
+        for at in front:
+            for before, after in pairs:
+                if before == at and after not in found and after in BY_ISA:
+                    found[after] = (*found[at], after)
+                    ahead.append(after)
+        front = ahead
+    return found.get(target)
+
+
+def _tcvt() -> Any:
+    found = row("pto.tcvt")
+    assert found is not None
+    return found
+
+
+@operator
+def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> Any:
+    """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
+    words = list(ROUNDINGS)
+    if isinstance(mode, int) and not isinstance(mode, bool) and 0 <= mode < len(words):
+        mode = words[mode]
+    if mode not in ROUNDINGS:
+        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
+    if not isinstance(target_type, DataType):
+        b.fail(TYPE, "'target_type' is an element type", "target_type", got=repr(target_type))
+    if is_scalar(x):
+        return _number(b, x, target_type)
+    if not is_shaped(x):
+        b.fail(
+            TYPE, "'x' is a tile, a tensor or a number", "x", got=x.type if isinstance(x, Value) else repr(x)
+        )
+    if x.type.dtype == target_type:
+        return x
+    if x.type.dtype == BOOL:
+        b.fail(
+            TYPE, "a predicate is for pl.sel alone", "x", help="pl.sel(mask, ones, zeros) makes numbers of it"
+        )
+    isa = b.target.isa if b.target is not None else "cpu"
+    steps = chain(x.type.dtype.isa, target_type.isa, isa)
+    if steps is None:
+        b.fail(TYPE, f"no conversion of {x.type.dtype.name} to {target_type.name}", "target_type",
+               expected="types that tcvt has on the target", got=target_type.name)  # fmt: skip
+    for step in steps:
+        dtype = BY_ISA[step]
+        x = b.op("cast", [result_type(x.type, dtype)], x=x, target_type=dtype, mode=mode)
+    return x
+
+
+def _number(b: Build, x: Any, target: DataType) -> Any:
+    if not isinstance(x, Value):
+        return float(x) if target.is_float else int(x)
+    if x.type.dtype == target:
+        return x
+    return b.op("scalar.cast", [ScalarType(target)], x=x, dtype=target)

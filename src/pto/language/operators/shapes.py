@@ -1,0 +1,113 @@
+"""Operators that change which part of an array is valid, and how its elements are seen."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index
+from ..build import Build
+from ..dtypes import DataType
+from ..enums import PadValue
+from ..ir import ShapedType, TensorType, TileType, Value
+from ..problems import ARGUMENTS, SHAPE
+from .core import OPERATORS, operator
+from .memory import shaped_value
+from .rows import array_type
+
+
+@operator
+def fillpad(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
+    """An array that is valid everywhere: what was outside the valid part is the padding."""
+    t = shaped_value(b, x, "x").type
+    return b.op("fillpad", [_whole(t, t.shape)], x=x, pad_value=_pad(b, pad_value))
+
+
+@operator(level="tile")
+def fillpad_inplace(b: Build, x: Any, pad_value: Any = PadValue.zero) -> Value:
+    """As `fillpad`."""
+    return fillpad.function(b, x, pad_value)
+
+
+@operator
+def fillpad_expand(b: Build, x: Any, shape: Any, pad_value: Any = PadValue.zero) -> Value:
+    """A larger array, valid everywhere: beyond the valid part of `x` it is the padding."""
+    t = shaped_value(b, x, "x").type
+    sizes = b.static(shape, "shape")
+    if len(sizes) != t.rank or any(
+        (index.known_difference(n, d) or 0) < 0 for n, d in zip(sizes, t.shape, strict=True)
+    ):
+        b.fail(
+            SHAPE,
+            "'shape' is smaller than that of 'x'",
+            "shape",
+            expected=f"at least {list(t.shape)}",
+            got=sizes,
+        )
+    return b.op("fillpad_expand", [_whole(t, sizes)], x=x, shape=sizes, pad_value=_pad(b, pad_value))
+
+
+def _whole(t: ShapedType, shape: Any) -> ShapedType:
+    return array_type(t.dtype, shape, None, isinstance(t, TileType))
+
+
+def _pad(b: Build, given: Any) -> PadValue:
+    if isinstance(given, PadValue):
+        return given
+    words = {0: PadValue.zero, float("inf"): PadValue.max, float("-inf"): PadValue.min}
+    if not isinstance(given, int | float) or given not in words:
+        b.fail(ARGUMENTS, f"no padding {given!r}", "pad_value", expected="a pl.PadValue, 0 or an infinity")
+    return words[given]
+
+
+@operator
+def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
+    """The same elements, of which another part is valid."""
+    t = shaped_value(b, x, "x").type
+    if t.rank < 2:
+        b.fail(SHAPE, "an array of rows and columns", "x", got=t)
+    valid = (*t.shape[:-2], b.as_index(valid_rows), b.as_index(valid_cols))
+    for at, n, whole in zip(("valid_rows", "valid_cols"), valid[-2:], t.shape[-2:], strict=True):
+        if (index.known_difference(n, whole) or 0) > 0 or (index.known(n) or 0) < 0:
+            b.fail(SHAPE, f"'{at}' goes beyond the array", at, expected=f"0 to {index.known(whole) or '?'}",
+                   got=index.known(n))  # fmt: skip
+    return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
+
+
+@operator
+def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) -> Value:
+    """The same bytes as elements of another type; the last extent changes as their width does."""
+    t = shaped_value(b, x, "x").type
+    bits = index.known(t.shape[-1])
+    if bits is None or bits * t.dtype.bits % dtype.bits:
+        b.fail(SHAPE, f"rows of {t} hold no whole {dtype.name}", "dtype", got=dtype.name)
+    sizes = (*t.shape[:-1], bits * t.dtype.bits // dtype.bits)
+    if t.valid is not None and not index.same(t.valid[-1], t.shape[-1]):
+        b.fail(SHAPE, "columns that hold no data have no other type", "x", got=t, help="pl.fillpad first")
+    valid = None if t.valid is None else (*t.valid[:-1], sizes[-1])
+    made: dict[str, Any] = {"dtype": dtype, "shape": sizes, "valid": valid}
+    if isinstance(t, TensorType):
+        made["strides"] = None
+    out = b.op("reinterpret_view", [t.replace(**made)], x=x, dtype=dtype)
+    return out if shape is None else OPERATORS["reshape"].function(b, out, shape)
+
+
+@operator
+def expand_clone(b: Build, src: Any, target: Any) -> Value:
+    """`src` in the shape of `target`, repeated along the one dimension in which it is 1; what `target` holds after."""
+    s, t = shaped_value(b, src, "src").type, shaped_value(b, target, "target").type
+    apart = [i for i, (m, n) in enumerate(zip(s.shape, t.shape, strict=False)) if not index.same(m, n)]
+    if s.rank != t.rank or len(apart) > 1 or (apart and index.known(s.shape[apart[0]]) != 1):
+        b.fail(SHAPE, f"{s} has more than one other extent than {t}", "src", expected="1 in one dimension")
+    o = {n: op.function for n, op in OPERATORS.items()}
+    whole = src
+    if apart and apart[0] == s.rank - 1:
+        whole = o["row_expand"](b, o["create_tile"](b, list(t.shape), s.dtype), src)
+    elif apart:
+        whole = o["create_tile"](b, list(t.shape), s.dtype)
+        for i in range(b.static([t.shape[apart[0]]], "target")[0]):
+            at = [0] * t.rank
+            at[apart[0]] = i
+            o["assemble"](b, whole, src, at)
+    if isinstance(t, TensorType):
+        return o["assemble"](b, target, whole, [0] * t.rank)
+    return whole

@@ -1,0 +1,232 @@
+"""Every operator against NumPy in float64: at tensor and at tile level, whole and ragged, on every target that has
+it, and the same bits on two engines. Operators of a family share a kernel."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from ml_dtypes import bfloat16
+
+M, N = 8, 24
+TARGETS = ("a3", "a5", "cpu")
+_rng = np.random.default_rng(7)
+
+
+def _floats(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
+    return _rng.uniform(-3, 3, shape).astype(dtype)
+
+
+def _ints(shape: tuple[int, ...], dtype: Any, low: int = -50, high: int = 50) -> np.ndarray:
+    return _rng.integers(low, high, shape).astype(dtype)
+
+
+#: Arrays that expressions name. Capital: positive.
+ARRAYS: dict[str, np.ndarray] = {
+    "f": _floats((M, N)), "g": _floats((M, N)), "F": np.abs(_floats((M, N))) + 0.5,
+    "h": _floats((M, N), np.float16), "k": _floats((M, N), np.float16), "H": np.abs(_floats((M, N), np.float16)) + 1,
+    "b": _floats((M, N)).astype(bfloat16),
+    "i": _ints((M, N), np.int32), "j": _ints((M, N), np.int32), "I": _ints((M, N), np.int32, 1, 9),
+    "s": _ints((M, N), np.int16), "t": _ints((M, N), np.int16), "S": _ints((M, N), np.int16, 1, 9),
+    "c": _ints((M, 32), np.int8), "u": _ints((M, 32), np.uint8, 0, 200), "l": _ints((M, N), np.int64),
+    "col": _floats((M, 1)), "Col": np.abs(_floats((M, 1))) + 0.5, "hcol": _floats((M, 1), np.float16),
+    "icol": _ints((M, 1), np.int32),
+    "row": _floats((1, N)), "Row": np.abs(_floats((1, N))) + 0.5, "one": _floats((1, 1)),
+}  # fmt: skip
+_DTYPES = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}
+
+
+class Case:
+    """`text` is an expression over `ARRAYS`; `want` what it is, of arrays of float64 (or integers)."""
+
+    def __init__(self, text: str, want: Any, *, dtype: Any = None, on: str = "a3 a5 cpu", rtol: float = 0.0,
+                 level: str = "tensor tile", ragged: bool = True) -> None:  # fmt: skip
+        self.text, self.want, self.dtype, self.rtol = text, want, dtype, rtol
+        self.on, self.level, self.ragged = on.split(), level.split(), ragged
+
+    @property
+    def uses(self) -> list[str]:
+        import ast
+
+        names = [n.id for n in ast.walk(ast.parse(self.text)) if isinstance(n, ast.Name)]
+        return list(dict.fromkeys(n for n in names if n in ARRAYS))
+
+
+def _module(path: Path, text: str) -> Any:
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _valid(a: np.ndarray, ragged: bool) -> tuple[int, ...]:
+    return tuple(n if n == 1 or not ragged else n - 3 for n in a.shape)
+
+
+def _expected(case: Case, ragged: bool) -> np.ndarray:
+    """What NumPy makes of the valid parts, in the type of the first array or the one that is named."""
+    arrays = {n: ARRAYS[n][tuple(slice(0, v) for v in _valid(ARRAYS[n], ragged))] for n in case.uses}
+    wide = {n: a.astype(np.float64) if a.dtype.kind not in "iu" else a for n, a in arrays.items()}
+    out = case.want(**wide) if callable(case.want) else eval(case.want, {"np": np}, wide)
+    out = np.asarray(out)
+    return out.astype(case.dtype or arrays[case.uses[0]].dtype)
+
+
+def _kernel(cases: list[Case], level: str, ragged: bool) -> tuple[str, list[str]]:
+    """The text of a kernel that stores what every case gives, and the arrays it takes."""
+    used = list(dict.fromkeys(n for c in cases for n in c.uses))
+    lines = ["import pto.language as pl", "", "", "@pl.jit"]
+    params = [f"{n}_: pl.Tensor" for n in used] + [f"o{i}: pl.Out[pl.Tensor]" for i in range(len(cases))]
+    lines += [f"def kernel({', '.join(params)}):", "    with pl.at(level=pl.Level.CORE_GROUP):"]
+    for n in used:
+        shape, valid = list(ARRAYS[n].shape), list(_valid(ARRAYS[n], ragged))
+        zeros = [0] * len(shape)
+        what = f"pl.load({n}_, {zeros}, {shape}, valid_shape={valid})"
+        if level == "tensor":
+            what = f"pl.slice({n}_, {shape}, {zeros}, valid_shape={valid})"
+        lines.append(f"        {n} = {what}" if ragged or level == "tile" else f"        {n} = {n}_")
+    for i, case in enumerate(cases):
+        lines.append(f"        o{i} = pl.assemble(o{i}, {case.text}, [0, 0])")
+    return "\n".join(lines) + "\n", used
+
+
+def check(path: Path, cases: list[Case], target: str, level: str, ragged: bool) -> None:
+    cases = [c for c in cases if target in c.on and level in c.level and (c.ragged or not ragged)]
+    if not cases:
+        return
+    text, used = _kernel(cases, level, ragged)
+    kernel = _module(path / f"{level}_{target}_{ragged}.py", text).kernel
+    want = [_expected(c, ragged) for c in cases]
+    found = {}
+    for engine in ("reference", "native"):
+        found[engine] = [np.zeros(w.shape, w.dtype) for w in want]
+        kernel.run(*(ARRAYS[n] for n in used), *found[engine], target=target, engine=engine)
+    for case, w, one, two in zip(cases, want, *found.values(), strict=True):
+        where = f"{case.text} at {level} level on {target}{', ragged' if ragged else ''}"
+        assert one.tobytes() == two.tobytes(), f"engines differ: {where}"
+        tol = case.rtol or _DTYPES.get(w.dtype.name, 0)
+        a, e = (v.astype(np.float64) if v.dtype.kind not in "iu" else v for v in (one, w))
+        np.testing.assert_allclose(a, e, rtol=tol, atol=tol, err_msg=where)
+
+
+ARITHMETIC = [
+    Case("pl.add(f, g)", "f + g"), Case("pl.sub(f, g)", "f - g"), Case("pl.mul(f, g)", "f * g"),
+    Case("pl.div(f, F)", "f / F"), Case("pl.maximum(f, g)", "np.maximum(f, g)"), Case("pl.minimum(f, g)", "np.minimum(f, g)"),
+    Case("pl.add(h, k)", "h + k"), Case("pl.mul(i, j)", "i * j"), Case("pl.sub(s, t)", "s - t"),
+    Case("pl.add(f, 1.5)", "f + 1.5"), Case("pl.add(2.0, f)", "f + 2"), Case("pl.sub(f, 1.5)", "f - 1.5"),
+    Case("pl.mul(f, 3)", "f * 3"), Case("pl.div(f, 4.0)", "f / 4"), Case("pl.div(4.0, F)", "4 / F"),
+    Case("pl.maximum(f, 0.5)", "np.maximum(f, 0.5)"), Case("pl.minimum(i, 3)", "np.minimum(i, 3)"),
+    Case("pl.adds(i, 5)", "i + 5"), Case("pl.subs(f, 0.5)", "f - 0.5"), Case("pl.muls(h, 2.0)", "h * 2"),
+    Case("pl.divs(f, 0.5)", "f / 0.5"), Case("pl.maximums(f, 0.0)", "np.maximum(f, 0)"), Case("pl.minimums(f, 0.0)", "np.minimum(f, 0)"),
+    Case("pl.fmod(f, F)", "np.fmod(f, F)", rtol=1e-4), Case("pl.fmods(f, 1.5)", "np.fmod(f, 1.5)"), Case("pl.rem(f, F)", "f - np.floor(f / F) * F", rtol=1e-4),
+    Case("pl.rems(f, 1.5)", "np.mod(f, 1.5)"),
+    Case("pl.addc(f, g, F)", "f + g + F"), Case("pl.subc(f, g, F)", "f - g + F"),
+    Case("pl.addsc(f, 2.0, g)", "f + 2 + g"), Case("pl.subsc(f, 2.0, g)", "f - 2 + g"),
+    Case("pl.axpy(f, g, 2.0)", "f + 2 * g"), Case("pl.fusedmuladd(f, g, F)", "f * g + F"),
+    Case("pl.fusedmuladdrelu(f, g, F)", "np.maximum(f * g + F, 0)"), Case("pl.muladddst(f, g, F)", "f + g * F"),
+    Case("pl.pow(F, g)", "F ** g"), Case("pl.pows(F, 2.0)", "F ** 2"), Case("pl.subrelu(f, g)", "np.maximum(f - g, 0)"),
+    Case("pl.addreluconv(f, g, pl.FP16)", "np.maximum(f + g, 0)", dtype=np.float16),
+    Case("pl.subreluconv(f, g, pl.FP16)", "np.maximum(f - g, 0)", dtype=np.float16),
+    Case("pl.adddeqrelu(i, j, 0.25)", "np.maximum((i + j) * 0.25, 0)", dtype=np.float16),
+    Case("pl.add(b, b)", "b + b"), Case("pl.add(f, h)", "f + h", level="tensor"), Case("pl.mul(s, i)", "s * i", dtype=np.int32, level="tensor"),
+    Case("f + g * 2.0 - F / 2.0", "f + g * 2 - F / 2"),
+]  # fmt: skip
+UNARY = [
+    Case("pl.abs(f)", "np.abs(f)"), Case("pl.neg(f)", "-f"), Case("-i", "-i"), Case("pl.exp(f)", "np.exp(f)"), Case("pl.exp(h)", "np.exp(h)"),
+    Case("pl.log(F)", "np.log(F)"), Case("pl.log(F, high_precision=True)", "np.log(F)"), Case("pl.sqrt(F)", "np.sqrt(F)"),
+    Case("pl.rsqrt(F)", "1 / np.sqrt(F)"), Case("pl.rsqrt(F, high_precision=True)", "1 / np.sqrt(F)"),
+    Case("pl.recip(F)", "1 / F"), Case("pl.recip(F, high_precision=True)", "1 / F"),
+    Case("pl.relu(f)", "np.maximum(f, 0)"), Case("pl.lrelu(f, 0.1)", "np.where(f > 0, f, 0.1 * f)"),
+    Case("pl.prelu(f, g)", "np.where(f > 0, f, f * g)"), Case("pl.not_(s)", "~s"),
+    Case("pl.sin(f)", "np.sin(f)", rtol=2e-6), Case("pl.cos(f)", "np.cos(f)", rtol=2e-6),
+    Case("pl.sin(pl.mul(f, 1000.0))", "np.sin((f.astype(np.float32) * np.float32(1000)).astype(np.float64))", rtol=2e-5),
+    Case("pl.cos(pl.mul(f, 1000.0))", "np.cos((f.astype(np.float32) * np.float32(1000)).astype(np.float64))", rtol=2e-5),
+]  # fmt: skip
+BITWISE = [
+    Case("pl.and_(s, t)", "s & t"), Case("pl.or_(s, t)", "s | t"), Case("pl.xor(s, t)", "s ^ t"), Case("pl.xor(i, j)", "i ^ j"),
+    Case("pl.shl(s, S)", "s << S"), Case("pl.shr(s, S)", "s >> S"), Case("pl.and_(s, 6)", "s & 6"), Case("pl.or_(i, 6)", "i | 6"),
+    Case("pl.xor(i, 6)", "i ^ 6"), Case("pl.shl(i, 2)", "i << 2"), Case("pl.shr(i, 2)", "i >> 2"),
+    Case("pl.ands(i, 3)", "i & 3"), Case("pl.ors(s, 3)", "s | 3"), Case("pl.xors(s, 3)", "s ^ 3"), Case("pl.shls(s, 1)", "s << 1"), Case("pl.shrs(s, 1)", "s >> 1"),
+]  # fmt: skip
+_MODES = ("==", "!=", "<", "<=", ">", ">=")
+COMPARISONS = [
+    *(Case(f"pl.cmp(f, g, {n})", f"f {op} g", level="tensor") for n, op in enumerate(_MODES)),
+    *(Case(f"pl.cmp(i, j, {n})", f"i {op} j", level="tensor") for n, op in enumerate(_MODES)),
+    *(Case(f"pl.cmp(i, 3, cmp_type={n})", f"i {op} 3", level="tensor") for n, op in enumerate(_MODES)),
+    *(Case(f"pl.cmp(h, 0.5, {n})", f"h {op} 0.5", level="tensor") for n, op in enumerate(_MODES)),
+    *(Case(f"pl.tile.sel(pl.tile.cmp(i, j, {n}), f, g)", f"np.where(i {op} j, f, g)", dtype=np.float32) for n, op in enumerate(_MODES)),
+    Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), g, F)", "np.where(f > 0, g, F)"),
+    Case("pl.sel(pl.tile.cmps(h, 0.0, cmp_type=4), f, g)", "np.where(h > 0, f, g)", dtype=np.float32),
+    Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), s, t)", "np.where(f > 0, s, t)", dtype=np.int16),
+    Case("pl.sels(pl.tile.cmps(f, 0.0, cmp_type='lt'), g, 7.0)", "np.where(f < 0, g, 7)"),
+    Case("pl.cmp(col, 0.0, 4)", "col > 0", level="tensor"),
+    Case("pl.sel(pl.tile.cmp(col, Col, 2), col, Col)", "np.where(col < Col, col, Col)"),
+]  # fmt: skip
+REDUCTIONS = [
+    *(Case(f"pl.row_{n}({x})", f"np.{n}({x}, axis=1, keepdims=True)", rtol=t) for n, t in (("sum", 1e-4), ("max", 0), ("min", 0)) for x in "fi"),
+    *(Case(f"pl.col_{n}({x})", f"np.{n}({x}, axis=0, keepdims=True)", rtol=t) for n, t in (("sum", 1e-4), ("max", 0), ("min", 0)) for x in "fi"),
+    Case("pl.row_sum(h)", "np.sum(h, axis=1, keepdims=True)", rtol=1e-2), Case("pl.col_max(h)", "np.max(h, axis=0, keepdims=True)"),
+    Case("pl.row_prod(F)", "np.prod(F, axis=1, keepdims=True)", rtol=1e-4), Case("pl.col_prod(F)", "np.prod(F, axis=0, keepdims=True)", rtol=1e-4),
+    Case("pl.col_sum(f, pl.create_tile([8, 24], pl.FP32))", "np.sum(f, axis=0, keepdims=True)", rtol=1e-4),
+    *(Case(f"pl.{axis}_arg{n}({x})", f"np.arg{n}({x}, axis={a}, keepdims=True)", dtype=np.int32)
+      for axis, a in (("row", 1), ("col", 0)) for n in ("max", "min") for x in "fh"),
+    Case("pl.col_max(col)", "np.max(col, axis=0, keepdims=True)"), Case("pl.row_sum(col)", "col"),
+    Case("pl.row_argmax(col)", "col * 0", dtype=np.int32),
+    Case("pl.pair_reduce_sum(f)", lambda f: np.concatenate([_pairs(f), np.zeros((len(f), f.shape[1] // 2))], 1)),
+]  # fmt: skip
+
+
+def _pairs(f: np.ndarray) -> np.ndarray:
+    f = np.pad(f, ((0, 0), (0, f.shape[1] % 2)))
+    return f[:, ::2] + f[:, 1::2]
+
+
+_WORDS = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "max": "np.maximum({}, {})",
+    "min": "np.minimum({}, {})",
+    "expdif": "np.exp({} - {})",
+}
+BROADCASTS = [
+    *(Case(f"pl.row_expand_{n}(f, Col)", w.format("f", "Col")) for n, w in _WORDS.items()),
+    *(Case(f"pl.col_expand_{n}(f, Row)", w.format("f", "Row")) for n, w in _WORDS.items()),
+    Case("pl.row_expand(f, col)", "f * 0 + col"), Case("pl.col_expand(f, row)", "f * 0 + row"),
+    Case("pl.row_expand_add(i, icol)", "i + icol"), Case("pl.row_expand_mul(h, hcol)", "h * hcol"),
+    Case("pl.add(f, col)", "f + col"), Case("pl.sub(f, row)", "f - row"), Case("pl.expands(f, 2.5)", "f * 0 + 2.5"),
+    Case("pl.add(col, Col)", "col + Col"), Case("pl.mul(col, 2.0)", "col * 2"), Case("pl.exp(col)", "np.exp(col)"), Case("pl.row_expand_mul(col, Col)", "col * Col"),
+    Case("pl.div(pl.row_sum(f), Col)", "np.sum(f, 1, keepdims=True) / Col", rtol=1e-4), Case("pl.add(icol, 3)", "icol + 3"),
+    Case("pl.rsqrt(pl.add(Col, 1e-5))", "1 / np.sqrt(Col + 1e-5)"), Case("pl.cast(col, pl.FP16)", "col", dtype=np.float16),
+    Case("pl.mul(pl.row_expand(col, Col), 1.0)", "Col", dtype=np.float32), Case("pl.add(one, 1.0)", "one + 1"),
+]  # fmt: skip
+CASTS = [
+    Case("pl.cast(f, pl.FP16)", "f", dtype=np.float16), Case("pl.cast(h, pl.FP32)", "h", dtype=np.float32), Case("pl.cast(f, pl.BF16)", "f", dtype=bfloat16),
+    Case("pl.cast(b, pl.FP32)", "b", dtype=np.float32), Case("pl.cast(b, pl.FP16)", "b", dtype=np.float16), Case("pl.cast(i, pl.FP32)", "i", dtype=np.float32),
+    Case("pl.cast(i, pl.BF16)", "i", dtype=bfloat16), Case("pl.cast(i, pl.FP16)", "i", dtype=np.float16), Case("pl.cast(i, pl.INT16)", "i", dtype=np.int16),
+    Case("pl.cast(f, pl.INT32)", "np.trunc(f + np.copysign(0.5, f))", dtype=np.int32), Case("pl.cast(f, pl.INT32, mode='floor')", "np.floor(f)", dtype=np.int32),
+    Case("pl.cast(f, pl.INT32, mode='ceil')", "np.ceil(f)", dtype=np.int32), Case("pl.cast(f, pl.INT32, 'trunc')", "np.trunc(f)", dtype=np.int32),
+    Case("pl.cast(f, pl.INT32, mode='rint')", "np.rint(f)", dtype=np.int32), Case("pl.cast(f, pl.INT32, 1)", "np.rint(f)", dtype=np.int32),
+    Case("pl.cast(s, pl.FP32)", "s", dtype=np.float32), Case("pl.cast(s, pl.INT32)", "s", dtype=np.int32), Case("pl.cast(c, pl.FP32)", "c", dtype=np.float32),
+    Case("pl.cast(c, pl.INT32)", "c", dtype=np.int32), Case("pl.cast(u, pl.FP16)", "u", dtype=np.float16), Case("pl.cast(u, pl.INT32)", "u", dtype=np.int32),
+    Case("pl.cast(pl.cast(c, pl.FP32), pl.INT8, mode='rint')", "c", dtype=np.int8), Case("pl.cast(l, pl.INT32)", "l", dtype=np.int32), Case("pl.cast(i, pl.INT64)", "i", dtype=np.int64),
+    Case("pl.cast(hcol, pl.FP32)", "hcol", dtype=np.float32), Case("pl.cast(icol, pl.FP32)", "icol", dtype=np.float32),
+]  # fmt: skip
+FAMILIES = {
+    "arithmetic": ARITHMETIC, "unary": UNARY, "bitwise": BITWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
+    "broadcasts": BROADCASTS, "casts": CASTS,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operators(family: str, target: str, tmp_path: Path) -> None:
+    for level in ("tensor", "tile"):
+        for ragged in (False, True):
+            check(tmp_path, FAMILIES[family], target, level, ragged)
