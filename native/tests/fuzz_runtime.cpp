@@ -4,8 +4,10 @@
 //   fuzz_runtime FIRST_SEED COUNT [threads]      threads: real threads instead of the deterministic mode
 //
 // A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
-// on rings that are often as small as the graph allows. Kernels mix what they read into what they write, so
-// any wrong order or any buffer that is used again too early changes the result.
+// on rings that are often as small as the graph allows. Some tasks have several kernels, or none, or a condition;
+// some parameters and scopes are left to explicit edges, of which some are missing; the orchestration changes
+// elements. Kernels mix what they read into what they write, so any wrong order or any buffer that is used again
+// too early changes the result.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -34,15 +36,62 @@ struct Param {
   PTOParamType type;
   Region region;
   bool fresh = false;  // an OUTPUT that the heap gives memory to
+  bool no_dep = false;
 };
 
 struct Step {
-  enum Kind { kTask, kBegin, kEnd } kind;
-  std::vector<Param> params;
+  enum Kind { kTask, kBegin, kEnd, kChange } kind;  // kChange: the orchestration, of the first parameter
+  std::vector<Param> params = {};
   uint64_t salt = 0;
   int worker = 0;
   int blocks = 0;
   bool clustered = false;
+  bool manual = false;      // the scope that begins
+  bool sync_start = false;  // if there are so many cores
+  bool no_core = false;
+  int members = 0;  // kernels of a mixed task: 2, of AIC and AIV0, or 3
+  std::vector<int64_t> deps = {};
+  bool conditional = false;  // on an element, which is the last parameter; the kernel does not get it
+  int8_t op = 0;
+  int64_t target = 0;
+};
+
+/// Edges that tensors do not make, from what was submitted before.
+class Edges {
+ public:
+  /// The tasks that one has to wait for by itself. What it waits for because of tensors is not among them.
+  std::vector<int64_t> of(const Step& step, bool manual) const {
+    std::vector<int64_t> deps;
+    for (const Access& access : accesses_) {
+      for (const Param& param : step.params) {
+        const bool conflict =
+            (access.writes || param.type != PTOParamType::INPUT) && overlap(access.region, param.region);
+        if (conflict && (!access.tracked || param.no_dep || manual)) deps.push_back(access.task);
+      }
+    }
+    return deps;
+  }
+  void add(const Step& step, bool manual) {
+    for (const Param& param : step.params) {
+      accesses_.push_back(
+          {tasks_, param.type != PTOParamType::INPUT, !param.no_dep && !manual, param.region});
+    }
+    ++tasks_;
+  }
+  int64_t tasks() const { return tasks_; }
+
+ private:
+  struct Access {
+    int64_t task;
+    bool writes, tracked;
+    Region region;
+  };
+  static bool overlap(const Region& a, const Region& b) {
+    return a.buffer == b.buffer && a.row < b.row + b.rows && b.row < a.row + a.rows &&
+           a.col < b.col + b.cols && b.col < a.col + a.cols;
+  }
+  std::vector<Access> accesses_;
+  int64_t tasks_ = 0;
 };
 
 struct Program {
@@ -60,10 +109,13 @@ Program generate(Random& random) {
   const bool tidy =
       random.chance(50);  // a buffer is only read or only updated: tensors alone order everything
   struct Open {
-    int tasks;
-    std::vector<int> buffers;  // intermediates that live in it
+    int tasks = 0;
+    std::vector<int> buffers = {};  // intermediates that live in it
+    bool manual = false;
   };
   std::vector<Open> open(1);
+  const bool loose = random.chance(40);  // explicit edges, and what goes with them
+  Edges edges;
   int held = 0;
   const auto region = [&](int buffer) {
     Region r;
@@ -79,18 +131,21 @@ Program generate(Random& random) {
     return r;
   };
   for (int i = 0; i < length; ++i) {
-    if (open.size() < 5 && random.chance(15)) {
-      open.push_back({0, {}});
-      p.steps.push_back({Step::kBegin, {}, 0, 0, 0, false});
+    if (open.size() < 5 && !open.back().manual && random.chance(15)) {
+      open.emplace_back();
+      open.back().manual = loose && random.chance(40);
+      Step begin{Step::kBegin};
+      begin.manual = open.back().manual;
+      p.steps.push_back(begin);
       continue;
     }
     if (open.size() > 1 && random.chance(15)) {
       held -= open.back().tasks;
       open.pop_back();
-      p.steps.push_back({Step::kEnd, {}, 0, 0, 0, false});
+      p.steps.push_back({Step::kEnd});
       continue;
     }
-    Step step{Step::kTask, {}, random.next(), random.below(2), 0, false};
+    Step step{Step::kTask, {}, random.next(), random.below(2)};
     std::vector<int> usable;
     for (int b = 0; b < p.externals; ++b) usable.push_back(b);
     for (const Open& scope : open) usable.insert(usable.end(), scope.buffers.begin(), scope.buffers.end());
@@ -112,11 +167,46 @@ Program generate(Random& random) {
           clash |= other.region.buffer == buffer &&
                    (type != PTOParamType::INPUT || other.type != PTOParamType::INPUT);
         }
-        if (!clash) step.params.push_back({type, region(buffer), false});
+        if (!clash) step.params.push_back({type, region(buffer), false, loose && random.chance(10)});
       }
     }
+    const auto some_element = [&] {
+      Region r{usable[static_cast<size_t>(random.below(static_cast<int>(usable.size())))]};
+      r.row = random.below(kRows), r.col = random.below(kCols), r.rows = r.cols = 1;
+      return r;
+    };
+    if (loose && made.empty() && random.chance(10)) {
+      p.steps.push_back({Step::kChange, {{PTOParamType::INOUT, some_element()}}});
+      continue;
+    }
+    const bool manual = open.back().manual;
     step.blocks = random.chance(15) ? 1 + random.below(4) : 0;
     step.clustered = random.chance(10);
+    if (loose) {
+      step.no_core = made.empty() && random.chance(10);
+      if (step.no_core) {
+        step.params.clear();
+        for (int k = 0; k < 3 && edges.tasks() > 0; ++k)
+          step.deps.push_back(random.below(static_cast<int>(edges.tasks()) + 1) - 1);  // -1: nobody
+        step.blocks = 0;
+        step.clustered = false;
+      } else {
+        step.members = random.chance(20) ? 2 + random.below(2) : 0;
+        step.sync_start = step.blocks > 0 && !step.clustered && random.chance(50);
+        step.conditional = random.chance(15) && made.empty();
+      }
+      if (step.conditional) {
+        const Region tested = some_element();
+        for (const Param& param : step.params) step.conditional &= param.region.buffer != tested.buffer;
+        if (step.conditional) step.params.push_back({PTOParamType::INPUT, tested});
+        step.op = static_cast<int8_t>(1 + random.below(6));
+        step.target = random.chance(20) ? -1 : random.below(4000);
+      }
+      for (const int64_t dep : edges.of(step, manual)) {
+        if (!random.chance(2)) step.deps.push_back(dep);
+      }
+    }
+    edges.add(step, manual);
     open.back().buffers.insert(open.back().buffers.end(), made.begin(), made.end());
     ++open.back().tasks;
     if (++held > p.widest) p.widest = held;
@@ -124,7 +214,7 @@ Program generate(Random& random) {
   }
   while (open.size() > 1) {
     open.pop_back();
-    p.steps.push_back({Step::kEnd, {}, 0, 0, 0, false});
+    p.steps.push_back({Step::kEnd});
   }
   return p;
 }
@@ -163,6 +253,11 @@ void kernel(const DispatchPayload& payload) {
   const int roles = static_cast<int>(payload.args[0] & 0xFFFF);
   const auto salt = static_cast<uint64_t>(payload.args[1]);
   const int count = payload.num_args - 2 - (in_blocks ? 2 : 0);
+  int member = 0, members = 1;  // of a mixed task: they share the work as blocks do
+  if (payload.mixed) {
+    members = 1 + payload.lanes;
+    member = payload.core_type == CoreType::Aic ? 0 : 1 + payload.lane;
+  }
   std::vector<Place> places;
   for (int i = 0; i < count; ++i) {
     const auto& t = *reinterpret_cast<const TensorData*>(payload.args[2 + i]);
@@ -171,7 +266,7 @@ void kernel(const DispatchPayload& payload) {
                       static_cast<int>(t.shapes[0]), static_cast<int>(t.shapes[1]),
                       static_cast<int>(t.raw_shapes[1]), role != 1, role != 0});
   }
-  compute(places, salt, payload.block_idx, payload.block_num);
+  compute(places, salt, payload.block_idx * members + member, payload.block_num * members);
 }
 
 using Buffers = std::vector<std::vector<uint64_t>>;
@@ -184,19 +279,40 @@ Buffers initial(const Program& p) {
   return buffers;
 }
 
+uint64_t changed(uint64_t before) { return before * 3 + 1; }
+
+bool holds(const Step& step, uint64_t found) {
+  const bool below = step.target >= 0 && found < static_cast<uint64_t>(step.target);
+  const bool equal = step.target >= 0 && found == static_cast<uint64_t>(step.target);
+  switch (step.op) {
+    case Condition::kEq: return equal;
+    case Condition::kNe: return !equal;
+    case Condition::kGt: return !below && !equal;
+    case Condition::kLt: return below;
+    case Condition::kGe: return !below;
+    default: return below || equal;
+  }
+}
+
 /// The tasks one after the other.
 Buffers oracle(const Program& p) {
   Buffers buffers = initial(p);
+  const auto element = [&](const Region& r) -> uint64_t& {
+    return buffers[static_cast<size_t>(r.buffer)][static_cast<size_t>(r.row * kCols + r.col)];
+  };
   for (const Step& step : p.steps) {
-    if (step.kind != Step::kTask) continue;
+    if (step.kind == Step::kChange) element(step.params[0].region) = changed(element(step.params[0].region));
+    if (step.kind != Step::kTask || step.no_core) continue;
+    if (step.conditional && !holds(step, element(step.params.back().region))) continue;
     std::vector<Place> places;
     for (const Param& param : step.params) {
+      if (step.conditional && &param == &step.params.back()) continue;
       const Region& r = param.region;
       places.push_back({&buffers[static_cast<size_t>(r.buffer)][static_cast<size_t>(r.row * kCols + r.col)],
                         r.rows, r.cols, kCols, param.type != PTOParamType::OUTPUT,
                         param.type != PTOParamType::INPUT});
     }
-    const int blocks = step.blocks > 0 ? step.blocks : 1;
+    const int blocks = (step.blocks > 0 ? step.blocks : 1) * (step.members > 0 ? step.members : 1);
     for (int b = 0; b < blocks; ++b) compute(places, step.salt, b, blocks);
   }
   return buffers;
@@ -232,7 +348,14 @@ Outcome execute(const Program& p, const TensormapOptions& options) {
   graph.run([&] {
     for (const Step& step : p.steps) {
       if (step.kind == Step::kBegin) {
-        graph.scope_begin();
+        graph.scope_begin(step.manual);
+        continue;
+      }
+      if (step.kind == Step::kChange) {
+        const Region& r = step.params[0].region;
+        const uint64_t at[2] = {static_cast<uint64_t>(r.row), static_cast<uint64_t>(r.col)};
+        const TensorData& tensor = *tensors[static_cast<size_t>(r.buffer)];
+        graph.store(tensor, at, changed(graph.load(tensor, at)));
         continue;
       }
       if (step.kind == Step::kEnd) {
@@ -243,7 +366,15 @@ Outcome execute(const Program& p, const TensormapOptions& options) {
       TensorData views[kMost];
       uint64_t roles = 0;
       int n = 2;
+      Predicate predicate;
       for (const Param& param : step.params) {
+        if (step.conditional && &param == &step.params.back()) {
+          predicate = {tensors[static_cast<size_t>(param.region.buffer)].get(),
+                       {static_cast<uint64_t>(param.region.row), static_cast<uint64_t>(param.region.col)},
+                       step.op,
+                       step.target};
+          continue;
+        }
         TensorData& whole_tensor = *tensors[static_cast<size_t>(param.region.buffer)];
         const size_t i = static_cast<size_t>(n - 2);
         TensorData* tensor = &whole_tensor;
@@ -256,7 +387,7 @@ Outcome execute(const Program& p, const TensormapOptions& options) {
           tensor = &views[i];
         }
         roles |= static_cast<uint64_t>(param.type) << (2 * i);
-        args[n++] = {param.type, tensor, 0};
+        args[n++] = {param.type, tensor, 0, param.no_dep};
       }
       if (step.blocks > 0) roles |= uint64_t{1} << 32;
       args[0].scalar = roles;
@@ -266,6 +397,14 @@ Outcome execute(const Program& p, const TensormapOptions& options) {
       const std::vector<int32_t> clusters(static_cast<size_t>(step.blocks), cluster);
       if (step.blocks == 0) s.cluster = cluster;
       if (step.blocks > 0 && cluster >= 0) s.cluster_ids = clusters.data();
+      s.deps = step.deps.data();
+      s.dep_count = static_cast<int>(step.deps.size());
+      s.predicate = predicate;
+      s.no_core = step.no_core;
+      const int32_t members[] = {0, 0, step.members > 2 ? 0 : -1};
+      if (step.members > 0) s.kernels = members;
+      const bool per_cluster = step.members > 0 || step.worker == 0;
+      s.sync_start = step.sync_start && step.blocks <= options.exec.block_dim * (per_cluster ? 1 : 2);
       graph.submit(s);
       if (cluster >= 0) graph.free_cluster(cluster);
     }
@@ -296,10 +435,11 @@ ErrorCode too_small(const Program& p, const TensormapOptions& options) {
   };
   std::vector<Task> tasks;
   std::vector<size_t> firsts{SIZE_MAX};  // by open scope: its first task
+  std::vector<bool> manual{false};
   uint64_t top = 0;
   for (const Step& step : p.steps) {
-    if (step.kind == Step::kBegin) firsts.push_back(SIZE_MAX);
-    if (step.kind == Step::kEnd) firsts.pop_back();
+    if (step.kind == Step::kBegin) firsts.push_back(SIZE_MAX), manual.push_back(step.manual);
+    if (step.kind == Step::kEnd) firsts.pop_back(), manual.pop_back();
     if (step.kind != Step::kTask) continue;
     size_t oldest = tasks.size();
     for (const size_t first : firsts) oldest = first < oldest ? first : oldest;
@@ -307,7 +447,7 @@ ErrorCode too_small(const Program& p, const TensormapOptions& options) {
     uint64_t bytes = 0, entries = 0, held = 0;
     for (const Param& param : step.params) {
       bytes += param.fresh ? 1024 : 0;
-      entries += param.type != PTOParamType::INPUT ? 1 : 0;
+      entries += param.type != PTOParamType::INPUT && !param.no_dep && !manual.back() ? 1 : 0;
     }
     for (size_t i = oldest; i < tasks.size(); ++i) held += tasks[i].entries;
     if (tasks.size() - oldest >= options.task_window - 1) return ErrorCode::FlowControlDeadlock;
@@ -369,10 +509,10 @@ int main(int argc, char** argv) {
     options.tensormap_pool = 16 + static_cast<uint64_t>(random.below(400));
     options.tensormap_buckets = uint64_t{1} << random.below(8);
     for (int mode = 0; mode < 2; ++mode) {
-      options.check_hazards = mode == 0;
+      options.check_hazards = true;  // with track_war, of what is left to explicit edges
       options.track_war = mode == 1;
 #if defined(__SANITIZE_THREAD__)
-      if (mode == 0 && threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
+      if (threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
         TensormapOptions look = with_room(options);
         look.exec.deterministic = true;
         if (execute(p, look).hazards > 0) continue;
@@ -392,7 +532,7 @@ int main(int argc, char** argv) {
         ++deadlocks;
         got = execute(p, with_room(options));
       }
-      const bool ordered = mode == 1 || got.hazards == 0;
+      const bool ordered = got.hazards == 0;
       hazardous += ordered ? 0 : 1;
       if (got.failed || (ordered && got.externals != expected)) {
         std::printf("seed %llu, %s: %s\n", static_cast<unsigned long long>(seed),

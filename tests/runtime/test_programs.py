@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -203,12 +203,8 @@ def test_too_many_to_start_together(core: str, blocks: int, cores: int) -> None:
 @pytest.fixture(scope="module")
 def gelu() -> Any:
     """gelu(x * w + bias): the cube core pushes products, each of two vector cores pops half of every one."""
-    sys.path.insert(0, str(EXAMPLES / "kernels"))
-    try:
-        import reference
-    finally:
-        sys.path.pop(0)
-    return reference.mixed_fifo(np.random.default_rng(1))
+    reference = runpy.run_path(str(EXAMPLES / "kernels/reference.py"))
+    return reference["mixed_fifo"](np.random.default_rng(1))
 
 
 @pytest.mark.parametrize("block_dim", [1, 3])

@@ -109,7 +109,7 @@ def test_without_records_there_is_nothing_to_draw(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("arguments", ["in outt", "in " * 17, "float32"])
+@pytest.mark.parametrize("arguments", ["in outt", "in " * 65, "float32"])
 def test_roles(arguments: str) -> None:
     with pytest.raises(pto.DiagnosticError, match="use in, out, inout, scalar, float, pipe_in"):
         runtime.kernel(lambda *x: None, arguments)

@@ -39,7 +39,8 @@ char* address_of(const TensorData& tensor, const uint64_t index[]) {
 
 void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
   const uint64_t size = get_element_size(tensor.dtype);
-  for (uint64_t done = 0; done + size <= tensor.buffer.size; done += size) std::memcpy(at + done, &bits, size);
+  for (uint64_t done = 0; done + size <= tensor.buffer.size; done += size)
+    std::memcpy(at + done, &bits, size);
 }
 
 /// Times the steps of a submission, if the run records.

@@ -157,7 +157,8 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
 // --- the same without a runtime argument, and what only comes so (pto_task_args.h) ---
 
 struct PTO2Submitter {
-  static TaskOutputTensors submit(const int32_t* kernels, const CoreTaskArgs& args, const char* file, int line) {
+  static TaskOutputTensors submit(const int32_t* kernels, const CoreTaskArgs& args, const char* file,
+                                  int line) {
     if (args.has_error) assert_fail(file, line, "%s", args.error_msg);
     PTO2Runtime* rt = current_runtime(file, line);
     TaskOutputTensors out;
@@ -219,8 +220,8 @@ static inline TaskOutputTensors alloc_tensors(const Infos&... infos) {
   return rt_submit_dummy_task(args);
 }
 
-static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO, const char* file = __builtin_FILE(),
-                                  int line = __builtin_LINE()) {
+static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO,
+                                  const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   PTO2Runtime* rt = current_runtime(file, line);
   rt->ops->set_site(rt, file, line);
   rt->ops->scope_begin_as(rt, mode);
@@ -242,7 +243,8 @@ namespace pto2_detail {
 struct Place {
   uint64_t index[RUNTIME_MAX_TENSOR_DIMS] = {};
   template <class Index>
-  Place(PTO2Runtime* rt, const Tensor& tensor, uint32_t ndims, const Index given[], const char* file, int line) {
+  Place(PTO2Runtime* rt, const Tensor& tensor, uint32_t ndims, const Index given[], const char* file,
+        int line) {
     const TensorData& data = tensor.data(file, line);
     if (ndims != data.ndims) {
       assert_fail(file, line, "%u numbers for an element of a tensor of %u dimensions", ndims,
@@ -251,7 +253,8 @@ struct Place {
     for (uint32_t d = 0; d < ndims; d++) {
       index[d] = static_cast<uint64_t>(given[d]);
       if (index[d] >= data.shapes[d]) {
-        assert_fail(file, line, "element %" PRIu64 " of %" PRIu64 " in dimension %u", index[d], data.shapes[d], d);
+        assert_fail(file, line, "element %" PRIu64 " of %" PRIu64 " in dimension %u", index[d],
+                    data.shapes[d], d);
       }
     }
     rt->ops->set_site(rt, file, line);

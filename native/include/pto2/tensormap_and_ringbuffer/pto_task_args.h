@@ -183,7 +183,8 @@ class CoreTaskArgs {
   friend struct PTO2Submitter;
 
   void add(PTOParamType type, const Tensor& tensor, bool no_dep) {
-    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS) return set_error("a task has at most 64 parameters");
+    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS)
+      return set_error("a task has at most 64 parameters");
     types_[tensor_count_] = type;
     no_dep_ |= static_cast<uint64_t>(no_dep) << tensor_count_;
     tensors_[tensor_count_++] = tensor;
@@ -202,7 +203,8 @@ class CoreTaskArgs {
   template <class Value>
   void add_one_scalar(Value value) {
     static_assert(std::is_arithmetic<Value>::value || std::is_enum<Value>::value, "a scalar is a number");
-    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS) return set_error("a task has at most 64 parameters");
+    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS)
+      return set_error("a task has at most 64 parameters");
     uint64_t word = 0;
     __builtin_memcpy(&word, &value, sizeof value);
     scalars_[scalar_count_++] = word;
@@ -243,7 +245,8 @@ class CoreTaskArgsWithDeps : public CoreTaskArgs {
 
  private:
   void add_one_dep(PTO2TaskId id) {
-    if (kept_count_ >= Most) return set_error("add_dep: more dependencies than CoreTaskArgsWithDeps has room for");
+    if (kept_count_ >= Most)
+      return set_error("add_dep: more dependencies than CoreTaskArgsWithDeps has room for");
     kept_[kept_count_++] = id;
     set_dependencies(nullptr, 0);
     set_dependencies(kept_, kept_count_);
@@ -257,8 +260,10 @@ class TaskOutputTensors {
  public:
   bool empty() const { return count_ == 0; }
   uint32_t size() const { return count_; }
-  const Tensor& get_ref(uint32_t index, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const& {
-    if (index >= count_) assert_fail(file, line, "the task made %u tensors, there is no number %u", count_, index);
+  const Tensor& get_ref(uint32_t index, const char* file = __builtin_FILE(),
+                        int line = __builtin_LINE()) const& {
+    if (index >= count_)
+      assert_fail(file, line, "the task made %u tensors, there is no number %u", count_, index);
     return tensors_[index];
   }
   const Tensor& get_ref(uint32_t index) const&& = delete;
