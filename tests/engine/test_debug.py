@@ -294,7 +294,7 @@ def test_formats(text: str, value: Any, type: str, want: str) -> None:
 
 
 @given(text=st.text(alphabet="%dixXofFeEgGcspauhlzL*$.+- #0123456789\\nq", max_size=12), data=st.data())
-@settings(max_examples=400)
+@settings(max_examples=150)
 def test_no_format_raises(text: str, data: st.DataObject) -> None:
     type = data.draw(st.sampled_from(["i1", "i8", "i32", "i64", "ui64", "f16", "f32"]))
     if type.startswith("f"):
@@ -317,7 +317,7 @@ def _printf(text: str, value: Any) -> str:
     flags=st.text(alphabet="-+ #0", max_size=3), width=st.sampled_from(["", "1", "7", "12"]),
     precision=st.sampled_from(["", ".", ".0", ".1", ".3", ".10"]), kind=st.sampled_from("diouxXeEfFgG"), data=st.data(),
 )  # fmt: skip
-@settings(max_examples=600)
+@settings(max_examples=200)
 def test_as_the_c_library(flags: str, width: str, precision: str, kind: str, data: st.DataObject) -> None:
     if kind in "eEfFgG":
         value: Any = data.draw(

@@ -40,7 +40,7 @@ def some_codes(name: str) -> np.ndarray:
         edges += [encoding.encode(d, float(v), "RINT") for v in (*small, *halves, *limits)]
     else:
         edges += [(1 << k) + e & top for k in range(3, bits) for e in (-1, 0, 1)]
-    random = rng.integers(0, top, 120, np.uint64, endpoint=True)
+    random = rng.integers(0, top, 50, np.uint64, endpoint=True)
     return np.array([*edges, *random.tolist()], np.uint64).astype(f"u{bits // 8}")
 
 

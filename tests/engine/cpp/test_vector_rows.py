@@ -36,7 +36,6 @@ REFUSED: dict[str, tuple[str, ...]] = {
     "vcvt": ("u32 to f32",),
     "vexpdif": ("f16 to f16",),
     "vgather2_bc": ("i8", "u8", "f8e4m3", "f8e5m2", "hif8"),
-    "vdiv": ("precisionType",),
     "vmulscvt": ("rnd",),
 }
 
