@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..isa.profiles import ALIASES, PROFILES, Profile
@@ -10,39 +11,42 @@ from .arguments import refuse
 #: Platforms: devices and their simulators are the same to us.
 _PLATFORMS = {"a2a3sim": "a2a3", "a2a3": "a2a3", "a5sim": "a5", "a5": "a5"}
 
-_DEFAULTS: dict[str, Any] = {
-    "platform": "a2a3sim", "device_id": 0, "rtol": 1e-5, "atol": 1e-5, "strategy": None, "backend_type": None,
-    "dump_passes": False, "save_kernels": False, "save_kernels_dir": None, "codegen_only": False,
-    "enable_chip_swimlane": 0, "enable_dump_args": 0, "enable_pmu": 0, "enable_dep_gen": False,
-    "enable_scope_stats": False, "compile_profiling": False, "golden_data_dir": None, "aicpu_thread_num": None,
-    "ring_task_window": None, "ring_heap": None, "ring_dep_pool": None, "memory_planner": None,
-    "distributed_config": None, "dump_ptoas_passes": False, "diagnostic_phase": None,
-    "disabled_diagnostics": None, "analyze_auto_scopes_for_deps": False,
-}  # fmt: skip
-_OLD = {"enable_l2_swimlane": "enable_chip_swimlane"}
 
-
+@dataclass
 class RunConfig:
     """`platform` says which machine is simulated: a2a3sim or a5sim; a device means its simulator."""
 
-    def __init__(self, **given: Any) -> None:
-        given = {_OLD.get(k, k): v for k, v in given.items()}
-        unknown = sorted(set(given) - set(_DEFAULTS))
-        if unknown:
-            from ..diag import did_you_mean
+    platform: str = "a2a3sim"
+    device_id: int = 0
+    rtol: float = 1e-5
+    atol: float = 1e-5
+    strategy: Any = None
+    backend_type: Any = None
+    dump_passes: bool = False
+    save_kernels: bool = False
+    save_kernels_dir: Any = None
+    codegen_only: bool = False
+    enable_chip_swimlane: int = 0
+    enable_dump_args: int = 0
+    enable_pmu: int = 0
+    enable_dep_gen: bool = False
+    enable_scope_stats: bool = False
+    compile_profiling: bool = False
+    golden_data_dir: Any = None
+    aicpu_thread_num: int | None = None
+    ring_task_window: Any = None
+    ring_heap: Any = None
+    ring_dep_pool: Any = None
+    memory_planner: Any = None
+    distributed_config: Any = None
+    dump_ptoas_passes: bool = False
+    diagnostic_phase: Any = None
+    disabled_diagnostics: Any = None
+    analyze_auto_scopes_for_deps: bool = False
 
-            raise TypeError(
-                f"RunConfig has no '{unknown[0]}'; {did_you_mean(unknown[0], _DEFAULTS)}".rstrip("; ")
-            )
-        self.__dict__.update({**_DEFAULTS, **given})
+    def __post_init__(self) -> None:
         if self.platform not in (*_PLATFORMS, *ALIASES):
             raise refuse(f"no platform {self.platform!r}", expected=", ".join((*_PLATFORMS, *PROFILES)))
-
-    platform: str
-
-    def __repr__(self) -> str:
-        changed = {k: v for k, v in self.__dict__.items() if v != _DEFAULTS.get(k)}
-        return f"RunConfig({', '.join(f'{k}={v!r}' for k, v in changed.items())})"
 
 
 def profile_of(config: Any = None, target: str | None = None) -> Profile:
