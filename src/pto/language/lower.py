@@ -18,6 +18,7 @@ from .declare import Declared
 from .emit.incore import emit
 from .ir import Function, Program
 from .passes.clean import clean
+from .passes.flatten import flatten
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -32,6 +33,7 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("outline", outline),
     ("clean", clean),
     ("tiles", tiles),
+    ("flatten", flatten),
     ("clean", clean),
     ("spaces", spaces),
 )

@@ -18,6 +18,8 @@ _EFFECTS = {
     "while",
     "if",
     "print",
+    "mscatter",
+    "gather_row",
 }
 _HANDS_ON = ("for", "while", "if", "region")
 

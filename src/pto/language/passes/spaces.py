@@ -91,7 +91,7 @@ class _Groups:
                     self._same(r, block.yielded[i])
         elif op.name == "matmul_acc":
             self._same(op.result, op.args["acc"])
-        elif op.name in ("slice", "reshape", "set_validshape"):
+        elif op.name in ("slice", "reshape", "set_validshape", "reinterpret_view"):
             self._same(op.result, op.args["x"])
 
     def _decide(self, v: Value, space: str) -> None:
