@@ -29,6 +29,7 @@ from .enums import (
     MaskPattern,
     MemorySpace,
     PadValue,
+    PipeType,
     Role,
     ScopeMode,
     SplitMode,
@@ -64,7 +65,7 @@ def yield_(*values: Any) -> Any:
 
 __all__ = [
     "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
-    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
+    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
     "yield_",
 ]  # fmt: skip

@@ -28,6 +28,7 @@ from . import scalars
 from .gather import Gathers
 from .operators import Operators, signature_of
 from .scalars import element, number
+from .system import Systems
 from .types import tile_type, two_dimensions
 
 
@@ -64,7 +65,7 @@ class TensorRef:
         return made
 
 
-class Emitter(Gathers, Operators):
+class Emitter(Systems, Gathers, Operators):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile

@@ -18,7 +18,7 @@ from .rewrite import Rewriter, each_function
 #: Operators that take memory as it is.
 _OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
 #: Parameters that take memory as it is, beside tiles.
-_MEMORY = {"tile.mgather": ("mem",), "mscatter": ("output_tensor",), "gather_row": ("src",)}
+_MEMORY = {"tile.mgather": ("mem",), "mscatter": ("output_tensor",), "gather_row": ("src",), "system.syncall": ("gm_workspace",)}
 #: Operators whose operands go to the cube, and which.
 CUBE = {"matmul": ("lhs", "rhs"), "matmul_acc": ("lhs", "rhs"), "matmul_bias": ("lhs", "rhs", "bias")}
 
