@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.core import Value as PtoValue
-from ...ir.types import TileBufType
+from ...ir.types import ScalarType, TileBufType
 from ...isa import row as find_row
 from ...isa.python import Signature, signatures
 from ...isa.row import Row
@@ -243,6 +243,17 @@ class Operators(Base):
 
     def op_expands(self, op: Op) -> None:
         self.fill(op.result, self.number(op.args["scalar"], op.result.type.dtype))
+
+    def op_arange(self, op: Op) -> None:
+        """Numbers have no sign: into the tile as one of signed elements."""
+        dst = self.result(op.result)
+        t: Any = dst.type
+        signed = t.elem.text.removeprefix("u")
+        if signed != t.elem.text:
+            dst = self.build.op("pto.treshape", [t.replace(elem=ScalarType(signed))], src=dst).result
+        start = self.number(op.args["start"], op.result.type.dtype)
+        down = BoolAttr(bool(op.args.get("descending")))
+        self.build.op("pto.tci", None, {"descending": down}, S=start, dst=dst)
 
     def fill(self, result: Value, value: PtoValue) -> None:
         dst = self.result(result)

@@ -8,7 +8,7 @@ from typing import Any
 from ...isa.python import signatures
 from .. import index
 from ..build import Build
-from ..dtypes import DATA_TYPES, FP32, INT32
+from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..ir import TileType, Value, is_scalar, is_shaped
 from ..problems import SHAPE, TYPE
 from .core import OPERATORS, operator
@@ -120,7 +120,16 @@ def _wave(b: Build, x: Any, name: str) -> Any:
     return o["mul"](b, wave, sign)
 
 
-# ---- sorting ----
+# ---- counting and sorting ----
+
+
+@operator
+def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending: bool = False) -> Any:
+    """A row of consecutive integers from `start` on."""
+    sizes = b.static(shape, "shape")
+    if any(n != 1 for n in sizes[:-1]) or sizes[-1:] == [1]:
+        b.fail(SHAPE, "integers are counted along one row", "shape", expected="[1, n], n more than 1", got=sizes)
+    return apply(b, signatures()["arange"], {"start": start, "shape": sizes, "dtype": dtype, "descending": descending})
 
 
 @operator
