@@ -218,7 +218,73 @@ CASTS = [
     Case("pl.cast(pl.cast(c, pl.FP32), pl.INT8, mode='rint')", "c", dtype=np.int8), Case("pl.cast(l, pl.INT32)", "l", dtype=np.int32), Case("pl.cast(i, pl.INT64)", "i", dtype=np.int64),
     Case("pl.cast(hcol, pl.FP32)", "hcol", dtype=np.float32), Case("pl.cast(icol, pl.FP32)", "icol", dtype=np.float32),
 ]  # fmt: skip
+
+
+def _at(a: np.ndarray, p: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(a, p, axis=1)
+
+
+def _put(a: np.ndarray, p: np.ndarray, v: np.ndarray) -> np.ndarray:
+    a = a.copy()
+    np.put_along_axis(a, p, v, axis=1)
+    return a
+
+
+def _put_columns(a: np.ndarray, v: np.ndarray, start: int, step: int) -> np.ndarray:
+    a = a.copy()
+    a[:, start::step] = v
+    return a
+
+
+ARRAYS["p"] = np.argsort(_rng.random((M, N - 3)), axis=1)[:, :16].astype(np.int32)
+ARRAYS["q"] = ARRAYS["p"].astype(np.int16)
+ARRAYS["v"], ARRAYS["w"] = _floats((M, 16)), _floats((M, 16), np.float16)
+ARRAYS["half"] = _floats((M, N // 2))
+ARRAYS["flat"] = _ints((2, 16), np.int32, 0, M * N)
+GATHERS = [
+    Case("pl.gather(f, dim=-1, index=p)", lambda f, p: _at(f, p)), Case("pl.gather(h, -1, q)", lambda h, q: _at(h, q)),
+    Case("pl.gather(i, dim=-1, index=p)", lambda i, p: _at(i, p), ragged=False),
+    Case("pl.gather(s, dim=-1, index=p)", lambda s, p: _at(s, p), ragged=False),
+    Case("pl.tile.gather(f, flat)", lambda f, flat: f.reshape(-1)[flat], ragged=False),
+    *(Case(f"pl.gather(f, mask_pattern=pl.tile.MaskPattern.{n})", f"f[:, {a}::{b}]")
+      for n, a, b in (("P0101", 0, 2), ("P1010", 1, 2), ("P0001", 0, 4), ("P0010", 1, 4), ("P0100", 2, 4), ("P1000", 3, 4), ("P1111", 0, 1))),
+    Case("pl.gather(h, mask_pattern=1)", "h[:, ::2]"),
+    Case("pl.tile.gather_mask(f, 2, output_dtype=pl.INT32)", lambda f: f.astype(np.float32).view(np.int32)[:, 1::2], dtype=np.int32),
+    Case("pl.scatter(f, dim=-1, index=p, src=v)", lambda f, p, v: _put(f, p, v), ragged=False),
+    Case("pl.scatter(h, dim=-1, index=q, src=w)", lambda h, q, w: _put(h, q, w), ragged=False),
+    Case("pl.scatter(half, mask_pattern=1, dst=f)", lambda half, f: _put_columns(f, half, 0, 2), ragged=False),
+    Case("pl.tile.scatter_mask(f, half, 2)", lambda f, half: _put_columns(f, half, 1, 2), ragged=False),
+]  # fmt: skip
+SHAPES = [
+    Case("pl.transpose(f, 0, 1)", "f.T"), Case("pl.transpose(h, 0, 1)", "h.T"), Case("pl.transpose(i, 0, 1)", "i.T"), Case("pl.transpose(s, 0, 1)", "s.T"),
+    Case("pl.transpose(col, 0, 1)", "col.T"), Case("pl.transpose(row, 0, 1)", "row.T"),
+    Case("pl.concat(f, g)", "np.concatenate([f, g], 1)", ragged=False), Case("pl.concat(h, k)", "np.concatenate([h, k], 1)", ragged=False),
+    Case("pl.reshape(f, [4, 48])", "f.reshape(4, 48)", ragged=False), Case("pl.reshape(col, [1, 8])", "col.reshape(1, -1)"),
+    Case("pl.reshape(row, [24, 1])", "row.reshape(-1, 1)"),
+    Case("pl.full([8, 24], pl.FP32, 1.5) + f", "f + 1.5", ragged=False), Case("pl.add(s, pl.tile.full([8, 24], pl.INT16, -3))", "s - 3", ragged=False),
+    Case("pl.fillpad(f)", lambda f: _padded(f, 0), level="tile"), Case("pl.fillpad(f, pl.PadValue.min)", lambda f: _padded(f, -np.inf), level="tile"),
+    Case("pl.fillpad(i, pl.PadValue.max)", lambda i: _padded(i, 2**31 - 1), level="tile"), Case("pl.tile.fillpad_inplace(h, float('inf'))", lambda h: _padded(h, np.inf), level="tile"),
+    Case("pl.fillpad_expand(f, [16, 40], pl.PadValue.zero)", lambda f: _padded(f, 0, (16, 40))),
+    Case("pl.set_validshape(pl.add(f, 1.0), 3, 5)", "f[:3, :5] + 1"), Case("pl.slice(pl.add(f, 1.0), [4, 8], [2, 8])", "f[2:6, 8:16] + 1", ragged=False),
+    Case("pl.add(pl.slice(f, [4, 5], [2, 8]), 1.0)", "f[2:6, 8:13] + 1", ragged=False), Case("pl.add(f[1:5, 8:16], g[2:6, 0:8])", "f[1:5, 8:16] + g[2:6, 0:8]", ragged=False, level="tensor"),
+    Case("pl.exp(pl.slice(f, [8, 1], [0, 8]))", "np.exp(f[:, 8:9])", ragged=False), Case("pl.tile.extract(f, 2, 8, [4, 8])", "f[2:6, 8:16]", ragged=False),
+    Case("pl.reinterpret_view(f, pl.INT32)", lambda f: f.astype(np.float32).view(np.int32), dtype=np.int32, ragged=False, level="tile"),
+    Case("pl.reinterpret_view(i, pl.INT16)", lambda i: i.view(np.int16), dtype=np.int16, ragged=False, level="tile"),
+    Case("pl.part_add(f, pl.set_validshape(g, 8, 10))", "f + np.pad(g[:, :10], ((0, 0), (0, 14)))", ragged=False, level="tile"),
+    Case("pl.part_mul(f, pl.set_validshape(g, 8, 10))", "f * np.pad(g[:, :10], ((0, 0), (0, 14)), constant_values=1)", ragged=False, level="tile"),
+    Case("pl.part_max(f, pl.set_validshape(g, 8, 10))", "np.maximum(f, np.pad(g[:, :10], ((0, 0), (0, 14)), constant_values=-9))", ragged=False, level="tile"),
+    Case("pl.part_min(f, pl.set_validshape(g, 8, 10))", "np.minimum(f, np.pad(g[:, :10], ((0, 0), (0, 14)), constant_values=9))", ragged=False, level="tile"),
+]  # fmt: skip
+
+
+def _padded(a: np.ndarray, value: float, shape: tuple[int, int] = (M, N)) -> np.ndarray:
+    out = np.full(shape, value, a.dtype)
+    out[: a.shape[0], : a.shape[1]] = a
+    return out
+
+
 FAMILIES = {
+    "gathers": GATHERS, "shapes": SHAPES,
     "arithmetic": ARITHMETIC, "unary": UNARY, "bitwise": BITWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
     "broadcasts": BROADCASTS, "casts": CASTS,
 }  # fmt: skip

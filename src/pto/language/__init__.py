@@ -30,6 +30,7 @@ from .enums import (
     MaskPattern,
     MemorySpace,
     PadValue,
+    PipeType,
     Role,
     ScopeMode,
     SplitMode,
@@ -60,6 +61,6 @@ globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 __all__ = [
     "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
-    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
+    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
 ]  # fmt: skip

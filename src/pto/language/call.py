@@ -90,6 +90,7 @@ class Compiled:
             with session.scope():
                 self._begin(rt, kernels, values)
 
+        options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
         return run(orchestrate, **options)
 
     def __call__(self, values: list[Any]) -> None:

@@ -88,6 +88,19 @@ class AtomicType(enum.Enum):
     Add = 1
 
 
+class PipeType(enum.Enum):
+    """Pipes of a core."""
+
+    MTE1 = 0
+    MTE2 = 1
+    MTE3 = 2
+    M = 3
+    V = 4
+    S = 5
+    FIX = 6
+    ALL = 7
+
+
 class ScopeMode(enum.Enum):
     AUTO = 0
     MANUAL = 1

@@ -19,6 +19,7 @@ from .declare import Declared
 from .emit.incore import emit, parts_of
 from .ir import Function, Program
 from .passes.clean import clean
+from .passes.flatten import flatten
 from .passes.matmul import matmul
 from .passes.mixed import mixed
 from .passes.outline import outline
@@ -37,6 +38,7 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("tiles", tiles),
     ("clean", clean),
     ("matmul", matmul),
+    ("flatten", flatten),
     ("clean", clean),
     ("spaces", spaces),
     ("clean", clean),

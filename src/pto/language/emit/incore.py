@@ -25,8 +25,10 @@ from ..enums import AtomicType
 from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
+from .gather import Gathers
 from .operators import Operators, signature_of
 from .scalars import element, number
+from .system import Systems
 from .types import tile_type, two_dimensions
 
 
@@ -47,14 +49,31 @@ class TensorRef:
     """A tensor: a view of the memory it is in, and where in it it begins. `axes` are the dimensions of the view
     that it has; of the others it has one element."""
 
-    def __init__(self, view: PtoValue, dims: list[Any], offsets: list[Any], axes: list[int]) -> None:
+    def __init__(
+        self,
+        ptr: PtoValue,
+        view: PtoValue,
+        dims: list[Any],
+        strides: list[Any],
+        axes: list[int],
+        merged: bool,
+    ) -> None:
+        self.ptr = ptr
         self.view = view
         self.dims = dims
-        self.offsets = offsets
+        self.strides = strides
+        self.offsets: list[Any] = [0] * len(dims)
         self.axes = axes
+        self.merged = merged  # the view has leading dimensions merged into rows
+
+    def part(self, offsets: list[Any], axes: list[int]) -> TensorRef:
+        """A window of it."""
+        made = TensorRef(self.ptr, self.view, self.dims, self.strides, axes, self.merged)
+        made.offsets = offsets
+        return made
 
 
-class Emitter(Operators):
+class Emitter(Systems, Gathers, Operators):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile
@@ -65,6 +84,7 @@ class Emitter(Operators):
         self.build: Any = None
         self.entry: Any = None
         self.uses: dict[Value, int] = {}
+        self.loc: Span | None = None
 
     def add_to(self, b: Builder) -> None:
         b.at(self.function.loc)
@@ -99,6 +119,7 @@ class Emitter(Operators):
         return number(value.type.dtype)
 
     def place(self, span: Span | None) -> None:
+        self.loc = span
         self.build.at(span)
 
     # ---- numbers ----
@@ -142,18 +163,25 @@ class Emitter(Operators):
         if strides is None:
             strides = self._dense(dims)
         attrs = {}
+        all_strides = strides
+        axes = list(range(len(dims))) if type.rank > 1 else [1]
+        all_dims, merged = dims, index.known(dims[-1]) == 1 and len(dims) > 2 and type.strides is None
+        if merged:  # a column, whatever leads to it: rows follow one another
+            rows: Any = 1
+            for d in dims[:-1]:
+                rows = self._times(rows, d)
+            dims = [rows, 1]
         if index.known(dims[-1]) == 1:
             attrs["layout"] = EnumAttr("layout", "dn")
             if type.strides is None:
-                strides = [*strides[:-2], 1, dims[-2]]
-        view_type = ViewType(element(type.dtype), tuple(index.known(d) for d in dims), "tensor_view")
+                strides = [*([] if merged else strides[:-2]), 1, dims[-2]]
+        view_type = ViewType(element(type.dtype), tuple(_known(d) for d in dims), "tensor_view")
         view = self.build.op(
             "pto.make_tensor_view", [view_type], attrs, ptr=ptr, shape=[self._index(d) for d in dims],
             strides=[self._index(s) for s in strides],
         ).result  # fmt: skip
         view.name = f"{ptr.name}_view"
-        axes = list(range(len(dims))) if type.rank > 1 else [1]
-        return TensorRef(view, dims, [0] * len(dims), axes)
+        return TensorRef(ptr, view, all_dims, all_strides, axes, merged)
 
     def _dense(self, dims: list[Any]) -> list[Any]:
         out: list[Any] = [1]
@@ -184,12 +212,26 @@ class Emitter(Operators):
         for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
             at[axis] = self._plus(at[axis], o)
             extent[axis] = n
-        dims = tuple(index.known(d) if not isinstance(d, PtoValue) else None for d in extent)
+        if ref.merged:
+            at, extent = self._merged(ref, at, extent)
+        dims = tuple(_known(d) for d in extent)
         type = ViewType(element(tensor.type.dtype), dims)
         return self.build.op(
             "pto.partition_view", [type], source=ref.view, offsets=[self._index(o) for o in at],
             sizes=[self._index(n) for n in extent],
         ).result  # fmt: skip
+
+    def _merged(self, ref: TensorRef, at: list[Any], extent: list[Any]) -> tuple[list[Any], list[Any]]:
+        """A window of columns as one of rows that follow one another."""
+        row: Any = 0
+        rows: Any = 1
+        for n, o, size in zip(ref.dims[:-1], at[:-1], extent[:-1], strict=True):
+            row = self._plus(self._times(row, n), o)
+            if rows != 1 and index.known(n) != index.known(size):
+                fail(UNSUPPORTED, "a window of columns whose rows do not follow one another", self.loc,
+                     help="take it page by page")  # fmt: skip
+            rows = self._times(rows, size)
+        return [row, at[-1]], [rows, extent[-1]]
 
     def _index(self, x: Any) -> PtoValue:
         return x if isinstance(x, PtoValue) else self.index(x)
@@ -286,7 +328,7 @@ class Emitter(Operators):
                 offsets[axis] = self._plus(offsets[axis], o)
             dropped = op.args.get("drop_dims") or []
             axes = [a for i, a in enumerate(ref.axes) if i not in dropped]
-            self.tensors[op.result] = TensorRef(ref.view, ref.dims, offsets, axes)
+            self.tensors[op.result] = ref.part(offsets, axes)
             return
         self.subview(op, x, op.args["offset"])
 
@@ -336,33 +378,53 @@ class Emitter(Operators):
             self.build.op("pto.tsetval", dst=self.values[x], offset=offset, val=value)
 
     def _pointer(self, x: Value) -> PtoValue:
-        from ..ir import root
-
-        return self.values[root(x)]
+        return self.tensors[x].ptr
 
     def _flat(self, x: Value, at: list[Any]) -> PtoValue:
-        """The number of an element, counted row after row."""
+        """The number of an element in memory: at an index per dimension, or at its number row after row."""
         if isinstance(x.type, TensorType):
-            from ..ir import root
-
-            ref, whole = self.tensors[x], root(x)
-            strides = list(whole.type.strides or self._dense(list(whole.type.shape)))
-            if len(ref.dims) > len(strides):
-                strides = [0, *strides]
-            offsets = list(ref.offsets)
+            ref = self.tensors[x]
+            strides, offsets, axes = ref.strides, list(ref.offsets), ref.axes
         else:
-            strides = self._dense(list(self.values[x].type.shape))  # type: ignore[attr-defined]
-            offsets = [0] * 2
-            ref = None
-        axes = ref.axes if ref is not None else list(range(len(strides)))
+            t: Any = self.values[x].type
+            strides, offsets, axes = self._dense([t.rows, t.cols]), [0, 0], [0, 1]
         if len(at) == 1 and len(axes) > 1:
-            axes = axes[-1:]
+            at = self._unflattened(at[0], list(x.type.shape)[-len(axes) :])
         for axis, o in zip(axes[-len(at) :], at, strict=True):
             offsets[axis] = self._plus(offsets[axis], o)
         total: Any = 0
         for o, s in zip(offsets, strides, strict=True):
             total = self._plus(total, self._times(o, s))
         return self._index(total)
+
+    def _unflattened(self, number: Any, shape: list[Any]) -> list[Any]:
+        """Indices of the element that is so many after the first, row after row."""
+        out: list[Any] = []
+        for n in reversed(shape[1:]):
+            if isinstance(number, int) and isinstance(n, int):
+                number, rest = divmod(number, n)
+            else:
+                lhs, rhs = self._index(number), self._index(n)
+                number = self.build.op("arith.divsi", [INDEX], lhs=lhs, rhs=rhs).result
+                rest = self.build.op("arith.remsi", [INDEX], lhs=lhs, rhs=rhs).result
+            out.append(rest)
+        return [number, *reversed(out)]
+
+    def contiguous(self, x: Value) -> PtoValue | None:
+        """Where a tensor begins whose elements follow one another; None where they do not."""
+        ref = self.tensors[x]
+        run: Any = 1
+        for axis, n in reversed(list(zip(ref.axes, x.type.shape, strict=True))):
+            if index.known(n) != 1:
+                stride = ref.strides[axis]
+                if isinstance(stride, PtoValue) or isinstance(run, PtoValue) or not index.same(stride, run):
+                    return None
+            run = self._times(run, n)
+        if all(isinstance(o, int) and o == 0 for o in ref.offsets):
+            return ref.ptr
+        return self.build.op(
+            "pto.addptr", [ref.ptr.type], ptr=ref.ptr, offset=self._flat(x, [0] * len(ref.axes))
+        ).result
 
     def op_const(self, op: Op) -> None:
         self.values[op.result] = scalars.constant(self, op.args["value"], number(op.args["dtype"]))
@@ -572,7 +634,11 @@ class Emitter(Operators):
 
 
 #: Operations whose result is part of, or the same storage as, what they are given.
-_NAMES_STORAGE = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+_NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
+
+
+def _known(d: Any) -> int | None:
+    return None if isinstance(d, PtoValue) else index.known(d)
 
 
 def _aliases(op: Op, value: Value) -> bool:

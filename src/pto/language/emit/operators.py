@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.core import Value as PtoValue
-from ...ir.types import TileBufType
+from ...ir.types import ScalarType, TileBufType
 from ...isa import row as find_row
 from ...isa.python import Signature, signatures
 from ...isa.row import Row
@@ -244,6 +244,17 @@ class Operators(Base):
     def op_expands(self, op: Op) -> None:
         self.fill(op.result, self.number(op.args["scalar"], op.result.type.dtype))
 
+    def op_arange(self, op: Op) -> None:
+        """Numbers have no sign: into the tile as one of signed elements."""
+        dst = self.result(op.result)
+        t: Any = dst.type
+        signed = t.elem.text.removeprefix("u")
+        if signed != t.elem.text:
+            dst = self.build.op("pto.treshape", [t.replace(elem=ScalarType(signed))], src=dst).result
+        start = self.number(op.args["start"], op.result.type.dtype)
+        down = BoolAttr(bool(op.args.get("descending")))
+        self.build.op("pto.tci", None, {"descending": down}, S=start, dst=dst)
+
     def fill(self, result: Value, value: PtoValue) -> None:
         dst = self.result(result)
         if is_column(result.type):
@@ -340,15 +351,11 @@ class Operators(Base):
     def op_reshape(self, op: Op) -> None:
         x = op.args["x"]
         if isinstance(x.type, TensorType):
-            if self.tensors[x].offsets != [0] * len(self.tensors[x].dims):
-                fail(
-                    UNSUPPORTED,
-                    "a window of a tensor in another shape",
-                    op.loc,
-                    help="reshape the tensor first",
-                )
-            self.tensors[op.result] = self._view(self.values[x], op.result.type)
-            self.values[op.result] = self.values[x]
+            ptr = self.contiguous(x)
+            if ptr is None:
+                fail(UNSUPPORTED, "a window of a tensor in another shape", op.loc, help="load it first")
+            self.tensors[op.result] = self._view(ptr, op.result.type)
+            self.values[op.result] = ptr
             return
         made = tile_type(op.result.type, self.profile)
         source = self.values[x]
@@ -358,7 +365,7 @@ class Operators(Base):
         self, source: PtoValue, have: TileType, want: TileType, made: TileBufType, op: Op
     ) -> PtoValue:
         t: Any = source.type
-        if (t.rows, t.cols, t.blayout) == (made.rows, made.cols, made.blayout):
+        if (t.rows, t.cols, t.blayout, t.elem) == (made.rows, made.cols, made.blayout, made.elem):
             return self.seen_as(source, have, t.rows, t.cols, self.valid(want), False)
         if t.size != made.size or is_window(source):
             fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
@@ -366,6 +373,20 @@ class Operators(Base):
         whole = made.replace(v_row=made.rows, v_col=made.cols) if made.valid is None else made
         row = self.build.op("pto.treshape", [whole], src=source).result
         return self.seen(row, made.rows, made.cols, self.valid(want)) if made.valid is None else row
+
+    def op_reinterpret_view(self, op: Op) -> None:
+        x = op.args["x"]
+        if isinstance(x.type, TensorType):
+            fail(UNSUPPORTED, "a tensor in memory as elements of another type", op.loc,
+                 help="load it first: a tile can be seen so")  # fmt: skip
+        made = tile_type(op.result.type, self.profile)
+        source = self.settled(x)
+        self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
+
+    def op_tile_extract(self, op: Op) -> None:
+        a = op.args
+        at = {"indexRow": self.index(a["index_row"]), "indexCol": self.index(a["index_col"])}
+        self.build.op("pto.textract", src=self.values[a["src"]], dst=self.result(op.result), **at)
 
     # ---- comparisons ----
 

@@ -1,9 +1,15 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, cube, directives, fifo, memory, shapes
+from . import casts, compute, cube, directives, fifo, gather, memory, shapes, system
 from .core import OPERATORS, Operator
 from .rows import add_all
 
 add_all()
+#: Other names of operators.
+ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor"}
+OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
-__all__ = ["OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "memory", "shapes"]
+__all__ = [
+    "ALIASES", "OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "gather", "memory",
+    "shapes", "system",
+]  # fmt: skip

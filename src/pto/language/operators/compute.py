@@ -8,7 +8,7 @@ from typing import Any
 from ...isa.python import signatures
 from .. import index
 from ..build import Build
-from ..dtypes import FP32, INT32
+from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..ir import TileType, Value, is_scalar, is_shaped
 from ..problems import SHAPE, TYPE
 from .core import OPERATORS, operator
@@ -118,3 +118,27 @@ def _wave(b: Build, x: Any, name: str) -> Any:
     half = o["cast"](b, o["cast"](b, o["mul"](b, k, 0.5), INT32, "floor"), FP32, "round")
     sign = o["add"](b, o["sub"](b, o["mul"](b, half, 4.0), o["mul"](b, k, 2.0)), 1.0)
     return o["mul"](b, wave, sign)
+
+
+# ---- counting and sorting ----
+
+
+@operator
+def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending: bool = False) -> Any:
+    """A row of consecutive integers from `start` on."""
+    sizes = b.static(shape, "shape")
+    if any(n != 1 for n in sizes[:-1]) or sizes[-1:] == [1]:
+        b.fail(
+            SHAPE, "integers are counted along one row", "shape", expected="[1, n], n more than 1", got=sizes
+        )
+    return apply(
+        b, signatures()["arange"], {"start": start, "shape": sizes, "dtype": dtype, "descending": descending}
+    )
+
+
+@operator
+def sort32(b: Build, src: Any, idx: Any, tmp: Any = None) -> Any:
+    """Sort every 32 elements of a row in descending order, each with its index beside it."""
+    if is_shaped(idx) and idx.type.dtype == INT32:
+        idx = OPERATORS["reinterpret_view"].function(b, idx, DATA_TYPES["UINT32"])
+    return apply(b, signatures()["sort32"], {"src": src, "idx": idx, "tmp": tmp})

@@ -33,8 +33,9 @@ class Operator:
     def signature(self) -> inspect.Signature:
         """Parameters as users see them."""
         if self._signature is None:
-            whole = inspect.signature(self.function)
-            self._signature = whole.replace(parameters=list(whole.parameters.values())[1:])
+            empty = inspect.Parameter.empty
+            named = [p.replace(annotation=empty) for p in inspect.signature(self.function).parameters.values()]
+            self._signature = inspect.Signature(named[1:])
         return self._signature
 
     @property

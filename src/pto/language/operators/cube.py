@@ -204,7 +204,7 @@ def leaving(value: Value) -> DataType:
 
 @operator(level="tile")
 def extract(
-    b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace
+    b: Build, x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: MemorySpace = MemorySpace.Vec
 ) -> Value:
     """A window of a tile in another memory."""
     in_core(b, "tile.extract")

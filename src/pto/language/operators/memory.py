@@ -186,7 +186,7 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
     sizes = [n if index.known(n) is None else index.known(n) for n in b.dims(shape, "shape")]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
-    before, after = (_count(b, dims) for dims in (t.shape, sizes))
+    before, after = (count(b, dims) for dims in (t.shape, sizes))
     if index.known_difference(before, after) not in (None, 0):
         b.fail(SHAPE, f"{_text(after)} elements", "shape", expected=_text(before), got=_text(after))
     valid = None
@@ -211,7 +211,7 @@ def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...
     after = [d for d in sizes if index.known(d) != 1]
     while before and after:
         have, new = [before.pop(0)], [after.pop(0)]
-        while not index.same(total := _count(b, [d for d, _ in have]), wanted := _count(b, new)):
+        while not index.same(total := count(b, [d for d, _ in have]), wanted := count(b, new)):
             fewer, more = index.known(total), index.known(wanted)
             if fewer is None or more is None or not (before if fewer < more else after):
                 return None
@@ -219,7 +219,7 @@ def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...
                 have.append(before.pop(0))
             else:
                 new.append(after.pop(0))
-        part = _part(b, have, new)
+        part = merged_part(b, have, new)
         if part is None:
             return None
         out += part
@@ -227,7 +227,7 @@ def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...
     return tuple(1 if index.known(n) == 1 else next(rest) for n in sizes)
 
 
-def _part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | None:
+def merged_part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | None:
     """The valid part of dimensions that become others, of as many elements."""
     if all(index.same(d, v) for d, v in have):
         return new
@@ -236,7 +236,7 @@ def _part(b: Build, have: list[tuple[Any, Any]], new: list[Any]) -> list[Any] | 
     first = next(i for i, (_, v) in enumerate(have) if not index.same(v, 1) or i == len(have) - 1)
     if not all(index.same(d, v) for d, v in have[first + 1 :]):
         return None
-    length = _count(b, [have[first][1], *(d for d, _ in have[first + 1 :])])
+    length = count(b, [have[first][1], *(d for d, _ in have[first + 1 :])])
     return _prefix(b, length, new)
 
 
@@ -244,7 +244,7 @@ def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
     """The first elements of dimensions, as a box."""
     if len(new) == 1:
         return [length]
-    n, inner = index.known(length), index.known(_count(b, new[1:]))
+    n, inner = index.known(length), index.known(count(b, new[1:]))
     if n is None or inner is None:
         return None
     if n % inner == 0:
@@ -253,7 +253,7 @@ def _prefix(b: Build, length: Any, new: list[Any]) -> list[Any] | None:
     return None if rest is None else [1, *rest]
 
 
-def _count(b: Build, dims: Any) -> Any:
+def count(b: Build, dims: Any) -> Any:
     total: Any = 1
     for d in dims:
         total = b.scalar("mul", total, d)

@@ -84,8 +84,10 @@ def side(op: Op) -> str:
         return pair[0] if pair[0] == pair[1] else f"{pair[0]}->{pair[1]}"
     if op.name in ("aiv_shard", "aic_gather"):
         return f"{CUBE}->{VECTOR}" if op.name == "aiv_shard" else f"{VECTOR}->{CUBE}"
-    if op.name in PRODUCTS or op.name == "tile.extract":
+    if op.name in PRODUCTS:
         return CUBE
+    if op.name == "tile.extract":
+        return _core(op.result.type)
     if op.name == "write" and isinstance(op.args["x"].type, TensorType):
         return VECTOR
     if op.name == "assemble":

@@ -180,7 +180,12 @@ def directions_of(block: Block, tensors: list[Value]) -> dict[Value, str]:
     reads: set[Value] = set()
     writes: set[Value] = set()
     for op in block.walk():
-        target = {"store": "output_tensor", "assemble": "target", "write": "x"}.get(op.name)
+        target = {
+            "store": "output_tensor",
+            "assemble": "target",
+            "write": "x",
+            "mscatter": "output_tensor",
+        }.get(op.name)
         for name, arg in op.args.items():
             for value in values_in(arg):
                 if not isinstance(value.type, TensorType):

@@ -26,7 +26,7 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
-_ALIASES = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+_ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
 _ANYWHERE = (
     "store",

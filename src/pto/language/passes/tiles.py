@@ -11,13 +11,20 @@ from typing import Any
 
 from .. import index
 from ..enums import MemorySpace
-from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, root
+from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, is_tile, root
 from ..operators.cube import PRODUCTS
 from ..problems import SHAPE, UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
 #: Operators that take memory as it is.
 _OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
+#: Parameters that take memory as it is, beside tiles.
+_MEMORY = {
+    "tile.mgather": ("mem",),
+    "mscatter": ("output_tensor",),
+    "gather_row": ("src",),
+    "system.syncall": ("gm_workspace",),
+}
 
 
 def tiles(program: Program) -> Program:
@@ -47,7 +54,7 @@ class _Tiles(Rewriter):
 
     def tile(self, value: Value, space: str = "vec") -> Value:
         """A tensor of the program that is rewritten, as a tile."""
-        if not is_memory(value):
+        if not is_memory(value) or is_tile(self.values[value]):
             return self.values[value]
         key = (value, space)
         for level in self.loaded:
@@ -92,8 +99,9 @@ class _Tiles(Rewriter):
                 self._written(op.args["output_tensor" if op.name == "store" else "x"])
             return made
         cube = PRODUCTS.get(op.name, ())
+        memory = _MEMORY.get(op.name, ())
         args = {
-            k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) else self.of(v)
+            k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) and k not in memory else self.of(v)
             for k, v in op.args.items()
         }
         if op.name in ("for", "while", "if", "region"):
@@ -102,6 +110,8 @@ class _Tiles(Rewriter):
         self.build.block.append(made)
         for old, new in zip(op.results, made.results, strict=True):
             self.map(old, new)
+        if op.name == "mscatter":
+            self._written(op.args["output_tensor"])
         return made
 
     def type_of(self, type: Type) -> Any:
@@ -163,9 +173,20 @@ class _Tiles(Rewriter):
     def op_reshape(self, op: Op) -> None:
         self._view(op)
 
+    def op_reinterpret_view(self, op: Op) -> None:
+        self._view(op)
+
     def _view(self, op: Op) -> None:
         """A window of memory stays one; of a tile, it is a tile."""
-        if is_memory(op.args["x"]):
+        x = op.args["x"]
+        if op.name != "slice" and is_memory(x) and _has_gaps(x.type) or is_tile(self.values.get(x)):
+            made = Op(
+                op.name, {**self.of(op.args), "x": self.tile(x)}, [self.type_of(op.result.type)], op.loc
+            )
+            self.build.block.append(made)
+            self.map(op.result, made.result)
+            return
+        if is_memory(x):
             self._converting = False
             try:
                 Rewriter.copy(self, op)
@@ -178,6 +199,17 @@ class _Tiles(Rewriter):
         made.result.type = t.replace(space=source.space if isinstance(source, TileType) else "")
         self.build.block.append(made)
         self.map(op.result, made.result)
+
+
+def _has_gaps(t: TensorType) -> bool:
+    """Whether elements of a window do not follow one another."""
+    run: Any = 1
+    for n, stride in reversed(list(zip(t.shape, t.strides or (), strict=False))):
+        if index.known(n) != 1 and not index.same(stride, run):
+            return True
+        known = index.known(n)
+        run = run * known if known is not None and isinstance(run, int) else -1
+    return False
 
 
 def _tensor(v: Any) -> bool:

@@ -1,0 +1,394 @@
+"""Operators that pick elements by index or by pattern: gather, scatter, sort, and rows of memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index as extents
+from ..build import Build
+from ..dtypes import INDEX, INT32, DataType
+from ..enums import MaskPattern, MemorySpace
+from ..ir import Op, TileType, Value, is_scalar, is_shaped
+from ..problems import ARGUMENTS, SHAPE, TYPE
+from .core import OPERATORS, operator
+from .memory import in_core, shaped_value, tensor_value
+from .rows import array_type, comparison, result_type
+
+#: Of every so many columns, the one that a pattern keeps.
+_KEEPS = {"P0101": (2, 0), "P1010": (2, 1), "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0)}  # fmt: skip
+
+
+def pattern(b: Build, given: Any, at: str = "mask_pattern") -> MaskPattern:
+    """A pattern of columns: it, or its number."""
+    try:
+        return MaskPattern(given)
+    except ValueError:
+        b.fail(ARGUMENTS, f"no pattern {given!r}", at, expected="pl.tile.MaskPattern.P0101 and its like")
+
+
+def kept(mask: MaskPattern, cols: int) -> int:
+    """How many of the first columns a pattern keeps."""
+    of, first = _KEEPS[mask.name]
+    return max(0, -(-(cols - first) // of))
+
+
+def _last_axis(b: Build, dim: Any, rank: int) -> None:
+    if dim not in (-1, rank - 1):
+        b.fail(
+            ARGUMENTS, f"elements are picked along rows, and dim is {dim!r}", "dim", expected="-1", got=dim
+        )
+
+
+def _indices(b: Build, value: Any, at: str) -> Value:
+    t = shaped_value(b, value, at).type
+    if not t.dtype.is_int or t.dtype.bits not in (16, 32):
+        b.fail(TYPE, f"'{at}' holds indices", at, expected="INT32 or INT16", got=t.dtype.name)
+    return value
+
+
+# ---- gather ----
+
+
+@operator
+def gather(
+    b: Build, x: Any, dim: int | None = None, index: Any = None, *, mask_pattern: Any = None,
+    output_dtype: DataType | None = None, kvalue: Any = None, cmp_mode: Any = None, out_cols: int | None = None,
+    offset: int = 0, count_dtype: DataType | None = None,
+) -> Any:  # fmt: skip
+    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those
+    that compare so with `kvalue`, and how many there are."""
+    t = shaped_value(b, x, "x").type
+    if mask_pattern is not None:
+        return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
+    if kvalue is not None:
+        if out_cols is None:
+            b.fail(ARGUMENTS, "'out_cols' says how many indices there is room for", "out_cols")
+        return gather_compare.function(b, x, kvalue, None, cmp_mode=cmp_mode or 0, offset=offset, out_cols=out_cols,
+                                       count_dtype=count_dtype)  # fmt: skip
+    if index is None:
+        b.fail(ARGUMENTS, "gather by what?", expected="index=, mask_pattern= or kvalue=")
+    if is_shaped(dim):  # tile.gather(src, indices, tmp)
+        return tile_gather.function(b, x, dim, index)
+    _last_axis(b, -1 if dim is None else dim, t.rank)
+    i = _indices(b, index, "index").type
+    if i.rank != t.rank or not extents.same_dims(i.shape[:-1], t.shape[:-1]):
+        b.fail(
+            SHAPE,
+            "'index' has other rows than 'x'",
+            "index",
+            expected=f"{list(t.shape[:-1])} and any columns",
+            got=i,
+        )
+    tile = any(isinstance(v, TileType) for v in (t, i))
+    return b.op("gather", [array_type(t.dtype, i.shape, i.valid, tile)], x=x, dim=-1, index=index)
+
+
+@operator(name="gather", level="tile")
+def tile_gather(b: Build, src: Any, indices: Any, tmp: Any = None) -> Value:
+    """Elements of a tile by number, counted row after row."""
+    t, i = shaped_value(b, src, "src").type, _indices(b, indices, "indices").type
+    return b.op("tile.gather", [result_type(i, t.dtype)], src=src, indices=indices)
+
+
+@operator(level="tile")
+def gather_mask(b: Build, src: Any, mask_pattern: Any, *, output_dtype: DataType | None = None) -> Value:
+    """The columns of a pattern, side by side; `output_dtype` says as what their bits are read."""
+    t = shaped_value(b, src, "src").type
+    mask = pattern(b, mask_pattern)
+    dtype = output_dtype or t.dtype
+    if dtype.bits != t.dtype.bits:
+        b.fail(
+            TYPE,
+            f"{t.dtype.name} read as {dtype.name}",
+            "output_dtype",
+            expected=f"{t.dtype.bits} bits",
+            got=dtype.bits,
+        )
+    cols, v_col = extents.known(t.shape[-1]), extents.known(t.extent[-1])
+    if cols is None or v_col is None:
+        b.fail(SHAPE, "columns of a pattern are picked from known columns", "src", got=t)
+    valid = None if t.valid is None else (*t.valid[:-1], kept(mask, v_col))
+    made = array_type(dtype, (*t.shape[:-1], kept(mask, cols)), valid, isinstance(t, TileType))
+    return b.op("tile.gather_mask", [made], src=src, mask_pattern=mask, output_dtype=dtype)
+
+
+@operator(level="tile")
+def gather_compare(
+    b: Build, src: Any, kvalue: Any, tmp: Any = None, *, cmp_mode: Any = 0, offset: int = 0, out_cols: int = 0,
+    count_dtype: DataType | None = None,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The numbers of the elements of each row that equal `kvalue`, or are larger; and how many there are."""
+    t = shaped_value(b, src, "src").type
+    mode = comparison(b, cmp_mode, "cmp_mode")
+    if mode not in (0, 4):
+        b.fail(ARGUMENTS, "elements that are equal, or larger", "cmp_mode", expected="eq or gt", got=cmp_mode)
+    if not is_scalar(kvalue):
+        b.fail(TYPE, "'kvalue' is a number", "kvalue", got=getattr(kvalue, "type", repr(kvalue)))
+    if t.rank != 2:
+        b.fail(SHAPE, "an array of rows and columns", "src", got=t)
+    tile = isinstance(t, TileType)
+    dtype = count_dtype or INT32
+    found = array_type(
+        dtype, (t.shape[0], out_cols), None if t.valid is None else (t.valid[0], out_cols), tile
+    )
+    counts = array_type(dtype, (1, t.shape[0]), None if t.valid is None else (1, t.valid[0]), tile)
+    args = {
+        "src": src,
+        "kvalue": kvalue,
+        "cmp_mode": mode,
+        "offset": offset,
+        "out_cols": out_cols,
+        "count_dtype": dtype,
+    }
+    return tuple(b.append("tile.gather_compare", [found, counts], args).results)
+
+
+# ---- scatter ----
+
+
+@operator
+def scatter(
+    b: Build,
+    x: Any,
+    dim: Any = None,
+    index: Any = None,
+    src: Any = None,
+    *,
+    mask_pattern: Any = None,
+    dst: Any = None,
+) -> Value:
+    """`x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a pattern."""
+    if mask_pattern is not None:
+        return scatter_mask.function(b, dst, x, mask_pattern)
+    if is_shaped(dim) and is_shaped(index) and src is None:  # tile.scatter(dst, src, indexes)
+        return tile_scatter.function(b, x, dim, index)
+    t = shaped_value(b, x, "x").type
+    _last_axis(b, -1 if dim is None else dim, t.rank)
+    i, s = _indices(b, index, "index").type, shaped_value(b, src, "src").type
+    if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
+        b.fail(
+            SHAPE,
+            "'src' has an element for each index",
+            "src",
+            expected=f"{t.dtype.name} {list(i.shape)}",
+            got=s,
+        )
+    return b.op("scatter", [result_type(t)], x=x, dim=-1, index=index, src=src)
+
+
+@operator(name="scatter", level="tile")
+def tile_scatter(b: Build, dst: Any, src: Any, indexes: Any) -> Value:
+    """`dst` with the elements of `src` at the numbers that `indexes` has, counted row after row."""
+    t, s, i = (shaped_value(b, v, n).type for v, n in ((dst, "dst"), (src, "src"), (indexes, "indexes")))
+    if not extents.same_dims(i.shape, s.shape) or s.dtype != t.dtype:
+        b.fail(
+            SHAPE,
+            "'src' has an element for each index",
+            "src",
+            expected=f"{t.dtype.name} {list(i.shape)}",
+            got=s,
+        )
+    return b.op("tile.scatter", [result_type(t)], dst=dst, src=src, indexes=indexes)
+
+
+@operator(level="tile")
+def scatter_mask(b: Build, dst: Any, src: Any, mask_pattern: Any) -> Value:
+    """`dst` with the columns of `src` in those of a pattern."""
+    t, s = shaped_value(b, dst, "dst").type, shaped_value(b, src, "src").type
+    mask = pattern(b, mask_pattern)
+    cols = extents.known(t.shape[-1])
+    if cols is None or extents.known(s.shape[-1]) != kept(mask, cols) or s.dtype != t.dtype:
+        b.fail(SHAPE, "'src' has a column for each of the pattern", "src",
+               expected=f"{t.dtype.name}, {kept(mask, cols or 0)} columns", got=s)  # fmt: skip
+    return b.op("tile.scatter_mask", [result_type(t)], dst=dst, src=src, mask_pattern=mask)
+
+
+@operator
+def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
+    """`x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src, dim=)."""
+    given = dict(kwargs)
+    rest = list(args)
+    if rest and not is_shaped(rest[0]):
+        given["dim"] = rest.pop(0)
+    for name in ("index", "src"):
+        if rest and name not in given:
+            given[name] = rest.pop(0)
+    rows, src = given.get("index"), given.get("src")
+    if given.get("dim", -2) != -2 or rest:
+        b.fail(ARGUMENTS, "rows are replaced: dim is -2", expected="scatter_update(x, -2, index, src)")
+    t, i, s = (shaped_value(b, v, n).type for v, n in ((x, "x"), (rows, "index"), (src, "src")))
+    o = {n: op.function for n, op in OPERATORS.items()}
+    number = _known(b, i, "index")
+    width = t.shape[-1]
+    flat = o["reshape"](b, src, [number, width]) if s.rank != 2 else src
+    whole = o["reshape"](b, x, [_known(b, t, "x") // width, width]) if t.rank != 2 else x
+    places = o["reshape"](b, rows, [1, number]) if not (i.rank == 2 and i.shape[0] == 1) else rows
+
+    def step(k: Any) -> None:
+        at = b.as_index(o["read"](b, places, [0, k]))
+        o["assemble"](b, whole, o["slice"](b, flat, [1, width], [k, 0]), [at, 0])
+
+    loop(b, number, step)
+    return x
+
+
+def _known(b: Build, t: Any, at: str) -> int:
+    total = 1
+    for d in t.shape:
+        n = extents.known(d)
+        if n is None:
+            b.fail(SHAPE, f"'{at}' has known extents", at, got=t)
+        total *= n
+    return total
+
+
+def loop(b: Build, stop: int, step: Any) -> None:
+    """A loop of the program, whose body `step` builds."""
+    args = {"kind": "range", "start": 0, "stop": stop, "step": 1, "init_values": [], "stage": 0}
+    op = Op("for", args, [], b.place)
+    from ..ir import ScalarType
+
+    body = op.add_block([(ScalarType(INDEX), "k")])
+    with b.into(body):
+        step(body.args[0])
+        b.append("yield", [], {"values": []})
+    b.block.append(op)
+
+
+# ---- rows of memory ----
+
+
+@operator(level="tile")
+def mgather(
+    b: Build, mem: Any, idx: Any, coalesce: Any = "row", *, gather_oob: Any = "undefined",
+    target_memory: MemorySpace = MemorySpace.Vec, scratch: Any = None, valid_shape: Any = None,
+) -> Value:  # fmt: skip
+    """Rows, or elements, of a tensor by index."""
+    in_core(b, "mgather")
+    t, i = tensor_value(b, mem, "mem").type, _indices(b, idx, "idx").type
+    how = _word(b, coalesce, ("row", "elem"), "coalesce")
+    beyond = _word(b, gather_oob, ("undefined", "clamp", "wrap", "zero"), "gather_oob")
+    shape = i.shape if how == "elem" else (_known(b, i, "idx"), t.shape[-1])
+    valid = i.valid if how == "elem" else None
+    if valid_shape is not None:
+        valid = tuple(b.as_index(d) for d in b.dims(valid_shape, "valid_shape", len(shape)))
+    made = TileType(t.dtype, tuple(b.static(list(shape), "mem")), valid, target_memory.isa)
+    return b.op("tile.mgather", [made], mem=mem, idx=idx, coalesce=how, gather_oob=beyond, target_memory=target_memory,
+                valid_shape=None if valid is None else list(valid))  # fmt: skip
+
+
+def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(words):
+        return words[given]
+    if given not in words:
+        b.fail(ARGUMENTS, f"'{at}' is {given!r}", at, expected=", ".join(words))
+    return given
+
+
+@operator
+def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
+    """Write the elements of a tile to the numbers of a tensor that `idx` has; the tensor is what it returns."""
+    in_core(b, "mscatter")
+    t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
+    i = _indices(b, idx, "idx").type
+    if s.dtype != t.dtype or not extents.same_dims(i.shape, s.shape):
+        b.fail(
+            SHAPE,
+            "'src' has an element for each index",
+            "src",
+            expected=f"{t.dtype.name} {list(i.shape)}",
+            got=s,
+        )
+    b.append("mscatter", [], {"src": src, "idx": idx, "output_tensor": output_tensor})
+    return output_tensor
+
+
+@operator
+def create_l1(b: Build, shape: Any, dtype: DataType, transpose: bool = False) -> Value:
+    """A tile in Mat that holds nothing yet, to gather rows into."""
+    return OPERATORS["create_tile"].function(b, shape, dtype, MemorySpace.Mat, transpose)
+
+
+@operator
+def gather_row(
+    b: Build, dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = False, *,
+    valid_shape: Any = None,
+) -> Value:  # fmt: skip
+    """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
+    in_core(b, "gather_row")
+    d, t = shaped_value(b, dst, "dst").type, tensor_value(b, src, "src").type
+    at = [b.as_index(o) for o in b.dims(dst_offset, "dst_offset", d.rank)]
+    start = [b.as_index(o) for o in b.dims(src_offset, "src_offset", t.rank)]
+    sizes = b.static(shapes, "shapes")
+    valid = (
+        None
+        if valid_shape is None
+        else [b.as_index(o) for o in b.dims(valid_shape, "valid_shape", len(sizes))]
+    )
+    if len(sizes) != t.rank or d.dtype != t.dtype:
+        b.fail(
+            SHAPE, "a window of the tensor", "shapes", expected=f"{t.dtype.name}, {t.rank} extents", got=sizes
+        )
+    b.append("gather_row", [], {"dst": dst, "src": src, "dst_offset": at, "src_offset": start, "shapes": sizes,
+                                "transpose": transpose, "valid_shape": valid})  # fmt: skip
+    return dst
+
+
+@operator
+def paged_gather(
+    b: Build, src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *,
+    space: MemorySpace = MemorySpace.Mat, col_off: int = 0, is_trans: bool = False, is_b_matrix: bool = False,
+) -> Value:  # fmt: skip
+    """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] %
+    block_size]`, `size` columns of it from `col_off` on."""
+    in_core(b, "paged_gather")
+    t = tensor_value(b, src, "src").type
+    i = shaped_value(b, indices, "indices").type
+    o = {n: op.function for n, op in OPERATORS.items()}
+    made = o["create_tile"](
+        b, [size, max_indices] if is_trans else [max_indices, size], t.dtype, space, is_trans or None
+    )
+    rank = i.rank
+
+    def step(k: Any) -> None:
+        n = b.as_index(o["read"](b, indices, [*[0] * (rank - 1), k]))
+        page = b.as_index(
+            o["read"](
+                b, block_table, [*[0] * (block_table.type.rank - 1), b.scalar("floordiv", n, block_size)]
+            )
+        )
+        row = b.scalar("add", b.scalar("mul", page, block_size), b.scalar("mod", n, block_size))
+        at = [0, k] if is_trans else [k, 0]
+        gather_row.function(
+            b, made, src, at, [*[0] * (t.rank - 2), row, col_off], [*[1] * (t.rank - 1), size], is_trans
+        )
+
+    loop(b, max_indices, step)
+    return made
+
+
+# ---- sorting ----
+
+
+@operator
+def mrgsort(
+    b: Build, src0: Any, src1: Any = None, src2: Any = None, src3: Any = None, tmp: Any = None, exhausted: bool = False,
+    *, block_len: Any = None,
+) -> Value:  # fmt: skip
+    """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two
+    to four rows."""
+    t = shaped_value(b, src0, "src0").type
+    lists = [v for v in (src0, src1, src2, src3) if v is not None]
+    if (block_len is None) != (len(lists) > 1):
+        b.fail(ARGUMENTS, "runs of one row, or several rows", "block_len", expected="block_len= or src1")
+    cols: Any = 0
+    for n, v in enumerate(lists):
+        s = shaped_value(b, v, f"src{n}").type
+        if s.dtype != t.dtype or extents.known(s.shape[0] if s.rank > 1 else 1) != 1:
+            b.fail(SHAPE, "lists are single rows", f"src{n}", expected=f"{t.dtype.name}, one row", got=s)
+        cols = b.scalar("add", cols, s.extent[-1])
+    if block_len is not None:
+        return b.op("mrgsort", [result_type(t)], src0=src0, block_len=block_len)
+    made = array_type(t.dtype, (*t.shape[:-1], cols), None, isinstance(t, TileType))
+    given = {f"src{n}": v for n, v in enumerate(lists)}
+    return b.op("mrgsort", [made], **given, exhausted=exhausted)

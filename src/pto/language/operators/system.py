@@ -1,0 +1,200 @@
+"""Operators that order pipes and cores (`pl.system`), and numbers on the stack (`pl.array`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import index
+from ..build import Build
+from ..dtypes import BOOL, INDEX, TASK_ID, DataType
+from ..enums import PipeType
+from ..ir import ArrayType, ScalarType, Value, is_scalar, is_tensor, scalar_type
+from ..problems import ARGUMENTS, TYPE
+from .core import operator
+from .memory import in_core
+
+# ---- pipes ----
+
+
+def _barrier(name: str, pipe: PipeType, doc: str) -> None:
+    def function(b: Build) -> None:
+        in_core(b, name)
+        b.append(f"system.{name}", [], {})
+
+    function.__doc__ = doc
+    function.pipe = pipe  # type: ignore[attr-defined]
+    operator(function, name=name, level="system")
+
+
+_barrier("bar_v", PipeType.V, "Vector work from here on waits for all before it.")
+_barrier("bar_m", PipeType.M, "Work of the cube from here on waits for all before it.")
+_barrier("bar_all", PipeType.ALL, "Every pipe of the core waits for all work before this.")
+
+
+@operator(level="system")
+def sync_src(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> None:
+    """Raise a flag when a pipe has done its work so far. A kernel with flags orders its pipes itself."""
+    _flag(b, "sync_src", set_pipe, wait_pipe, event_id)
+
+
+@operator(level="system")
+def sync_dst(b: Build, *, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> None:
+    """Let a pipe wait for a flag."""
+    _flag(b, "sync_dst", set_pipe, wait_pipe, event_id)
+
+
+def _flag(b: Build, name: str, set_pipe: Any, wait_pipe: Any, event_id: Any) -> None:
+    in_core(b, name)
+    for at, pipe in (("set_pipe", set_pipe), ("wait_pipe", wait_pipe)):
+        _pipe(b, pipe, at)
+    if not isinstance(event_id, int) or not 0 <= event_id <= 7:
+        b.fail(ARGUMENTS, "no such flag", "event_id", expected="0 to 7", got=_shown(event_id))
+    b.append(f"system.{name}", [], {"set_pipe": set_pipe, "wait_pipe": wait_pipe, "event_id": event_id})
+
+
+def _pipe(b: Build, pipe: Any, at: str) -> PipeType:
+    if not isinstance(pipe, PipeType):
+        b.fail(TYPE, f"'{at}' is a pipe", at, expected="a pl.PipeType", got=_shown(pipe))
+    return pipe
+
+
+# ---- cores ----
+
+
+@operator(level="system")
+def sync_set(
+    b: Build, event_id: Any, *, pipe: PipeType, ffts_mode: int | None = None, core_type: str | None = None
+) -> None:
+    """Signal the other cores of the block when a pipe has done its work so far."""
+    in_core(b, "sync_set")
+    _event(b, event_id)
+    b.append("system.sync_set", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "ffts_mode": ffts_mode,
+                                     "core_type": core_type})  # fmt: skip
+
+
+@operator(level="system")
+def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None = None) -> None:
+    """Wait for the signal of another core of the block."""
+    in_core(b, "sync_wait")
+    _event(b, event_id)
+    b.append(
+        "system.sync_wait", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "core_type": core_type}
+    )
+
+
+def _event(b: Build, event_id: Any) -> None:
+    known = index.known(event_id) if is_scalar(event_id) and not isinstance(event_id, float) else -1
+    if known is not None and not 0 <= known <= 13:
+        b.fail(ARGUMENTS, "no such signal", "event_id", expected="0 to 13", got=_shown(event_id))
+
+
+@operator(level="system")
+def syncall(
+    b: Build, *, core_type: str = "mix", mode: str = "hard", gm_workspace: Any = None, used_cores: Any = None
+) -> None:
+    """No core goes on before all have come here."""
+    in_core(b, "syncall")
+    for at, given, words in (
+        ("core_type", core_type, ("mix", "aiv_only", "aic_only")),
+        ("mode", mode, ("hard", "soft")),
+    ):
+        if given not in words:
+            b.fail(ARGUMENTS, f"'{at}' is {given!r}", at, expected=", ".join(words))
+    if (mode == "soft") != is_tensor(gm_workspace):
+        b.fail(ARGUMENTS, "a soft syncall has a workspace, a hard one has none", "gm_workspace",
+               expected="a zeroed tensor of 16 INT32" if mode == "soft" else "none")  # fmt: skip
+    b.append("system.syncall", [], {"core_type": core_type, "mode": mode, "gm_workspace": gm_workspace,
+                                    "used_cores": used_cores})  # fmt: skip
+
+
+@operator(level="system")
+def fence(b: Build) -> None:
+    """What this core wrote to memory is there for others from here on."""
+    in_core(b, "fence")
+    b.append("system.fence", [], {})
+
+
+@operator(level="system")
+def cacheinvalid(b: Build, tensor: Any = None, shapes: Any = None, offsets: Any = None) -> None:
+    """Forget what the cache of the scalar unit holds: later reads see what other cores wrote."""
+    in_core(b, "cacheinvalid")
+    b.append("system.cacheinvalid", [], {})
+
+
+@operator(level="system")
+def set_ffts(b: Build, workspace: Any) -> None:
+    """The memory that signals between cores lie in. Nothing here needs it."""
+    in_core(b, "set_ffts")
+    if not is_tensor(workspace):
+        b.fail(TYPE, "'workspace' is a tensor", "workspace", got=_shown(workspace))
+
+
+@operator(level="system")
+def available_cluster_count(b: Build) -> int:
+    """How many clusters of a cube core and its vector cores a chip has."""
+    return 24
+
+
+@operator(level="system")
+def available_aiv_count(b: Build) -> int:
+    """How many vector cores a chip has."""
+    return 48
+
+
+# ---- arrays ----
+
+
+@operator(level="array")
+def create(b: Build, extent: int, dtype: DataType) -> Value:
+    """Numbers, truth values or task ids on the stack; a task id is invalid until it is set."""
+    n = index.known(extent) if is_scalar(extent) and not isinstance(extent, float) else None
+    if n is None or n < 1:
+        b.fail(
+            ARGUMENTS,
+            "an array has a known number of elements",
+            "extent",
+            expected="1 or more",
+            got=_shown(extent),
+        )
+    if not (dtype.is_int or dtype in (BOOL, TASK_ID)):
+        b.fail(
+            TYPE, f"an array of {dtype.name}", "dtype", expected="integers, BOOL or TASK_ID", got=dtype.name
+        )
+    return b.op("array.create", [ArrayType(dtype, n)], extent=n, dtype=dtype)
+
+
+@operator(level="array")
+def get_element(b: Build, array: Any, index: Any) -> Value:
+    """One element: `array[index]`."""
+    t = _array(b, array)
+    return b.op("array.read", [ScalarType(t.dtype)], x=array, offset=_inside(b, t, index))
+
+
+@operator(level="array")
+def update_element(b: Build, array: Any, index: Any, value: Any) -> Value:
+    """Set one element: `array[index] = value`; the array is what it returns."""
+    t = _array(b, array)
+    dtype = scalar_type(value)
+    if isinstance(value, Value) and dtype != t.dtype and not (dtype == INDEX and t.dtype.is_int):
+        b.fail(
+            TYPE, f"{value.type} into {t}", "value", expected=t.dtype.name, got=dtype.name if dtype else ""
+        )
+    b.append("array.write", [], {"x": array, "offset": _inside(b, t, index), "value": value})
+    return array
+
+
+def _array(b: Build, array: Any) -> ArrayType:
+    if not isinstance(getattr(array, "type", None), ArrayType):
+        b.fail(TYPE, "'array' is an array", "array", expected="what pl.array.create gives", got=_shown(array))
+    return array.type
+
+
+def _inside(b: Build, t: ArrayType, at: Any) -> Any:
+    known = index.known(at) if is_scalar(at) and not isinstance(at, float) else -1
+    if known is not None and not 0 <= known < t.extent:
+        b.fail(ARGUMENTS, "beyond the array", "index", expected=f"0 to {t.extent - 1}", got=_shown(at))
+    return b.as_index(at)
+
+
+def _shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)

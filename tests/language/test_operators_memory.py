@@ -1,0 +1,283 @@
+"""Operators that a table of expressions does not fit: by index, of memory, in sorted lists, of other ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+
+TARGETS = ("a3", "a5", "cpu")
+
+
+def check(
+    kernel: Any, inputs: list[np.ndarray], outputs: list[np.ndarray], want: list[Any], target: str
+) -> None:
+    """Run on two engines from the same start: the same bits, and those that NumPy has."""
+    found = []
+    for engine in ("reference", "native"):
+        made = [o.copy() for o in outputs]
+        kernel.run(*(a.copy() for a in inputs), *made, target=target, engine=engine)
+        found.append(made)
+    for n, (one, two, w) in enumerate(zip(*found, want, strict=True)):
+        assert one.tobytes() == two.tobytes(), f"engines differ in output {n} on {target}"
+        np.testing.assert_allclose(one, w, rtol=1e-5, atol=1e-6, err_msg=f"output {n} on {target}")
+
+
+def zeros(shape: Any, dtype: Any = np.float32) -> np.ndarray:
+    return np.zeros(shape, dtype)
+
+
+# ---- lists and counts ----
+
+
+@pl.jit
+def lists(
+    f: pl.Tensor, i: pl.Tensor, h: pl.Tensor, offs: pl.Tensor, tri: pl.Tensor, vals: pl.Out[pl.Tensor], idxs: pl.Out[pl.Tensor],
+    m2: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor],
+    o9: pl.Out[pl.Tensor], o10: pl.Out[pl.Tensor], o11: pl.Out[pl.Tensor], o12: pl.Out[pl.Tensor], o13: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        n = pl.arange(0, [1, 512], dtype=pl.UINT32)
+        s = pl.sort32(f, n)
+        s = pl.mrgsort(s, block_len=64)
+        s = pl.mrgsort(s, block_len=256)
+        top = s[:, 0:64]
+        vals = pl.assemble(vals, pl.gather(top, mask_pattern=pl.tile.MaskPattern.P0101), [0, 0])
+        idxs = pl.assemble(
+            idxs, pl.gather(top, mask_pattern=pl.tile.MaskPattern.P1010, output_dtype=pl.INT32), [0, 0]
+        )
+        x = pl.load(f, [0, 0], [1, 32])
+        y = pl.load(f, [0, 32], [1, 32])
+        sx = pl.tile.sort32(x, pl.tile.arange(0, [1, 32], dtype=pl.UINT32))
+        sy = pl.tile.sort32(y, pl.tile.arange(32, [1, 32], dtype=pl.INT32))
+        merged = pl.mrgsort(sx, sy)
+        m2 = pl.assemble(m2, pl.tile.gather_mask(merged, 1), [0, 0])
+        found, counts = pl.gather(h, kvalue=0.5, cmp_mode="gt", out_cols=32)
+        o4 = pl.assemble(o4, counts, [0, 0])
+        o5 = pl.assemble(o5, pl.set_validshape(found, 8, 1), [0, 0])
+        same, _ = pl.tile.gather_compare(h, 0.25, cmp_mode="eq", out_cols=32)
+        o6 = pl.assemble(o6, pl.tile.gatherb(h, offs), [0, 0])
+        o8 = pl.expand_clone(tri, o8)
+        o9 = pl.expand_clone(i, o9)
+        o10 = pl.assemble(o10, pl.tile.ci(5, [1, 24], pl.INT16, descending=True), [0, 0])
+        o11 = pl.assemble(o11, pl.tile.tri(1, [8, 24], dtype=pl.FP32), [0, 0])
+        o12 = pl.assemble(o12, pl.tile.tri(-1, [8, 24], [5, 20], pl.INT32, upper=True), [0, 0])
+        o13 = pl.assemble(o13, pl.set_validshape(same, 1, 1), [0, 0])
+    return vals
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_lists(target: str) -> None:
+    rng = np.random.default_rng(1)
+    f = rng.permutation(512).reshape(1, 512).astype(np.float32)
+    row, column = rng.random((2, 1, 32), np.float32), rng.random((2, 8, 1), np.float32)
+    h = rng.random((8, 32), np.float32)
+    h[0, 7] = 0.25
+    blocks = rng.permutation(np.tile(np.arange(32), 2)).reshape(8, 8).astype(np.uint32)
+    order = np.argsort(-f[0])
+    outs = [zeros((1, 32)), zeros((1, 32), np.int32), zeros((1, 64)), zeros((1, 8), np.int32), zeros((8, 1), np.int32),
+            zeros((8, 64)), zeros((2, 8, 32)), zeros((2, 8, 32)), zeros((1, 24), np.int16), zeros((8, 24)),
+            zeros((5, 20), np.int32), zeros((1, 1), np.int32)]  # fmt: skip
+    want = [f[:, order[:32]], order[None, :32], -np.sort(-f[:, :64]), (h > 0.5).sum(1)[None],
+            (np.argmax(h > 0.5, axis=1) + np.arange(8) * 32)[:, None], h.reshape(-1, 8)[blocks].reshape(8, 64),
+            np.broadcast_to(column, (2, 8, 32)), np.broadcast_to(row, (2, 8, 32)), 5 - np.arange(24)[None],
+            np.tri(8, 24, 1), np.triu(np.ones((5, 20)), -1), [[7]]]  # fmt: skip
+    check(lists, [f, row, h, blocks * 32, column], outs, want, target)
+
+
+# ---- memory by index ----
+
+
+@pl.jit
+def by_index(
+    f: pl.Tensor, table: pl.Tensor, idx: pl.Tensor, pos: pl.Tensor, out: pl.InOut[pl.Tensor], o1: pl.Out[pl.Tensor],
+    o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor], o4: pl.InOut[pl.Tensor], o5: pl.Out[pl.Tensor],
+    o6: pl.Out[pl.Tensor], o7: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        out = pl.scatter_update(out, -2, idx, f)
+        x = pl.load(f, [0, 0], [4, 32])
+        pl.system.bar_v()
+        y = pl.add(x, 1.0)
+        pl.system.bar_all()
+        o1 = pl.store(y, [0, 0], o1)
+        pl.system.fence()
+        p = pl.load(idx, [0, 0], [1, 8], valid_shape=[1, 4])
+        o2 = pl.store(pl.tile.mgather(table, p, valid_shape=[4, 32]), [0, 0], o2)
+        q = pl.load(pos, [0, 0], [4, 8])
+        o3 = pl.store(pl.tile.mgather(table, q, coalesce="elem"), [0, 0], o3)
+        z = pl.load(f, [0, 0], [4, 8])
+        o4 = pl.mscatter(z, q, o4)
+        a = pl.array.create(4, pl.INT32)
+        for i in pl.range(4):
+            a[i] = pl.read(idx, [0, i])
+        a = pl.array.update_element(a, 0, 9)
+        s = pl.create_tile([1, 8], pl.INT32)
+        for i in pl.range(4):
+            pl.write(s, [0, i], a[3 - i])
+        for i in pl.range(4, 8):
+            pl.write(s, [0, i], pl.array.get_element(a, 2))
+        o5 = pl.store(s, [0, 0], o5)
+        g = pl.tile.create([8, 32], pl.FP32)
+        for i in pl.range(8):
+            g = pl.gather_row(g, table, [i, 0], [7 - i, 0], [1, 32])
+        o6 = pl.store(g, [0, 0], o6)
+        rows = pl.paged_gather(table, idx, pos, 4, 32, 4, space=pl.MemorySpace.Vec)
+        o7 = pl.assemble(o7, rows, [0, 0])
+    return out
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_by_index(target: str) -> None:
+    rng = np.random.default_rng(1)
+    f, table, out = (rng.random((n, 32), np.float32) for n in (4, 16, 16))
+    idx = np.array([[5, 2, 11, 7]], np.int32)
+    pos = (
+        np.concatenate([[3, 1, 2, 0, 4, 5, 6, 7], rng.permutation(np.arange(8, 512))[:24]])
+        .reshape(4, 8)
+        .astype(np.int32)
+    )
+    updated, scattered = out.copy(), zeros((16, 32))
+    updated[idx[0]] = f
+    scattered.reshape(-1)[pos] = f[:, :8]
+    pages = np.array([table[pos[0, n // 4] * 4 + n % 4] for n in idx[0]])
+    outs = [
+        out,
+        zeros((4, 32)),
+        zeros((4, 32)),
+        zeros((4, 8)),
+        zeros((16, 32)),
+        zeros((1, 8), np.int32),
+        zeros((8, 32)),
+        zeros((4, 32)),
+    ]
+    want = [
+        updated,
+        f + 1,
+        table[idx[0]],
+        table.reshape(-1)[pos],
+        scattered,
+        [[7, 11, 2, 9, 11, 11, 11, 11]],
+        table[7::-1],
+        pages,
+    ]
+    check(by_index, [f, table, idx, pos], outs, want, target)
+
+
+# ---- instructions with several results, or on two targets alone ----
+
+
+@pl.jit
+def pairs(
+    x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, j: pl.Tensor, c: pl.Tensor, scale: pl.Tensor, o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor],
+    o3: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        v, n = pl.part_argmax(x, y, i, j)
+        w, m = pl.part_argmin(x, y, i, j)
+        o1 = pl.assemble(o1, pl.add(v, w), [0, 0])
+        o2 = pl.assemble(o2, pl.sub(n, m), [0, 0])
+        o3 = pl.assemble(o3, pl.dequant(c, scale, scale), [0, 0])
+    return o1
+
+
+@pl.jit
+def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor],
+           o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor]):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p, q = pl.interleave(x, y)
+        a, b = pl.deinterleave(p, q)
+        o1 = pl.assemble(o1, p, [0, 0])
+        o2 = pl.assemble(o2, q, [0, 0])
+        o3 = pl.assemble(o3, pl.sub(a, b), [0, 0])
+        o4 = pl.assemble(o4, pl.pack(i, pl.INT16), [0, 0])
+        o5 = pl.assemble(
+            o5, pl.histogram(pl.reinterpret_view(pl.load(i, [0, 0], [8, 32]), pl.UINT32), bins), [0, 0]
+        )
+        o6 = pl.assemble(o6, pl.random(1, 2, 3, 4, 5, 6, [1, 256], dtype=pl.UINT32, rounds=7), [0, 0])
+    return o1
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_several_results(target: str) -> None:
+    rng = np.random.default_rng(3)
+    x, y = (rng.random((8, 32), np.float32) for _ in range(2))
+    i, j = (rng.integers(0, 1 << 30, (8, 32)).astype(np.int32) for _ in range(2))
+    c = rng.integers(-9, 9, (8, 32)).astype(np.int8)
+    scale = rng.random((8, 1), np.float32)
+    want = [x + y, np.where(x > y, i - j, j - i), (c - scale) * scale]
+    check(
+        pairs,
+        [x, y, i, j, c, scale],
+        [zeros((8, 32)), zeros((8, 32), np.int32), zeros((8, 32))],
+        want,
+        target,
+    )
+    if target == "a3":
+        return
+    stream = np.stack([x, y], 2).reshape(8, 64)
+    high = np.sort(i.view(np.uint32) >> 24, axis=1)
+    counts = np.array([np.searchsorted(row, np.arange(256), side="right") for row in high])
+    bins = np.zeros((4, 32), np.uint8)
+    outs = [
+        zeros((8, 32)),
+        zeros((8, 32)),
+        zeros((8, 32)),
+        zeros((8, 32), np.int16),
+        zeros((8, 256), np.uint32),
+        zeros((1, 256), np.uint32),
+    ]
+    want = [stream[:, :32], stream[:, 32:], x - y, i.astype(np.int16), counts, _philox(target)]
+    check(mixing, [x, y, i, bins], outs, want, target)
+
+
+def _philox(target: str) -> np.ndarray:
+    """Philox-4x32 with 7 rounds, key (1, 2), counter (3, 4, 5, 6) and the 63 after it."""
+    out = np.zeros((64, 4), np.uint32)
+    for lane in range(64):
+        c, k = [3 + lane, 4, 5, 6], [1, 2]
+        for _ in range(7):
+            p, q = c[0] * 0xD2511F53, c[2] * 0xCD9E8D57
+            c = [q >> 32 ^ c[1] ^ k[0], q & 0xFFFFFFFF, p >> 32 ^ c[3] ^ k[1], p & 0xFFFFFFFF]
+            k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+        out[lane] = c
+    return (out if target == "a5" else out.T).reshape(1, 256)
+
+
+# ---- ranks ----
+
+
+@pl.jit
+def ranks(
+    a: pl.Tensor, v: pl.Tensor, w: pl.Tensor, o0: pl.Out[pl.Tensor], o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor],
+    o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor], o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0, 0], [2, 8, 32])
+        o0 = pl.assemble(o0, pl.add(x, a), [0, 0, 0])
+        o1 = pl.assemble(o1, pl.col_sum(x), [0, 0, 0])
+        o2 = pl.assemble(o2, pl.exp(pl.row_max(x)), [0, 0, 0])
+        o3 = pl.assemble(o3, pl.transpose(x, 1, 2), [0, 0, 0])
+        o4 = pl.assemble(o4, pl.slice(x, [2, 4, 16], [0, 2, 8]), [0, 0, 0])
+        o5 = pl.assemble(o5, pl.col_expand_mul(x, w), [0, 0, 0])
+        o6 = pl.assemble(o6, pl.mul(v, 2.0), [0])
+        o7 = pl.assemble(o7, pl.transpose(x, 0, 1), [0, 0, 0])
+        y = pl.create_tile([2, 8, 32], pl.FP32)
+        y = pl.assemble(y, pl.mul(x, 2.0), [0, 0, 0])
+        y = pl.assemble(y, pl.slice(x, [2, 2, 32], [0, 1, 0]), [0, 4, 0])
+        o8 = pl.store(pl.reshape(y, [4, 4, 32]), [0, 0, 0], o8)
+    return o0
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_ranks(target: str) -> None:
+    a = np.random.default_rng(5).random((2, 8, 32), np.float32)
+    v, w = a[0, 0].copy(), a[:, :1].copy()
+    twice = a * 2
+    twice[:, 4:6] = a[:, 1:3]
+    want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
+            a.transpose(1, 0, 2), twice.reshape(4, 4, 32)]  # fmt: skip
+    check(ranks, [a, v, w], [zeros(x.shape) for x in want], want, target)
