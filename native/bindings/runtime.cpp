@@ -114,7 +114,8 @@ class PyTensormap final : public PyRun {
 
   int64_t submit(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
                  std::optional<std::vector<int32_t>> clusters) {
-    Arg args[kMaxParams];
+    Args room(static_cast<int>(roles.size()));
+    Arg* args = room.get();
     const int count = read_args(roles, values, args);
     return guarded([&] {
       return graph_->submit(
@@ -129,7 +130,8 @@ class PyTensormap final : public PyRun {
                       std::optional<std::vector<int32_t>> clusters, const std::vector<int64_t>& deps,
                       uint64_t no_dep, std::optional<std::vector<int32_t>> kernels, bool sync_start,
                       nb::object predicate) {
-    Arg args[kMaxParams];
+    Args room(static_cast<int>(roles.size()));
+    Arg* args = room.get();
     const int count = read_args(roles, values, args);
     for (int i = 0; i < count; ++i) args[i].no_dep = (no_dep >> i & 1) != 0;
     Submission made{kernel, worker, args, count, cluster, blocks, clusters ? clusters->data() : nullptr};

@@ -265,7 +265,9 @@ void Exec::record_without_core(int64_t id, int scheduler) {
 }
 
 int Exec::dispatch(Scheduler& s) {
-  int given = dispatch_mixed(s);
+  const bool mixed =
+      mixed_count_.load(std::memory_order_relaxed) > 0 || s.kept_free.load(std::memory_order_relaxed) >= 0;
+  int given = mixed ? dispatch_mixed(s) : 0;
   for (int t = 0; t < kCoreTypes; ++t) {
     for (uint64_t rest = s.idle[t].load(std::memory_order_relaxed); rest != 0; rest &= rest - 1) {
       VirtualCore& core = cores_[t][static_cast<size_t>(__builtin_ctzll(rest))];
@@ -337,19 +339,18 @@ bool Exec::mixed_waits(int cluster) const {
 
 int Exec::dispatch_mixed(Scheduler& s) {
   int given = 0;
-  if (mixed_count_.load(std::memory_order_relaxed) > 0) {
-    for (uint64_t rest = s.mine[0]; rest != 0; rest &= rest - 1) {
-      const int cluster = __builtin_ctzll(rest);
-      int64_t ticket;
-      if (!all_idle(s, cluster) || !next_ready(CoreType::Mixed, cluster, s.number % options_.shards, ticket))
-        continue;
-      mixed_count_.fetch_sub(1, std::memory_order_relaxed);
-      give_cluster(s, cluster, ticket);
-      ++given;
-      ++s.hits;
-    }
+  for (uint64_t rest = s.mine[0]; rest != 0; rest &= rest - 1) {
+    const int cluster = __builtin_ctzll(rest);
+    int64_t ticket;
+    if (!all_idle(s, cluster) || !next_ready(CoreType::Mixed, cluster, s.number % options_.shards, ticket))
+      continue;
+    mixed_count_.fetch_sub(1, std::memory_order_relaxed);
+    give_cluster(s, cluster, ticket);
+    ++given;
+    ++s.hits;
   }
-  s.kept_free.store(cluster_to_keep(s), std::memory_order_relaxed);
+  const int keep = cluster_to_keep(s);
+  if (s.kept_free.load(std::memory_order_relaxed) != keep) s.kept_free.store(keep, std::memory_order_relaxed);
   return given;
 }
 

@@ -68,12 +68,12 @@ struct Scheduler {
   int number = 0;
   uint64_t mine[kCoreTypes] = {};  // its cores, as bits
   SpinLock baton;
-  alignas(64) std::atomic<uint64_t> idle[kCoreTypes];      // changed by the holder of the baton only
-  alignas(64) std::atomic<uint64_t> finished[kCoreTypes];  // set by who ran the core, taken by the holder
-  alignas(64) std::atomic<uint64_t> runnable[kCoreTypes];  // set by the holder, taken by who claims the core
+  alignas(64) std::atomic<uint64_t> idle[kCoreTypes];  // changed by the holder of the baton only
   /// The cluster that gets no tasks for one core, so that all its cores are free for one that needs several;
   /// -1: none. Changed by the holder.
   std::atomic<int> kept_free{-1};
+  alignas(64) std::atomic<uint64_t> finished[kCoreTypes];  // set by who ran the core, taken by the holder
+  alignas(64) std::atomic<uint64_t> runnable[kCoreTypes];  // set by the holder, taken by who claims the core
   uint64_t rounds = 0, completed = 0, hits = 0, misses = 0;  // of the holder
   std::vector<TaskRecord> without_core;                      // tasks that needed none; of the holder
 };

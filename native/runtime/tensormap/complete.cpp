@@ -151,9 +151,12 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   payload.inputs = task.inputs;
   payload.one_of_blocks = task.block_dim > 0;
   payload.mixed = task.worker_type == static_cast<int32_t>(CoreType::Mixed);
-  std::copy(std::begin(task.kernels), std::end(task.kernels), payload.kernels);
   payload.lane = 0;
-  payload.lanes = payload.mixed && task.kernels[1] >= 0 && task.kernels[2] >= 0 ? 2 : 1;
+  payload.lanes = 1;
+  if (payload.mixed) {
+    std::copy(std::begin(task.kernels), std::end(task.kernels), payload.kernels);
+    payload.lanes = task.kernels[1] >= 0 && task.kernels[2] >= 0 ? 2 : 1;
+  }
   payload.team = task.team;
   payload.grid = payload.shared = nullptr;
   if (task.block_dim == 0) return;

@@ -22,8 +22,9 @@ TensormapGraph& graph_of(PTO2Runtime* rt) { return static_cast<Handle*>(rt)->gra
 void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* params, int32_t count,
             int32_t cluster, int32_t block_dim, const int32_t* cluster_ids) {
   auto& handle = *static_cast<Handle*>(rt);
-  Arg args[kMaxParams];
-  for (int i = 0; i < count && i < kMaxParams; ++i) {
+  Args room(count);
+  Arg* args = room.get();
+  for (int i = 0; i < count && count <= kMaxParams; ++i) {
     const PTOParam& param = params[i];
     args[i].type = param.type;
     args[i].scalar = param.scalar_value;
@@ -41,8 +42,9 @@ void submit(PTO2Runtime* rt, int32_t kernel, PTO2WorkerType worker, PTOParam* pa
 /// What `rt_submit_*` gives: a task of one kernel is one for a core, a task of several is mixed.
 uint64_t submit_all(PTO2Runtime* rt, const PTO2Submission& given) {
   auto& handle = *static_cast<Handle*>(rt);
-  Arg args[kMaxParams];
-  for (int i = 0; i < given.count && i < kMaxParams; ++i) {
+  Args room(given.count);
+  Arg* args = room.get();
+  for (int i = 0; i < given.count && given.count <= kMaxParams; ++i) {
     const PTOParam& param = given.params[i];
     args[i].type = param.type;
     args[i].scalar = param.scalar_value;

@@ -146,7 +146,8 @@ void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted
 int64_t TensormapGraph::survey(const Submission& submission) {
   exec_.throw_if_failed();
   uint64_t bytes = 0, entries = 0;
-  for (int i = 0; i < std::min(submission.count, kMaxParams); ++i) {  // nobody has checked them
+  const int count = submission.count <= kMaxParams ? submission.count : 0;  // nobody has checked it
+  for (int i = 0; i < count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::OUTPUT || arg.type == PTOParamType::INOUT) ++entries;
     if (arg.type != PTOParamType::OUTPUT || arg.tensor == nullptr || arg.tensor->buffer.addr != 0) continue;
@@ -202,18 +203,21 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
   steps.done(Phase::OrchHeap);
 
   TensorData* descriptors = take_descriptors(submission.count, task);
-  task.tensors = task.inputs = 0;
+  task.tensors = task.inputs = tracked_ = 0;
   for (int i = 0; i < submission.count; ++i) {
     const Arg& arg = submission.args[i];
     if (arg.type == PTOParamType::SCALAR) {
       task.args[i] = static_cast<int64_t>(arg.scalar);
     } else {
-      task.tensors |= uint64_t{1} << i;
-      task.inputs |= uint64_t{arg.type == PTOParamType::INPUT} << i;
+      const uint64_t bit = uint64_t{1} << i;
+      task.tensors |= bit;
+      task.inputs |= arg.type == PTOParamType::INPUT ? bit : 0;
+      tracked_ |= !arg.no_dep && arg.tensor->manual_dep == 0 ? bit : 0;
       std::memcpy(static_cast<void*>(descriptors), static_cast<const void*>(arg.tensor), sizeof(TensorData));
       task.args[i] = reinterpret_cast<int64_t>(descriptors++);
     }
   }
+  if (scopes_.back().manual) tracked_ = 0;
   steps.done(Phase::OrchParams);
 
   find_producers(submission, task);
@@ -239,7 +243,7 @@ int64_t TensormapGraph::submit_task(const Submission& submission) {
     recorder.counters.push_back({started, static_cast<int64_t>(map_.used()), Counter::TensorMap});
   }
   // Before the task holds its producers: they would never be retired.
-  const uint64_t entries = make_room(submission);
+  const uint64_t entries = make_room(task);
   hook(task);
   steps.done(Phase::OrchFanin);
   insert(submission, task);
@@ -277,10 +281,8 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     task.cluster_ids = kept.data();
   }
   task.no_core = submission.no_core;
-  for (int k = 0; k < kCoresPerBlock; ++k) {
-    task.kernels[k] = submission.kernels != nullptr ? submission.kernels[k] : -1;
-  }
   if (submission.kernels != nullptr) {
+    std::copy(submission.kernels, submission.kernels + kCoresPerBlock, task.kernels);
     task.worker_type = static_cast<int32_t>(CoreType::Mixed);
     task.kernel_id = *std::find_if(task.kernels, task.kernels + kCoresPerBlock, [](int k) { return k >= 0; });
   }
@@ -291,7 +293,7 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     const int vectors = mixed ? (task.kernels[1] >= 0) + (task.kernels[2] >= 0) : 1 - cubes;
     task.team = (teams_[id] = Machine::make_team(submission.block_dim, cubes, vectors)).get();
   }
-  task.condition = {};
+  task.condition.op = Condition::kNone;
   if (const TensorData* tensor = submission.predicate.tensor) {
     const uint64_t* index = submission.predicate.index;
     task.condition.address = reinterpret_cast<uint64_t>(address_of(*tensor, index));
@@ -514,18 +516,6 @@ TensorData* TensormapGraph::take_descriptors(int count, TaskDescriptor& task) {
   return &tensors_[begin % size];
 }
 
-/// Parameters that make edges, as bits.
-uint64_t TensormapGraph::tracked_args(const Submission& submission) const {
-  if (scopes_.back().manual) return 0;
-  uint64_t found = 0;
-  for (int i = 0; i < submission.count; ++i) {
-    const Arg& arg = submission.args[i];
-    const bool tracked = arg.type != PTOParamType::SCALAR && !arg.no_dep && arg.tensor->manual_dep == 0;
-    found |= uint64_t{tracked} << i;
-  }
-  return found;
-}
-
 /// A task that is not retired, as far as is known here; each once.
 void TensormapGraph::take_producer(int64_t producer, int arg, int kind, const TaskDescriptor& task) {
   int64_t& last = last_consumer_[memory_.slot(producer)];
@@ -556,14 +546,14 @@ void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor
   for (int i = 0; i < submission.dep_count; ++i) {
     if (submission.deps[i] >= 0) take_dep(submission.deps[i], task);
   }
-  const uint64_t tracked = tracked_args(submission);
   const auto look_up = [&](const TensorData& access, bool writes, int arg) {
     map_.lookup(access, writes, seen_alive_,
                 [&](int64_t producer, OverlapStatus) { take_producer(producer, arg, 0, task); });
   };
-  for (int i = 0; i < submission.count; ++i) {
+  for (uint64_t left = tracked_; left != 0; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
     const PTOParamType type = submission.args[i].type;
-    if ((tracked >> i & 1) == 0 || type == PTOParamType::OUTPUT) continue;
+    if (type == PTOParamType::OUTPUT) continue;
     look_up(*reinterpret_cast<const TensorData*>(task.args[i]), type == PTOParamType::INOUT, i);
   }
   const TensorData* tested = submission.predicate.tensor;
@@ -572,9 +562,8 @@ void TensormapGraph::find_producers(const Submission& submission, TaskDescriptor
     view_element(one, *tested, submission.predicate.index);
     look_up(one, false, -1);
   }
-  for (int i = 0; i < submission.count; ++i) {  // what is kept without an edge, behind the edges
-    if (submission.args[i].type == PTOParamType::SCALAR || (tracked >> i & 1) != 0) continue;
-    retain_owner(*reinterpret_cast<const TensorData*>(task.args[i]), task);
+  for (uint64_t left = task.tensors & ~tracked_; left != 0; left &= left - 1) {  // behind the edges
+    retain_owner(*reinterpret_cast<const TensorData*>(task.args[__builtin_ctzll(left)]), task);
   }
   if (tested != nullptr) retain_owner(*tested, task);
 }
@@ -597,7 +586,7 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
   }
   // What the predicate looks at is read as well, as if it were one more parameter.
   int count = submission.count;
-  uint64_t tracked = tracked_args(submission);
+  uint64_t tracked = tracked_;
   TensorData tested;
   if (submission.predicate.tensor != nullptr && count < 64) {
     view_element(tested, *submission.predicate.tensor, submission.predicate.index);
@@ -674,12 +663,8 @@ void TensormapGraph::hook(TaskDescriptor& task) {
   task.fanin_count.store(edges, std::memory_order_seq_cst);
 }
 
-uint64_t TensormapGraph::make_room(const Submission& submission) {
-  uint64_t wanted = 0;
-  const uint64_t tracked = tracked_args(submission);
-  for (int i = 0; i < submission.count; ++i) {
-    wanted += (tracked >> i & 1) != 0 && submission.args[i].type != PTOParamType::INPUT ? 1 : 0;
-  }
+uint64_t TensormapGraph::make_room(const TaskDescriptor& task) {
+  const auto wanted = static_cast<uint64_t>(__builtin_popcountll(tracked_ & ~task.inputs));
   if (!map_.has(wanted)) {
     if (wanted > map_.size()) deadlock(ErrorCode::TensorMapOverflow, kTensorMap, wanted, 0);
     wait_for(kTensorMap, [&] { return sync(true), map_.has(wanted); }, wanted);
@@ -688,12 +673,10 @@ uint64_t TensormapGraph::make_room(const Submission& submission) {
 }
 
 void TensormapGraph::insert(const Submission& submission, TaskDescriptor& task) {
-  const uint64_t tracked = tracked_args(submission);
-  for (int i = 0; i < submission.count; ++i) {
-    const PTOParamType type = submission.args[i].type;
-    if ((tracked >> i & 1) == 0 || type == PTOParamType::INPUT) continue;
+  for (uint64_t left = tracked_ & ~task.inputs; left != 0; left &= left - 1) {
+    const int i = __builtin_ctzll(left);
     map_.insert(*reinterpret_cast<const TensorData*>(task.args[i]), task.task_id,
-                type == PTOParamType::OUTPUT);
+                submission.args[i].type == PTOParamType::OUTPUT);
   }
 }
 

@@ -56,6 +56,18 @@ struct Arg {
   bool filled = false;  // of an OUTPUT without an address: all of it is `scalar` at first
 };
 
+/// Room for those of one task: making 64 takes longer than submitting a few.
+class Args {
+ public:
+  explicit Args(int count)
+      : many_(count > kFewParams && count <= kMaxParams ? new Arg[kMaxParams] : nullptr) {}
+  Arg* get() { return many_ != nullptr ? many_.get() : few_; }
+
+ private:
+  Arg few_[kFewParams];
+  std::unique_ptr<Arg[]> many_;
+};
+
 /// `tensor[index] op target`: what a task has to find to run.
 struct Predicate {
   const TensorData* tensor = nullptr;
@@ -167,7 +179,6 @@ class TensormapGraph final : public Graph {
   [[noreturn]] void refuse(const Submission& submission, const std::string& what,
                            ErrorCode code = ErrorCode::InvalidArgs);
   void describe(const Submission& submission, TaskDescriptor& task);
-  uint64_t tracked_args(const Submission& submission) const;
   void take_dep(int64_t producer, TaskDescriptor& task);
   void take_producer(int64_t producer, int arg, int kind, const TaskDescriptor& task);
   void retain_owner(const TensorData& tensor, const TaskDescriptor& task);
@@ -180,7 +191,7 @@ class TensormapGraph final : public Graph {
   void find_producers(const Submission& submission, TaskDescriptor& task);
   void find_hazards(const Submission& submission, TaskDescriptor& task);
   void hook(TaskDescriptor& task);
-  uint64_t make_room(const Submission& submission);
+  uint64_t make_room(const TaskDescriptor& task);
   void insert(const Submission& submission, TaskDescriptor& task);
   void publish(TaskDescriptor& task);
   void wait_for(Resource resource, const std::function<bool()>& free, const uint64_t& wanted);
@@ -251,6 +262,7 @@ class TensormapGraph final : public Graph {
   std::vector<int64_t> producers_;      // of the task being submitted
   std::vector<int32_t> producer_args_;  // the parameter that each came from
   std::vector<int8_t> producer_kinds_;
+  uint64_t tracked_ = 0;                // parameters of it that make edges, as bits
   std::vector<int64_t> settled_;        // explicit producers that were retired before
   int64_t completed_before_ = 0;        // all tasks with smaller ids have completed
   ZeroedArray<int64_t> last_consumer_;  // by slot of the producer: to see each producer once; id + 1

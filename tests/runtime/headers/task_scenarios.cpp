@@ -91,8 +91,9 @@ void wrong(const Tensor& x, uint64_t which) {
     case 2: args.launch_spec.set_block_num(99), args.launch_spec.set_require_sync_start(true); break;
     case 3: get_tensor_data(x, 1, at); break;
     case 4: rt_report_fatal(9, "no %s", "more"); break;
-    case 5:
-      PTO2_SCOPE(PTO2ScopeMode::MANUAL) { PTO2_SCOPE() {} }
+    case 5: PTO2_SCOPE(PTO2ScopeMode::MANUAL) { PTO2_SCOPE() {
+        }
+      }
       break;
     case 6: args.set_predicate({{nullptr, 0, {}}, PredicateOp::EQ, 0}); break;
   }
