@@ -47,7 +47,9 @@ def free(e: Emitter, op: Op) -> None:
 
 def initialize(e: Emitter, op: Op) -> None:
     a = op.args
-    attrs = {k: IntAttr(a[k]) for k in ("id", "dir_mask", "slot_size", "slot_num", "local_slot_num") if a.get(k)}
+    attrs = {
+        k: IntAttr(a[k]) for k in ("id", "dir_mask", "slot_size", "slot_num", "local_slot_num") if a.get(k)
+    }
     operands = {k: e.values[a[k]] for k in ("c2v_consumer_buf", "v2c_consumer_buf") if a.get(k) is not None}
     if a.get("gm_slot_buffer") is not None:
         pointer = e.values[a["gm_slot_buffer"]]

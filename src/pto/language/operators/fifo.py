@@ -35,7 +35,9 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
     def pop(b: Build, *, shape: Any, dtype: DataType, split: int = 0, id: int | None = None) -> Value:
         in_core(b, name)
         sizes = b.static(shape, "shape")
-        return b.op(name, [TileType(dtype, tuple(sizes), None, space)], shape=sizes, dtype=dtype, split=split, id=id)
+        return b.op(
+            name, [TileType(dtype, tuple(sizes), None, space)], shape=sizes, dtype=dtype, split=split, id=id
+        )
 
     pop.__doc__ = f"The next tile of a FIFO from {side}; wait until there is one."
     return operator(pop, name=name)

@@ -84,15 +84,20 @@ class _Halves:
 
     def _window(self, op: Op) -> None:
         """A window has all of what is halved."""
-        part, whole = (op.result, op.args["x"]) if op.name == "slice" else (op.args["source"], op.args["target"])
+        part, whole = (
+            (op.result, op.args["x"]) if op.name == "slice" else (op.args["source"], op.args["target"])
+        )
         axis = self.axis.get(part, self.axis.get(whole, 0))
-        if index.known(op.args["offset"][axis]) != 0 or not index.same(part.type.shape[axis], whole.type.shape[axis]):
+        if index.known(op.args["offset"][axis]) != 0 or not index.same(
+            part.type.shape[axis], whole.type.shape[axis]
+        ):
             raise _Crossed
         self.put(part, axis)
         self.put(whole, axis)
 
     def _reshaped(self, op: Op) -> None:
         """Dimensions of 1 come and go."""
+
         def long(value: Value) -> list[int]:
             rank = value.type.rank
             return [i - rank for i, n in enumerate(value.type.shape) if index.known(n) != 1]

@@ -159,7 +159,9 @@ class Plan:
         if not self.both:
             return
         said = function.attrs.get("optimizations") or []
-        self.slots = next((s.slot_num for s in said if isinstance(s, CrossCoreSlot | Split) and s.slot_num), 2)
+        self.slots = next(
+            (s.slot_num for s in said if isinstance(s, CrossCoreSlot | Split) and s.slot_num), 2
+        )
         mode = next((s.mode for s in said if isinstance(s, Split)), SplitMode.NONE)
         explicit = any(op.name in ("aiv_shard", "aic_gather", "get_subblock_idx") for op in self.ops)
         self.explicit = explicit
@@ -189,7 +191,9 @@ class Plan:
                     lost.update(numbers)
                 for same in _handed_on(op):
                     if any(v in lost for v in same if isinstance(v, Value)):
-                        lost.update(v for v in same if isinstance(v, Value) and isinstance(v.type, ScalarType))
+                        lost.update(
+                            v for v in same if isinstance(v, Value) and isinstance(v.type, ScalarType)
+                        )
         return lost
 
     # ---- FIFOs ----
@@ -199,7 +203,9 @@ class Plan:
         fifos: list[Fifo] = []
         for c in crossings:
             for fifo in fifos:
-                if (fifo.direction, fifo.split) == (c.direction, c.split) and not any(_meet(c, u) for u in fifo.uses):
+                if (fifo.direction, fifo.split) == (c.direction, c.split) and not any(
+                    _meet(c, u) for u in fifo.uses
+                ):
                     break
             else:
                 fifo = Fifo(len(fifos), c.direction, c.split)
@@ -326,7 +332,11 @@ class _Half(Rewriter):
         self.written |= {root(op.args["x"]) for op in plan.ops if op.name == "write"}
 
     def function(self, function: Function) -> Function:
-        made = Function(f"{function.name}_{'aic' if self.core == CUBE else 'aiv'}", "aic" if self.core == CUBE else "aiv", function.loc)
+        made = Function(
+            f"{function.name}_{'aic' if self.core == CUBE else 'aiv'}",
+            "aic" if self.core == CUBE else "aiv",
+            function.loc,
+        )
         directions = {p.value: p.direction for p in function.params}
         args: list[tuple[Value | None, Any]] = [(v, v.type) for v in function.body.args]
         bytes = self.plan.profile.isa == "a2a3" and sum(f.size for f in self.plan.fifos) * self.plan.slots
@@ -372,10 +382,14 @@ class _Half(Rewriter):
         local = 1 if memory is not None else None
         if mine:
             size = fifo.size * (local or plan.slots)
-            where = self.build.op("reserve_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, size=size, base=None)
+            where = self.build.op(
+                "reserve_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, size=size, base=None
+            )
         else:
             peer = f"{name}_{'aiv' if self.core == CUBE else 'aic'}"
-            where = self.build.op("import_peer_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, peer_func=peer)
+            where = self.build.op(
+                "import_peer_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, peer_func=peer
+            )
         to_vector = fifo.direction == C2V
         self.build.append(f"{'aic' if self.core == CUBE else 'aiv'}_initialize_pipe", [], {
             "c2v_consumer_buf": where if to_vector else None, "v2c_consumer_buf": None if to_vector else where,
@@ -411,7 +425,12 @@ class _Half(Rewriter):
         whole = op.name != "store" or op.args["tile"] not in self.plan.axis
         if writes and whole and self.first is not None:
             self._if_first(lambda: self._copied(op))
-        elif op.name == "load" and self.first is not None and root(op.args["tensor"]) in self.written and not self.plan.axis:
+        elif (
+            op.name == "load"
+            and self.first is not None
+            and root(op.args["tensor"]) in self.written
+            and not self.plan.axis
+        ):
             self._loaded(op)
         else:
             self._copied(op)
@@ -567,7 +586,11 @@ def _through_vector(function: Function) -> Function:
     for op in ops:
         for name in ("tensor", "output_tensor", "x"):
             v = op.args.get(name)
-            if isinstance(v, Value) and isinstance(v.type, TensorType) and op.name in ("load", "store", "write"):
+            if (
+                isinstance(v, Value)
+                and isinstance(v.type, TensorType)
+                and op.name in ("load", "store", "write")
+            ):
                 touched.setdefault(root(v), set()).add(f"{side(op)} {op.name}")
     inputs = {p.value for p in function.params if p.direction == IN}
     shared = {
@@ -596,10 +619,14 @@ class _ThroughVector(Rewriter):
         if tile.type.space == "vec" or root(op.args["output_tensor"]) not in self.shared:
             self.copy(op)
             return
-        moved = self.build.op("move", [tile.type.replace(space="vec")], tile=tile, target_memory=MemorySpace.Vec)
+        moved = self.build.op(
+            "move", [tile.type.replace(space="vec")], tile=tile, target_memory=MemorySpace.Vec
+        )
         wanted = op.args["output_tensor"].type.dtype
         if wanted != tile.type.dtype:
-            moved = self.build.op("cast", [moved.type.replace(dtype=wanted)], x=moved, target_type=wanted, mode="rint")
+            moved = self.build.op(
+                "cast", [moved.type.replace(dtype=wanted)], x=moved, target_type=wanted, mode="rint"
+            )
         self.build.append("store", [], {**self.of(op.args), "tile": moved})
 
 
@@ -616,7 +643,9 @@ class _Callers(Rewriter):
         blocks = made.args.get("core_num") or 1
         count = self.build.scalar("mul", blocks, bytes)
         type = TensorType(DATA_TYPES["UINT8"], (count,))
-        slots = self.build.op("create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None)
+        slots = self.build.op(
+            "create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None
+        )
         slots.name = "fifo_slots"
         args = list(made.args["args"])
         names = [v for v in callee.body.args if v.name != "fifo_slots"]

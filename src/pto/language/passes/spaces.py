@@ -315,6 +315,8 @@ class _Groups:
         """A product lies in Acc, with all that shares its storage, unless vector operators make it too."""
         group = self.members[self._find(v)]
         made = [m.op for m in group if m.op is not None]
+        if v.op is not None and v.op.name == "aic_gather":
+            return "mat"
         if v.op is None or v.op.name not in PRODUCTS:
             return ""
         others = [
