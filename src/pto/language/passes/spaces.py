@@ -26,12 +26,14 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
-_ALIASES = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+_ALIASES = ("slice", "reshape", "set_validshape")
+#: Operations that take what lies in Mat.
+_OF_MAT = ("tile.extract", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
 _ANYWHERE = (
     "store",
     "move",
-    "tile.extract",
+    *_OF_MAT,
     "yield",
     "for",
     "while",
@@ -40,8 +42,7 @@ _ANYWHERE = (
     "region",
     "aiv_shard",
     "aic_gather",
-    *_ALIASES,
-)
+    *_ALIASES)
 WORDS = {m.isa: m for m in MemorySpace}
 
 
@@ -159,12 +160,15 @@ class _Spaces(Rewriter):
         else:
             self.copy(op)
 
-    op_reshape = op_set_validshape = op_tile_transpose_view = op_slice
+    op_reshape = op_set_validshape = op_slice
 
     def op_tile_extract(self, op: Op) -> None:
         x = op.args["x"]
         wanted = "mat" if op.result.type.space in _FROM_MAT else self.of(x).type.space
         self._made(op, x=self._in(x, wanted))
+
+    def op_tile_transpose_view(self, op: Op) -> None:
+        self._made(op, x=self._in(op.args["x"], "mat"))
 
     def _made(self, op: Op, **args: Any) -> Op:
         return Rewriter.copy(self, _with(op, {**op.args, **args}))
@@ -315,7 +319,7 @@ class _Groups:
         """A product lies in Acc, with all that shares its storage, unless vector operators make it too."""
         group = self.members[self._find(v)]
         made = [m.op for m in group if m.op is not None]
-        if v.op is not None and v.op.name == "aic_gather":
+        if v.op is not None and v.op.name in ("aic_gather", "tile.transpose_view"):
             return "mat"
         if v.op is None or v.op.name not in PRODUCTS:
             return ""
@@ -331,7 +335,7 @@ class _Groups:
         """Mat for what products alone take; Vec for what was written to lie in Mat, and no product takes."""
         group = self.members[self._find(v)]
         ends = [(op, name) for m in group for op, name in self.users.get(m, ()) if not _passes_on(op, name)]
-        cube = [name in PRODUCTS.get(op.name, ()) or op.name == "tile.extract" for op, name in ends]
+        cube = [name in PRODUCTS.get(op.name, ()) or op.name in _OF_MAT for op, name in ends]
         made = {
             m.op.name
             for m in group
@@ -340,8 +344,6 @@ class _Groups:
         if made <= {"load", "create_tile"} and ends and all(cube) and not self._written_by_vector(group):
             return "mat"
         if made == {"cast"} and ends and all(cube) and len(group) == 1 and _narrows(v.op):
-            return "mat"
-        if any(m.op is not None and m.op.name == "tile.transpose_view" for m in group):
             return "mat"
         explicit = [m for m in group if m.type.space == "mat"]
         if explicit and made <= {"load", "create_tile", "move"} and not any(cube):
