@@ -358,7 +358,7 @@ class _Groups:
             for op, name in self.users.get(m, ())
             if op.name == "assemble" and name == "target"
         ]
-        return any(s.op is None or s.op.name not in PRODUCTS for s in sources)
+        return any(s.op is None or s.op.name not in (*PRODUCTS, "if") for s in sources)
 
     def _as_written(self, v: Value) -> str:
         return v.type.space
