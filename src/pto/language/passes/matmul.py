@@ -246,7 +246,14 @@ class _Products(Rewriter):
         return made.result
 
     def _op(
-        self, op: Op, name: str, lhs: Value, rhs: Value, acc: Value | None, type: Any, cols: Span | None = None
+        self,
+        op: Op,
+        name: str,
+        lhs: Value,
+        rhs: Value,
+        acc: Value | None,
+        type: Any,
+        cols: Span | None = None,
     ) -> Value:
         args: dict[str, Any] = {}
         if name.endswith("_acc"):

@@ -42,7 +42,8 @@ _ANYWHERE = (
     "region",
     "aiv_shard",
     "aic_gather",
-    *_ALIASES)
+    *_ALIASES,
+)
 WORDS = {m.isa: m for m in MemorySpace}
 
 
