@@ -265,3 +265,23 @@ def test_problems():
     ):
         with pytest.raises(DiagnosticError, match=said):
             function.lower(x, x, x)
+
+
+@pl.jit
+def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    between = pl.create_tensor([32, 32], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        between[:] = pl.matmul(a, b)
+        pl.store(pl.load(c, [0, 0], [8, 32]), [24, 0], between)  # not of a lane: once
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            for r in pl.range(lane * 8, 24, 16):
+                rows = pl.load(c, [r, 0], [8, 32])
+                out = pl.store(pl.exp(rows), [r, 0], out)
+        x = pl.load(between, [24, 0], [8, 32])
+        out = pl.store(x, [24, 0], out)
+    return out
+
+
+def test_what_is_not_of_a_lane_is_done_once():
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(in_turns, given, (32, 32), np.float32, lambda a, b, c: np.concatenate([np.exp(c[:24]), c[:8]]))

@@ -11,8 +11,9 @@
 
 - stacks of matrices are taken one by one, a row or a column is a matrix;
 - a transposed operand is another view of its tile in Mat;
-- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so that sums
-  are formed in the same order. What is loaded for a product alone is loaded block by block where Mat is too small.
+- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so
+  that sums are formed in the same order. What is loaded for a product alone is loaded block by block where
+  Mat is too small.
 
 The blocks of a result are stored one by one; whatever else needs the whole gets them assembled in one tile.
 """
@@ -85,8 +86,8 @@ class Piece:
 
 
 class Span:
-    """A run of rows or columns. `valid` is how far data goes in it; a pair of how far it goes in all of them and where
-    the run begins, where that is known at run time only."""
+    """A run of rows or columns. `valid` is how far data goes in it; where only a run knows, a pair of how far
+    it goes in all of them and where the run begins."""
 
     def __init__(self, start: int, size: int, valid: Any, whole: bool = False) -> None:
         self.start, self.size, self.valid, self.whole = start, size, valid, whole
@@ -121,8 +122,9 @@ class _Products(Rewriter):
     def _store(self, op: Op, piece: Piece) -> None:
         offsets = self.of(op.args["offsets"])
         at = [0] * (len(offsets) - len(piece.at)) + piece.at[-len(offsets) :]
+        places = [self.build.scalar("add", o, n) for o, n in zip(offsets, at, strict=True)]
         self.build.append("store", [], {
-            "tile": piece.value, "offsets": [self.build.scalar("add", o, n) for o, n in zip(offsets, at, strict=True)],
+            "tile": piece.value, "offsets": places,
             "output_tensor": self.of(op.args["output_tensor"]), "atomic": op.args["atomic"],
         })  # fmt: skip
 
@@ -282,8 +284,10 @@ class _Products(Rewriter):
         value = self.of(bias)
         shape = [*(1 for _ in value.type.shape[:-1]), cols.size]
         offset = [*(0 for _ in value.type.shape[:-1]), cols.start]
-        return self.build.op("slice", [value.type.replace(shape=tuple(shape), valid=None)], x=value, shape=shape,
-                             offset=offset, valid_shape=None, drop_dims=None)  # fmt: skip
+        type = value.type.replace(shape=tuple(shape), valid=None)
+        return self.build.op(
+            "slice", [type], x=value, shape=shape, offset=offset, valid_shape=None, drop_dims=None
+        )
 
     def _pieces(self, op: Op, take: Any) -> None:
         lhs, rhs = self._operands(op)
@@ -386,8 +390,8 @@ class _Products(Rewriter):
         valid = (self._valid(rows), self._valid(cols))
         shape = (rows.size, cols.size)
         type = TileType(value.type.dtype, shape, None if index.same_dims(valid, shape) else valid, space.isa)
-        made = self.build.op("tile.extract", [type], x=value, index_row=rows.start, index_col=cols.start, shape=list(shape),
-                             target_memory=space)  # fmt: skip
+        made = self.build.op("tile.extract", [type], x=value, index_row=rows.start, index_col=cols.start,
+                             shape=list(shape), target_memory=space)  # fmt: skip
         made.name = operand.value.name
         return made
 
@@ -427,7 +431,8 @@ class _Products(Rewriter):
         offsets = [self.build.scalar("add", o, n) for o, n in zip(self.of(a["offsets"]), starts, strict=True)]
         type = TileType(operand.value.type.dtype, tuple(shape), tuple(valid) if partial else None, "mat")
         made = self.build.op("load", [type], tensor=self.of(a["tensor"]), offsets=offsets, shapes=shape,
-                             valid_shape=valid if partial else None, target_memory=MemorySpace.Mat)  # fmt: skip
+                             valid_shape=valid if partial else None,
+                             target_memory=MemorySpace.Mat)  # fmt: skip
         made.name = operand.value.name
         return self._view(made) if operand.turned else made
 
@@ -461,8 +466,8 @@ class _Products(Rewriter):
         self.map(op.result if narrow is None else narrow.result, whole)
 
     def _may_wait(self, op: Op, store: Op) -> bool:
-        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded from
-        in between."""
+        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded
+        from in between."""
         block = op.parent
         if block is None or store.parent is not block:
             return False

@@ -1,7 +1,8 @@
 """Every tile gets its memory, and what is needed in another one is moved there.
 
-Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result of a
-product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in Vec.
+Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result
+of a product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in
+Vec.
 
     x = pl.load(a, ..)             # Vec          x = pl.load(a, .., target_memory=Mat)
     y = pl.matmul(x, w)                           y = pl.matmul(pl.move(x, Left), pl.move(w, Right))
@@ -83,8 +84,8 @@ class _Spaces(Rewriter):
         return super().copy(_with(op, args))
 
     def _product(self, op: Op, args: dict[str, Any]) -> Op:
-        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins elsewhere
-        is added by the vector core."""
+        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins
+        elsewhere is added by the vector core."""
         acc = self.of(op.args.get("acc"))
         elsewhere = isinstance(acc, Value) and acc.type.space != "acc"
         if elsewhere:
@@ -218,8 +219,8 @@ class _Spaces(Rewriter):
             ("vec", "acc"),
             ("mat", "mat"),
         ):
-            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}", self.build.place,
-                 got=value.type, help="store it and load it again")  # fmt: skip
+            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}",
+                 self.build.place, got=value.type, help="store it and load it again")  # fmt: skip
         t = value.type.replace(space=space, transposed=value.type.transposed and space == "mat", flat=False)
         if space == "bias":
             dtype = FP32 if t.dtype.is_float else t.dtype
@@ -370,10 +371,8 @@ class _Groups:
 
 def _passes_on(op: Op, name: str) -> bool:
     """Whether an operand is the result by another name."""
-    return (
-        op.name in ("yield", "for", "while", "if", "region", *_ALIASES)
-        or op.name == "assemble"
-        and name == "target"
+    return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
+        op.name == "assemble" and name == "target"
     )
 
 
