@@ -139,6 +139,28 @@ def by_atomics(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     return c
 
 
+@pl.jit
+def wide_arms(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.matmul(a[:, 0:1100], b[0:1100, :])
+        if pl.read(a, [0, 0]) > -100.0:
+            acc = pl.matmul_acc(acc, a[:, 1100:2200], b[1100:2200, :])
+        twice = pl.create_tensor([16, 64], dtype=pl.FP32)
+        for k in pl.range(0, 2200, 1100):
+            if k == 0:
+                twice = pl.matmul(a[:, k : k + 1100], b[k : k + 1100, :])
+            else:
+                twice = pl.matmul_acc(twice, a[:, k : k + 1100], b[k : k + 1100, :])
+        c[0:16, :] = acc
+        c[16:32, :] = twice
+
+
+def test_sums_of_blocks_in_arms():
+    """Each arm is a chain of sums, in the place of what it replaces."""
+    given = [array((16, 2200)), array((2200, 64), seed=1)]
+    check(wide_arms, given, (32, 64), np.float32, lambda a, b: np.tile(a @ b, (2, 1)), ["a3"], slack=50)
+
+
 @pytest.mark.parametrize("function", [by_arms, by_condition, by_atomics], ids=lambda f: f.__name__)
 def test_sums(function):
     check(function, [array((64, 64)), array((64, 32))], (64, 32), np.float32, lambda a, b: a @ b)

@@ -103,8 +103,9 @@ def flat(e: Emitter, x: Value, offset: list[Any]) -> tuple[Any, Any]:
 
 
 EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
-    "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "matmul_acc": matmul_acc,
-    "gemv_acc": matmul_acc, "move": move, "tile.extract": extract, "tile.transpose_view": transpose_view, "assemble": assemble,
+    "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "move": move,
+    "matmul_acc": matmul_acc, "gemv_acc": matmul_acc, "tile.extract": extract, "assemble": assemble,
+    "tile.transpose_view": transpose_view,
 }  # fmt: skip
 
 __all__ = ["EMITTERS", "flat"]

@@ -72,7 +72,7 @@ def import_peer(e: Emitter, op: Op) -> None:
 
 
 EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
-    "tpush_to_aiv": push, "tpush_to_aic": push, "tpop_from_aic": pop, "tpop_from_aiv": pop, "tfree_to_aic": free,
-    "tfree_to_aiv": free, "aic_initialize_pipe": initialize, "aiv_initialize_pipe": initialize, "reserve_buffer": reserve,
-    "import_peer_buffer": import_peer,
+    "tpush_to_aiv": push, "tpush_to_aic": push, "tpop_from_aic": pop, "tpop_from_aiv": pop,
+    "tfree_to_aic": free, "tfree_to_aiv": free, "reserve_buffer": reserve, "import_peer_buffer": import_peer,
+    "aic_initialize_pipe": initialize, "aiv_initialize_pipe": initialize,
 }  # fmt: skip

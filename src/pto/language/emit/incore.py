@@ -549,7 +549,7 @@ class Emitter(Systems, Gathers, Operators):
         target = self.targets.pop(r, None)
         if target is None:
             for block in op.blocks:
-                v = block.yielded[i]
+                v = _sum_of(block.yielded[i], block)[0]
                 if v in self.values and self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op):
                     target = self.values[v]
         self.values[r] = target if target is not None else self.alloc(r.type, r.name)
@@ -587,6 +587,8 @@ class Emitter(Systems, Gathers, Operators):
         op = value.op
         if op is not None and op.parent is block and op.name not in _NAMES_STORAGE:
             self.targets[value] = target
+            if op.name in _SUMS and self.uses.get(op.args["acc"], 0) == 1:
+                self._into(op.args["acc"], target, block)
 
     def _may_replace(self, new: Value, old: Value, block: Block) -> bool:
         """Whether a value may be computed into the tile of another: nothing reads that afterwards, and the
@@ -594,7 +596,7 @@ class Emitter(Systems, Gathers, Operators):
         op = new.op
         if op is None or op.parent is not block or op.name in _NAMES_STORAGE:
             return False
-        at = block.ops.index(op)
+        at = block.ops.index(_sum_of(new, block)[1] or op)
         later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
         if any(old in set(_all_operands(o)) for o in later):
             return False
@@ -641,6 +643,19 @@ def _known(d: Any) -> int | None:
     return None if isinstance(d, PtoValue) else index.known(d)
 
 
+#: Operations that add to a tile, in its place.
+_SUMS = ("matmul_acc", "gemv_acc")
+
+
+def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:
+    """What a sum in a block begins with, and its first operation there."""
+    first: Op | None = None
+    while isinstance(value, Value) and (op := value.op) is not None and op.parent is block and op.name in _SUMS:
+        value, first = op.args["acc"], op
+    begins = value.op if first is not None and isinstance(value, Value) else None
+    return value, begins if begins is not None and begins.parent is block else first
+
+
 def _aliases(op: Op, value: Value) -> bool:
     return op.name in _NAMES_STORAGE and op.args["x"] is value
 
@@ -669,7 +684,7 @@ def _block_operands(block: Block) -> set[Value]:
 
 def _in_place(op: Op, operand: Value, isa: str) -> bool:
     """Whether an instruction may write what it reads."""
-    if op.name in ("matmul_acc", "gemv_acc"):
+    if op.name in _SUMS:
         return op.args["acc"] is operand and operand not in (op.args["lhs"], op.args["rhs"])
     found = signature_of(op)
     row = found.row if found is not None else find_row(_ROWS.get(op.name, ""))

@@ -1,7 +1,7 @@
 """Operators of the cube: products of matrices, and what takes tiles apart for them.
 
-A product is summed in FP32 or INT32 and lies in Acc. What is stored of it, or leaves its region as a tensor, has
-the elements that `out_dtype` says, or those of the operands (`leaving`).
+A product is summed in FP32 or INT32 and lies in Acc. What is stored of it, or leaves its region as a tensor,
+has the elements that `out_dtype` says, or those of the operands (`leaving`).
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def _shaped(b: Build, value: Any, at: str) -> Any:
 
 @operator
 def matmul(
-    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False, b_trans: bool = False,
-    c_matrix_nz: bool = False,
+    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False,
+    b_trans: bool = False, c_matrix_nz: bool = False,
 ) -> Value:  # fmt: skip
     """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     made = _product(b, "matmul", lhs, rhs, a_trans, b_trans)
@@ -51,7 +51,8 @@ def batch_matmul(b: Build, lhs: Any, rhs: Any) -> Value:
 
 @operator
 def matmul_acc(
-    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False, init_cond: Any = None,
+    b: Build, acc: Any, lhs: Any, rhs: Any, a_trans: bool = False, b_trans: bool = False,
+    init_cond: Any = None,
 ) -> Value:  # fmt: skip
     """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
     made = _product(b, "matmul_acc", lhs, rhs, a_trans, b_trans)
@@ -181,7 +182,7 @@ def _text(d: Any) -> str:
 
 
 def leaving(value: Value) -> DataType:
-    """The elements of an array outside its region: of a product, what was asked for or those of its operands."""
+    """The elements of an array outside its region: of a product, what was asked for or its operands have."""
     seen: set[Value] = set()
     stack = [value]
     while stack:
@@ -211,14 +212,14 @@ def extract(
     t = _shaped(b, x, "x")
     sizes = b.static(shape, "shape")
     for o, n, whole in zip((index_row, index_col), sizes, t.shape[-2:], strict=True):
-        last = None if isinstance(o, Value) else index.known_difference(o + n, whole)
+        last = None if index.known(o) is None else index.known_difference(b.scalar("add", o, n), whole)
         if last is not None and last > 0:
             b.fail(
                 SHAPE,
                 "the window goes beyond the tile",
                 "shape",
                 expected=f"within {_text(whole)}",
-                got=f"{o + n}",
+                got=_text(o),
             )
     made = TileType(t.dtype, tuple(sizes), None, target_memory.isa)
     return b.op("tile.extract", [made], x=x, index_row=b.as_index(index_row), index_col=b.as_index(index_col),
@@ -252,18 +253,15 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
         b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
-    axis = {SplitMode.UP_DOWN: t.rank - 2, SplitMode.LEFT_RIGHT: t.rank - 1}.get(found)
     dims = [list(t.shape), list(t.extent)]
-    for d in dims if axis is not None else ():
-        n = index.known(d[axis])
-        if n is None or n % 2 and not join:
-            b.fail(
-                SHAPE,
-                f"{_text(d[axis])} {'rows' if axis == t.rank - 2 else 'columns'} have no halves",
-                "x",
-                got=t,
-            )
-        d[axis] = 2 * n if join else n // 2
+    if found is not SplitMode.NONE:
+        axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
+        for d in dims:
+            n = index.known(d[axis])
+            if n is None or (n % 2 and not join):
+                what = "rows" if found is SplitMode.UP_DOWN else "columns"
+                b.fail(SHAPE, f"{_text(d[axis])} {what} have no halves", "x", got=t)
+            d[axis] = 2 * n if join else n // 2
     made = t.replace(shape=tuple(dims[0]), valid=None if t.valid is None else tuple(dims[1]))
     if isinstance(made, TileType):
         made = made.replace(space="mat" if join else "vec")

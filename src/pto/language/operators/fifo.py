@@ -61,8 +61,8 @@ for _me, _other, _space in (("aic", "aiv", "mat"), ("aiv", "aic", "vec")):
 
 def _initialize(name: str) -> None:
     def initialize(
-        b: Build, c2v_consumer_buf: Any = None, v2c_consumer_buf: Any = None, *, dir_mask: int, slot_size: int,
-        slot_num: int | None = None, local_slot_num: int | None = None, id: int | None = None,
+        b: Build, c2v_consumer_buf: Any = None, v2c_consumer_buf: Any = None, *, dir_mask: int,
+        slot_size: int, slot_num: int | None = None, local_slot_num: int | None = None, id: int | None = None,
         gm_slot_buffer: Any = None, gm_offset: Any = 0,
     ) -> None:  # fmt: skip
         in_core(b, name)

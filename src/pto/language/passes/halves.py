@@ -1,8 +1,9 @@
 """Which tiles of a mixed function its two vector cores halve, and along which dimension.
 
-What comes from the cube is halved the way the author asked for, and so is what goes to it. An operator that works
-element by element, row by row or column by column halves all that it takes and gives; a row beside many rows is for
-both. Where something needs both halves (a sum across them, a transpose, an element), nothing is halved.
+What comes from the cube is halved the way the author asked for, and so is what goes to it. An operator that
+works element by element, row by row or column by column halves all that it takes and gives; a row beside many
+rows is for both. Where something needs both halves (a sum across them, a transpose, an element), nothing is
+halved.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class _Halves:
             self._window(op)
         elif op.name == "reshape":
             self._reshaped(op)
-        elif op.name in _LOCAL or op.name in signatures() and signatures()[op.name].row.expr:
+        elif op.name in _LOCAL or (op.name in signatures() and signatures()[op.name].row.expr):
             self._local(op, tiles)
         else:
             raise _Crossed
@@ -121,5 +122,5 @@ class _Halves:
                 n = index.known(v.type.shape[axis])
                 if n == whole:
                     self.put(v, axis)
-                elif n != 1 or v in op.results or v in self.axis and self.axis[v] == axis:
+                elif n != 1 or v in op.results or (v in self.axis and self.axis[v] == axis):
                     raise _Crossed

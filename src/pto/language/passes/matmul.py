@@ -11,8 +11,9 @@
 
 - stacks of matrices are taken one by one, a row or a column is a matrix;
 - a transposed operand is another view of its tile in Mat;
-- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so that sums
-  are formed in the same order. What is loaded for a product alone is loaded block by block where Mat is too small.
+- operands that exceed Left, Right or Mat, and results that exceed Acc, are cut into blocks: k ascending, so
+  that sums are formed in the same order. What is loaded for a product alone is loaded block by block where
+  Mat is too small.
 
 The blocks of a result are stored one by one; whatever else needs the whole gets them assembled in one tile.
 """
@@ -45,6 +46,8 @@ class Operand:
     """A matrix, or a stack of them, that is multiplied. `turned`: the product takes its transpose."""
 
     def __init__(self, value: Value, turned: bool) -> None:
+        while value.op is not None and value.op.name == "tile.transpose_view":
+            value, turned = value.op.args["x"], not turned
         self.value = value
         self.turned = turned and value.type.rank > 1
         self.load = value.op if value.op is not None and value.op.name == "load" else None
@@ -83,8 +86,8 @@ class Piece:
 
 
 class Span:
-    """A run of rows or columns. `valid` is how far data goes in it; a pair of how far it goes in all of them and where
-    the run begins, where that is known at run time only."""
+    """A run of rows or columns. `valid` is how far data goes in it; where only a run knows, a pair of how far
+    it goes in all of them and where the run begins."""
 
     def __init__(self, start: int, size: int, valid: Any, whole: bool = False) -> None:
         self.start, self.size, self.valid, self.whole = start, size, valid, whole
@@ -99,6 +102,7 @@ class _Products(Rewriter):
             for v in set(op.operands()):
                 self.users.setdefault(v, []).append(op)
         self.later: dict[Value, Op] = {}  # products that are computed where they are stored
+        self.narrowed: set[Op] = set()  # casts that the way from Acc to Mat does
 
     def op(self, op: Op) -> None:
         if op.name in PRODUCTS:
@@ -118,8 +122,9 @@ class _Products(Rewriter):
     def _store(self, op: Op, piece: Piece) -> None:
         offsets = self.of(op.args["offsets"])
         at = [0] * (len(offsets) - len(piece.at)) + piece.at[-len(offsets) :]
+        places = [self.build.scalar("add", o, n) for o, n in zip(offsets, at, strict=True)]
         self.build.append("store", [], {
-            "tile": piece.value, "offsets": [self.build.scalar("add", o, n) for o, n in zip(offsets, at, strict=True)],
+            "tile": piece.value, "offsets": places,
             "output_tensor": self.of(op.args["output_tensor"]), "atomic": op.args["atomic"],
         })  # fmt: skip
 
@@ -137,7 +142,8 @@ class _Products(Rewriter):
             if len(users) == 1 and users[0].name == "store" and self._may_wait(op, users[0]):
                 self.later[op.result] = op
                 return
-            self._assembled(op)
+            narrow = users[0] if len(users) == 1 and self._is_narrowing(users[0]) else None
+            self._assembled(op, narrow)
             return
         self._pieces(op, lambda piece: self.map(op.result, piece.value))
 
@@ -169,8 +175,9 @@ class _Products(Rewriter):
             most = min(capacity["left"] // (rows * width), capacity["right"] // (cols * width))
             return most // step * step
 
-        while rows * cols * 4 > capacity["acc"] or fitting() < step:
-            if rows >= cols:
+        bias = capacity["bias"] // 4 if op.name.endswith("_bias") else cols
+        while rows * cols * 4 > capacity["acc"] or fitting() < step or cols > bias:
+            if rows >= cols and cols <= bias:
                 rows = _half(rows)
             else:
                 cols = _half(cols)
@@ -240,13 +247,22 @@ class _Products(Rewriter):
         self.build.block.append(made)
         return made.result
 
-    def _op(self, op: Op, name: str, lhs: Value, rhs: Value, acc: Value | None, type: Any) -> Value:
+    def _op(
+        self,
+        op: Op,
+        name: str,
+        lhs: Value,
+        rhs: Value,
+        acc: Value | None,
+        type: Any,
+        cols: Span | None = None,
+    ) -> Value:
         args: dict[str, Any] = {}
         if name.endswith("_acc"):
             args["acc"] = acc if acc is not None else self.of(op.args["acc"])
         args |= {"lhs": lhs, "rhs": rhs}
         if name.endswith("_bias"):
-            args["bias"] = self.of(op.args["bias"])
+            args["bias"] = self.of(op.args["bias"]) if cols is None or cols.whole else self._bias(op, cols)
         if name == "matmul":
             args |= {"out_dtype": op.args.get("out_dtype"), "a_trans": False, "b_trans": False}
         elif name == "matmul_acc":
@@ -254,6 +270,24 @@ class _Products(Rewriter):
         made = self.build.op(name, [self.type_of(type)], **args)
         made.name = op.result.name
         return made
+
+    def _bias(self, op: Op, cols: Span) -> Value:
+        """The part of a row that is added to some columns."""
+        bias = op.args["bias"]
+        if bias.op is not None and bias.op.name == "move":
+            bias = bias.op.args["tile"]
+        operand = Operand(bias, False)
+        rows = Span(0, 1, 1, True)
+        at = (0,) * len(operand.stack)
+        if operand.load is not None:
+            return self._loaded(operand, at, rows, cols)
+        value = self.of(bias)
+        shape = [*(1 for _ in value.type.shape[:-1]), cols.size]
+        offset = [*(0 for _ in value.type.shape[:-1]), cols.start]
+        type = value.type.replace(shape=tuple(shape), valid=None)
+        return self.build.op(
+            "slice", [type], x=value, shape=shape, offset=offset, valid_shape=None, drop_dims=None
+        )
 
     def _pieces(self, op: Op, take: Any) -> None:
         lhs, rhs = self._operands(op)
@@ -282,7 +316,7 @@ class _Products(Rewriter):
                     x = self._part(lhs, at, rows, part, MemorySpace.Left)
                     y = self._part(rhs, at, part, cols, MemorySpace.Right)
                     base = name.removesuffix("_acc").removesuffix("_bias")
-                    return self._op(op, name if i == 0 else f"{base}_acc", x, y, acc, type)
+                    return self._op(op, name if i == 0 else f"{base}_acc", x, y, acc, type, cols)
 
                 acc = (
                     one()
@@ -356,8 +390,8 @@ class _Products(Rewriter):
         valid = (self._valid(rows), self._valid(cols))
         shape = (rows.size, cols.size)
         type = TileType(value.type.dtype, shape, None if index.same_dims(valid, shape) else valid, space.isa)
-        made = self.build.op("tile.extract", [type], x=value, index_row=rows.start, index_col=cols.start, shape=list(shape),
-                             target_memory=space)  # fmt: skip
+        made = self.build.op("tile.extract", [type], x=value, index_row=rows.start, index_col=cols.start,
+                             shape=list(shape), target_memory=space)  # fmt: skip
         made.name = operand.value.name
         return made
 
@@ -397,15 +431,29 @@ class _Products(Rewriter):
         offsets = [self.build.scalar("add", o, n) for o, n in zip(self.of(a["offsets"]), starts, strict=True)]
         type = TileType(operand.value.type.dtype, tuple(shape), tuple(valid) if partial else None, "mat")
         made = self.build.op("load", [type], tensor=self.of(a["tensor"]), offsets=offsets, shapes=shape,
-                             valid_shape=valid if partial else None, target_memory=MemorySpace.Mat)  # fmt: skip
+                             valid_shape=valid if partial else None,
+                             target_memory=MemorySpace.Mat)  # fmt: skip
         made.name = operand.value.name
         return self._view(made) if operand.turned else made
 
     # ---- results ----
 
-    def _assembled(self, op: Op) -> None:
+    def _is_narrowing(self, op: Op) -> bool:
+        """A cast to what Acc is rounded to on its way to Mat, for products alone."""
+        users = self.users.get(op.result, []) if op.name == "cast" else []
+        narrow = bool(users) and op.args.get("mode") == "rint" and op.result.type.dtype.isa in ("f16", "bf16")
+        return narrow and all(u.name in PRODUCTS or u.name == "tile.transpose_view" for u in users)
+
+    def op_cast(self, op: Op) -> None:
+        if op not in self.narrowed:
+            self.copy(op)
+
+    def _assembled(self, op: Op, narrow: Op | None) -> None:
         """All blocks of a result in one tile."""
         t = self.type_of(op.result.type)
+        if narrow is not None:
+            t = t.replace(dtype=narrow.result.type.dtype)
+            self.narrowed.add(narrow)
         whole = self.build.op(
             "create_tile", [t.replace(space="")], shape=list(t.shape), dtype=t.dtype, target_memory=None
         )
@@ -415,11 +463,11 @@ class _Products(Rewriter):
                                                "atomic": AtomicType.None_})  # fmt: skip
 
         self._pieces(op, put)
-        self.map(op.result, whole)
+        self.map(op.result if narrow is None else narrow.result, whole)
 
     def _may_wait(self, op: Op, store: Op) -> bool:
-        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded from
-        in between."""
+        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded
+        from in between."""
         block = op.parent
         if block is None or store.parent is not block:
             return False

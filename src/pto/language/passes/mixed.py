@@ -3,18 +3,21 @@
     y = pl.move(product, Vec)        X_aic: pl.tpush_to_aiv(product)
     z = pl.exp(y)                    X_aiv: y = pl.tpop_from_aic(..); z = pl.exp(y); pl.tfree_to_aic(y)
 
-Both functions have all loops and all numbers, so both push and pop in the order of the program. A tile is popped where
-it crosses and freed after its last use, so a FIFO holds no more than the program has at that point: no slot is waited
-for that is not going to be free. Tiles that are not needed at the same time share a FIFO.
+Both functions have all loops and all numbers, so both push and pop in the order of the program. A tile is
+popped where it crosses and freed after its last use, so a FIFO holds no more than the program has at that
+point: no slot is waited for that is not going to be free. Tiles that are not needed at the same time share a
+FIFO.
 
 Which vector core does what:
-- without a split both run the function; the second one gets zeros from FIFOs, and writes nothing to global memory;
-- `pl.split(..)` halves vector work where every operator works row by row (UP_DOWN) or column by column (LEFT_RIGHT), see
-  `halves`; else it is as without;
+- without a split both run the function; the second one gets zeros from FIFOs, and writes nothing to global
+  memory;
+- `pl.split(..)` halves vector work where every operator works row by row (UP_DOWN) or column by column
+  (LEFT_RIGHT), see `halves`; else it is as without;
 - `pl.split_aiv` is written by the author.
 
-A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone: what the
-cube has for it goes through a FIFO. On A2/A3 the slots of FIFOs lie in global memory, which the caller provides.
+A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone:
+what the cube has for it goes through a FIFO. On A2/A3 the slots of FIFOs lie in global memory, which the
+caller provides.
 """
 
 from __future__ import annotations
@@ -64,8 +67,9 @@ def mixed(program: Program) -> Program:
     def change(function: Function) -> Function:
         if function.kind != "incore":
             return function
-        function = _Inlined().function(_through_vector(function))
-        plan = Plan(function, program.target)
+        inlined = _Inlined()
+        function = inlined.function(_through_vector(function))
+        plan = Plan(function, program.target, inlined.lanes)
         return _split(plan, parts) if plan.both else function
 
     program = each_function(program, change)
@@ -78,7 +82,7 @@ def mixed(program: Program) -> Program:
 
 
 def side(op: Op) -> str:
-    """Which core an operation belongs to; empty where both do it, `->` where a tile goes from one to the other."""
+    """Which core an operation belongs to; empty where both do it, `->` where a tile changes cores."""
     if op.name == "move":
         pair = _core(op.args["tile"].type), _core(op.result.type)
         return pair[0] if pair[0] == pair[1] else f"{pair[0]}->{pair[1]}"
@@ -105,8 +109,8 @@ def other(core: str) -> str:
 
 
 class Crossing:
-    """A tile that goes from one kind of core to the other. `last` is the operation after which its slot is free; None
-    where it is copied first, because something keeps it."""
+    """A tile that goes from one kind of core to the other. `last` is the operation after which its slot is
+    free; None where it is copied first, because something keeps it."""
 
     def __init__(self, op: Op, split: int, last: Op | None, kept: bool) -> None:
         self.op = op
@@ -148,9 +152,10 @@ class Fifo:
 class Plan:
     """What becomes of a function."""
 
-    def __init__(self, function: Function, profile: Profile) -> None:
+    def __init__(self, function: Function, profile: Profile, lanes: set[Op]) -> None:
         self.function = function
         self.profile = profile
+        self.lanes = lanes  # what the author gave to each vector core
         self.ops = [op for op in function.walk() if op.name not in _CONTROL]
         self.sides = {op: side(op) for op in self.ops}
         self.both = {CUBE, VECTOR} <= {word for s in self.sides.values() for word in s.split("->")}
@@ -181,7 +186,7 @@ class Plan:
         return any(root(op.args["output_tensor"]) in loads for op in self.ops if op.name == "store")
 
     def _lost(self, core: str) -> set[Value]:
-        """Numbers that a kind of core does not have: those read from tiles of the other one, and what follows."""
+        """Numbers that a kind of core does not have: read from tiles of the other one, and what follows."""
         lost: set[Value] = set()
         before = -1
         while before != len(lost):
@@ -189,7 +194,7 @@ class Plan:
             for op in self.function.walk():
                 read = self.sides.get(op, "") == other(core)
                 numbers = [r for r in op.results if isinstance(r.type, ScalarType)]
-                if numbers and (read or op.name not in _CONTROL and any(v in lost for v in op.operands())):
+                if numbers and (read or (op.name not in _CONTROL and any(v in lost for v in op.operands()))):
                     lost.update(numbers)
                 for same in _handed_on(op):
                     if any(v in lost for v in same if isinstance(v, Value)):
@@ -216,8 +221,9 @@ class Plan:
             fifo.uses.append(c)
             fifo.size = max(fifo.size, self._bytes(c))
         if len(fifos) > _FIFOS:
-            fail(UNSUPPORTED, f"{len(fifos)} tiles are on their way between cube and vector cores at a time", self.function.loc,
-                 expected=f"at most {_FIFOS}", help="use each before the next one is computed")  # fmt: skip
+            fail(UNSUPPORTED, f"{len(fifos)} tiles are on their way between cube and vector cores at a time",
+                 self.function.loc, expected=f"at most {_FIFOS}",
+                 help="use each before the next one is computed")  # fmt: skip
         self.crossings = {c.op: c for c in crossings}
         return fifos
 
@@ -236,8 +242,9 @@ class Plan:
                     names.update(inner.results)
                 kept |= inner.name in _CONTROL and _keeps(inner, names)
         if kept and self.sides[op].endswith(CUBE):
-            fail(UNSUPPORTED, "a tile that vector cores computed is handed on to another iteration, or out of an arm, and "
-                 "then multiplied", op.loc, help="multiply it where it is computed")  # fmt: skip
+            fail(UNSUPPORTED, "a tile that vector cores computed is handed on to another iteration, or out "
+                 "of an arm, and then multiplied", op.loc,
+                 help="multiply it where it is computed")  # fmt: skip
         return Crossing(op, split, None if kept else last, kept)
 
     def _bytes(self, c: Crossing) -> int:
@@ -375,8 +382,7 @@ class _Half(Rewriter):
         if self.core == VECTOR:
             self.lane = self.build.op("get_subblock_idx", [ScalarType(INDEX)])
             self.lane.name = "lane"
-            if not self.plan.explicit:
-                self.first = self.build.scalar("eq", self.lane, 0)
+            self.first = self.build.scalar("eq", self.lane, 0)
 
     def _open(self, fifo: Fifo, name: str, memory: Value | None, base: Any) -> None:
         plan = self.plan
@@ -394,9 +400,10 @@ class _Half(Rewriter):
             )
         to_vector = fifo.direction == C2V
         self.build.append(f"{'aic' if self.core == CUBE else 'aiv'}_initialize_pipe", [], {
-            "c2v_consumer_buf": where if to_vector else None, "v2c_consumer_buf": None if to_vector else where,
-            "dir_mask": fifo.direction, "slot_size": fifo.size, "slot_num": plan.slots, "local_slot_num": local,
-            "id": fifo.number, "gm_slot_buffer": memory, "gm_offset": base,
+            "c2v_consumer_buf": where if to_vector else None,
+            "v2c_consumer_buf": None if to_vector else where,
+            "dir_mask": fifo.direction, "slot_size": fifo.size, "slot_num": plan.slots,
+            "local_slot_num": local, "id": fifo.number, "gm_slot_buffer": memory, "gm_offset": base,
         })  # fmt: skip
 
     # ---- operations ----
@@ -423,16 +430,12 @@ class _Half(Rewriter):
             if self.plan.sides.get(op):
                 self._missing(op)
             return
-        writes = op.name == "store" or op.name == "write" and isinstance(op.args["x"].type, TensorType)
+        writes = op.name == "store" or (op.name == "write" and isinstance(op.args["x"].type, TensorType))
         whole = op.name != "store" or op.args["tile"] not in self.plan.axis
-        if writes and whole and self.first is not None:
+        alone = self.first is not None and op not in self.plan.lanes
+        if writes and whole and alone:
             self._if_first(lambda: self._copied(op))
-        elif (
-            op.name == "load"
-            and self.first is not None
-            and root(op.args["tensor"]) in self.written
-            and not self.plan.axis
-        ):
+        elif op.name == "load" and alone and root(op.args["tensor"]) in self.written and not self.plan.axis:
             self._loaded(op)
         else:
             self._copied(op)
@@ -570,18 +573,33 @@ class _Half(Rewriter):
 
 
 class _Inlined(Rewriter):
-    """Regions of vector cores are part of what they are in."""
+    """Regions of vector cores are part of what they are in. `lanes` are the operations that were in one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lanes: set[Op] = set()
+        self.depth = 0
+
+    def copy(self, op: Op) -> Op:
+        made = super().copy(op)
+        if self.depth:
+            self.lanes.add(made)
+        return made
 
     def op_region(self, op: Op) -> None:
         block = op.blocks[0]
+        self.depth += 1
         self.ops(block.ops[:-1])
+        self.depth -= 1
         for r, v in zip(op.results, block.yielded, strict=True):
             self.values[r] = self.of(v)
 
 
 def _through_vector(function: Function) -> Function:
-    """Tensors that are written, and that both kinds of core touch: the cube reaches them through vector cores."""
+    """Tensors that are written and that both kinds of core touch: the cube reaches them through vectors."""
     ops = list(function.walk())
+    if any(op.name.startswith("system.sync") for op in ops):
+        return function  # the author says when
     if not {CUBE, VECTOR} <= {word for op in ops if op.name not in _CONTROL for word in side(op).split("->")}:
         return function
     touched: dict[Value, set[str]] = {}

@@ -1,7 +1,8 @@
 """Every tile gets its memory, and what is needed in another one is moved there.
 
-Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result of a
-product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in Vec.
+Values that loops and arms hand on share storage, so they share a memory: a tile that was made for the result
+of a product is an accumulator. A tile that only products take is loaded to Mat. What nothing decides lies in
+Vec.
 
     x = pl.load(a, ..)             # Vec          x = pl.load(a, .., target_memory=Mat)
     y = pl.matmul(x, w)                           y = pl.matmul(pl.move(x, Left), pl.move(w, Right))
@@ -26,12 +27,14 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
-_ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
+_ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view")
+#: Operations that take what lies in Mat.
+_OF_MAT = ("tile.extract", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
 _ANYWHERE = (
     "store",
     "move",
-    "tile.extract",
+    *_OF_MAT,
     "yield",
     "for",
     "while",
@@ -81,8 +84,8 @@ class _Spaces(Rewriter):
         return super().copy(_with(op, args))
 
     def _product(self, op: Op, args: dict[str, Any]) -> Op:
-        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins elsewhere
-        is added by the vector core."""
+        """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins
+        elsewhere is added by the vector core."""
         acc = self.of(op.args.get("acc"))
         elsewhere = isinstance(acc, Value) and acc.type.space != "acc"
         if elsewhere:
@@ -159,12 +162,15 @@ class _Spaces(Rewriter):
         else:
             self.copy(op)
 
-    op_reshape = op_set_validshape = op_tile_transpose_view = op_slice
+    op_reshape = op_set_validshape = op_slice
 
     def op_tile_extract(self, op: Op) -> None:
         x = op.args["x"]
         wanted = "mat" if op.result.type.space in _FROM_MAT else self.of(x).type.space
         self._made(op, x=self._in(x, wanted))
+
+    def op_tile_transpose_view(self, op: Op) -> None:
+        self._made(op, x=self._in(op.args["x"], "mat"))
 
     def _made(self, op: Op, **args: Any) -> Op:
         return Rewriter.copy(self, _with(op, {**op.args, **args}))
@@ -213,8 +219,8 @@ class _Spaces(Rewriter):
             ("vec", "acc"),
             ("mat", "mat"),
         ):
-            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}", self.build.place,
-                 got=value.type, help="store it and load it again")  # fmt: skip
+            fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}",
+                 self.build.place, got=value.type, help="store it and load it again")  # fmt: skip
         t = value.type.replace(space=space, transposed=value.type.transposed and space == "mat", flat=False)
         if space == "bias":
             dtype = FP32 if t.dtype.is_float else t.dtype
@@ -315,6 +321,8 @@ class _Groups:
         """A product lies in Acc, with all that shares its storage, unless vector operators make it too."""
         group = self.members[self._find(v)]
         made = [m.op for m in group if m.op is not None]
+        if v.op is not None and v.op.name in ("aic_gather", "tile.transpose_view"):
+            return "mat"
         if v.op is None or v.op.name not in PRODUCTS:
             return ""
         others = [
@@ -329,7 +337,7 @@ class _Groups:
         """Mat for what products alone take; Vec for what was written to lie in Mat, and no product takes."""
         group = self.members[self._find(v)]
         ends = [(op, name) for m in group for op, name in self.users.get(m, ()) if not _passes_on(op, name)]
-        cube = [name in PRODUCTS.get(op.name, ()) or op.name == "tile.extract" for op, name in ends]
+        cube = [name in PRODUCTS.get(op.name, ()) or op.name in _OF_MAT for op, name in ends]
         made = {
             m.op.name
             for m in group
@@ -338,8 +346,6 @@ class _Groups:
         if made <= {"load", "create_tile"} and ends and all(cube) and not self._written_by_vector(group):
             return "mat"
         if made == {"cast"} and ends and all(cube) and len(group) == 1 and _narrows(v.op):
-            return "mat"
-        if any(m.op is not None and m.op.name == "tile.transpose_view" for m in group):
             return "mat"
         explicit = [m for m in group if m.type.space == "mat"]
         if explicit and made <= {"load", "create_tile", "move"} and not any(cube):
@@ -354,7 +360,7 @@ class _Groups:
             for op, name in self.users.get(m, ())
             if op.name == "assemble" and name == "target"
         ]
-        return any(s.op is None or s.op.name not in PRODUCTS for s in sources)
+        return any(s.op is None or s.op.name not in (*PRODUCTS, "if") for s in sources)
 
     def _as_written(self, v: Value) -> str:
         return v.type.space
@@ -365,10 +371,8 @@ class _Groups:
 
 def _passes_on(op: Op, name: str) -> bool:
     """Whether an operand is the result by another name."""
-    return (
-        op.name in ("yield", "for", "while", "if", "region", *_ALIASES)
-        or op.name == "assemble"
-        and name == "target"
+    return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
+        op.name == "assemble" and name == "target"
     )
 
 

@@ -167,6 +167,12 @@ class _Tiles(Rewriter):
         self.build.append("assemble", [], {"target": self.of(target), "source": tile,
                                            "offset": self.of(op.args["offset"]), "atomic": op.args["atomic"]})  # fmt: skip
 
+    def op_store(self, op: Op) -> None:
+        tile, target = op.args["tile"], op.args["output_tensor"]
+        args = {**self.of(op.args), "tile": self.tile(tile) if _tensor(tile) else self.of(tile)}
+        self.build.append("store", [], args)
+        self._written(target)
+
     def op_slice(self, op: Op) -> None:
         self._view(op)
 

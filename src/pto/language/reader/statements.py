@@ -557,7 +557,7 @@ def mismatch(type: Type, value: Any) -> bool:
     if isinstance(type, ShapedType):
         if not isinstance(other, ShapedType) or other.dtype != type.dtype:
             return True
-        if isinstance(type, TensorType) != isinstance(other, TensorType):
+        if isinstance(type, TensorType) != isinstance(other, TensorType) and is_memory(value):
             return True
         return not (index.same_dims(type.shape, other.shape) and index.same_dims(type.extent, other.extent))
     return not isinstance(other, ScalarType) or other.dtype != type.dtype

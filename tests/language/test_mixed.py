@@ -1,0 +1,287 @@
+"""Cube and vector work in one region: two functions and FIFOs; the same values as the program in its order."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+from .against import array, check
+
+UP_DOWN, LEFT_RIGHT = pl.SplitMode.UP_DOWN, pl.SplitMode.LEFT_RIGHT
+
+
+def _layer(*said: Any) -> Any:
+    @pl.jit
+    def layer(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP, optimizations=list(said), name_hint="layer"):
+            out[:] = pl.exp(pl.add(pl.mul(pl.matmul(a, b), 0.1), bias))
+        return out
+
+    return layer
+
+
+def _text(function: Any, *shapes: tuple[int, ...], dtype: Any = np.float32) -> str:
+    given = [np.zeros(s, dtype) for s in shapes]
+    return function.lower(*given[:-1], given[-1].astype(np.float32)).as_python()
+
+
+@pytest.mark.parametrize(
+    "said", [(), (pl.split(UP_DOWN),), (pl.split(LEFT_RIGHT), pl.cross_core_slot(slot_num=4))], ids=str
+)
+def test_from_cube_to_vector(said):
+    given = [array((32, 48)), array((48, 64)), array((32, 64))]
+    layer = _layer(*said)
+    check(layer, given, (32, 64), np.float32, lambda a, b, c: np.exp(0.1 * (a @ b) + c))
+    text = _text(layer, (32, 48), (48, 64), (32, 64), (32, 64))
+    mode = {UP_DOWN: "[16, 64]", LEFT_RIGHT: "[32, 32]"}.get(said[0].mode if said else None, "[32, 64]")
+    assert f"pl.tpop_from_aic(shape={mode}" in text
+    assert f"slot_num={4 if len(said) > 1 else 2}" in text
+    assert ("if v" in text) == (not said)  # without a split, one vector core stores
+
+
+@pl.jit
+def to_cube(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP, optimizations=[pl.split(UP_DOWN)]):
+        out[:] = pl.matmul(pl.add(a, c), b)
+    return out
+
+
+@pl.jit
+def blocks(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for i in pl.spmd(2):
+        for j in pl.range(1):
+            r = i * 16 + j * 16
+            out[r : r + 16, :] = pl.add(pl.matmul(a[r : r + 16, :], b), c[r : r + 16, :])
+    return out
+
+
+@pl.jit
+def both_take(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(c, [0, 0], [32, 32])  # for both kinds of core
+        y = pl.matmul(x, b)
+        out[:] = pl.add(pl.add(y, x), pl.matmul(a, b))
+    return out
+
+
+@pl.jit
+def through_memory(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    between = pl.create_tensor([32, 32], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        between[:] = pl.matmul(a, b)
+        x = pl.mul(pl.load(between, [0, 0], [32, 32]), 2.0)
+        between = pl.store(x, [0, 0], between)
+        out[:] = pl.matmul(pl.load(between, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat), c)
+    return out
+
+
+@pl.jit
+def handed_on(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        total = pl.full([32, 32], pl.FP32, 0.0)
+        last = pl.matmul(a, b)
+        for i in pl.range(3):
+            total = pl.add(total, last)
+            if i == 0:
+                last = pl.matmul(a, b)
+            else:
+                last = pl.mul(total, 0.5)
+        out[:] = pl.matmul(total, c)
+    return out
+
+
+@pl.jit
+def added_by_vector(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        total = pl.load(c, [0, 0], [32, 32])
+        for _ in pl.range(2):
+            total = pl.matmul_acc(total, a, b)
+        out[:] = total
+    return out
+
+
+@pl.jit
+def one_after_the_other(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        total = pl.load(c, [0, 0], [32, 32])
+        for _ in pl.unroll(12):
+            total = pl.add(total, pl.matmul(a, b))
+        out[:] = total
+    return out
+
+
+@pl.jit
+def stacked(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.reshape(a, [2, 16, 32])
+        y = pl.reshape(b, [2, 16, 32])
+        p = pl.matmul(x, y, b_trans=True)  # [2, 16, 16]
+        out[0:16, 0:16] = pl.reshape(pl.exp(pl.mul(p, 0.1)), [32, 16])[0:16, :]
+        out[16:32, 0:16] = pl.reshape(pl.exp(pl.mul(p, 0.1)), [32, 16])[16:32, :]
+        out[:, 16:32] = pl.load(c, [0, 16], [32, 16])
+    return out
+
+
+@pl.jit
+def into_part(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        whole = pl.load(c, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        part = pl.matmul(a, pl.slice(b, [32, 16], [0, 0]))
+        whole = pl.tile.assemble(whole, part, [0, 16])
+        pl.store(pl.move(whole, target_memory=pl.MemorySpace.Vec), [0, 0], out)
+    return out
+
+
+def _stacked(a, b, c):
+    p = np.exp(0.1 * (a.reshape(2, 16, 32) @ b.reshape(2, 16, 32).swapaxes(1, 2)))
+    return np.concatenate([p.reshape(32, 16), c[:, 16:]], 1)
+
+
+EXPECTED = {
+    to_cube: lambda a, b, c: (a + c) @ b,
+    blocks: lambda a, b, c: a @ b + c,
+    both_take: lambda a, b, c: c @ b + c + a @ b,
+    through_memory: lambda a, b, c: 2 * (a @ b) @ c,
+    handed_on: lambda a, b, c: 3 * (a @ b) @ c,
+    added_by_vector: lambda a, b, c: 2 * (a @ b) + c,
+    one_after_the_other: lambda a, b, c: 12 * (a @ b) + c,
+    stacked: _stacked,
+    into_part: lambda a, b, c: np.concatenate([c[:, :16], a @ b[:, :16]], 1),
+}
+
+
+@pytest.mark.parametrize("function", EXPECTED, ids=lambda f: f.__name__)
+def test_values_are_those_of_the_program(function):
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(function, given, (32, 32), np.float32, EXPECTED[function], slack=20)
+
+
+def test_what_each_core_does():
+    sizes = [(32, 32)] * 4
+    assert _text(both_take, *sizes).count("pl.load(tensor=c") == 2  # one load for each kind of core
+    assert (
+        _text(one_after_the_other, *sizes).count("pl.aic_initialize_pipe") == 1
+    )  # twelve tiles share a FIFO
+    cube = _text(through_memory, *sizes).partition("_aic(self")[2].partition("_aiv(self")[0]
+    assert "between" not in cube.partition("\n")[2]  # what both touch, vector cores touch
+
+
+def _attention(*said: Any) -> Any:
+    @pl.jit
+    def attention(q: pl.Tensor, k: pl.Tensor, v: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP, optimizations=list(said)):
+            highest = pl.full([1, 32], pl.FP32, -1e30)
+            weight = pl.full([1, 32], pl.FP32, 0.0)
+            o = pl.full([32, 16], pl.FP32, 0.0)
+            for j in pl.range(0, 96, 32):
+                s = pl.mul(pl.matmul(q, k[j : j + 32, :], b_trans=True), 0.25)
+                new = pl.maximum(highest, pl.reshape(pl.row_max(s), [1, 32]))
+                p = pl.exp(pl.row_expand_sub(s, pl.reshape(new, [32, 1])))
+                old = pl.exp(pl.sub(highest, new))
+                weight = pl.add(pl.mul(weight, old), pl.reshape(pl.row_sum(p), [1, 32]))
+                u = pl.matmul(pl.cast(p, pl.FP16), v[j : j + 32, :])
+                o = pl.add(pl.row_expand_mul(o, pl.reshape(old, [32, 1])), u)
+                highest = new
+            out[:] = pl.row_expand_div(o, pl.reshape(weight, [32, 1]))
+        return out
+
+    return attention
+
+
+def _softmax(q, k, v):
+    s = q @ k.T * 0.25
+    p = np.exp(s - s.max(1, keepdims=True))
+    return p / p.sum(1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("said", [(), (pl.split(UP_DOWN),), (pl.split(LEFT_RIGHT),)], ids=str)
+def test_attention(said):
+    """Both directions in one loop, with state; a sum across columns is not halved by columns."""
+    given = [array((32, 16), np.float16), array((96, 16), np.float16), array((96, 16), np.float16, seed=1)]
+    attention = _attention(*said)
+    check(attention, given, (32, 16), np.float32, _softmax, slack=500)
+    text = _text(attention, (32, 16), (96, 16), (96, 16), (32, 16), dtype=np.float16)
+    halved = bool(said) and said[0].mode is UP_DOWN
+    assert ("shape=[16, 32]" in text) == halved
+
+
+@pl.jit
+def lanes(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(a, b)
+        for lane in pl.split_aiv(2, mode=UP_DOWN):
+            half = pl.mul(pl.aiv_shard(p), 2.0)
+            rows = pl.load(c, [lane * 16, 0], [16, 32])
+            out = pl.store(pl.add(half, rows), [lane * 16, 0], out)
+    return out
+
+
+@pl.jit
+def gathered(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(a, b)
+        for _ in pl.split_aiv(2, mode=LEFT_RIGHT):
+            full = pl.aic_gather(pl.mul(pl.aiv_shard(p), 2.0))
+        out[:] = pl.matmul(full, c)
+    return out
+
+
+def test_lanes_that_are_written():
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(lanes, given, (32, 32), np.float32, lambda a, b, c: 2 * (a @ b) + c, slack=20)
+    check(gathered, given, (32, 32), np.float32, lambda a, b, c: 2 * (a @ b) @ c, slack=20)
+
+
+def test_problems():
+    @pl.jit
+    def asks(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            x = pl.load(a, [0, 0], [32, 32])
+            n = pl.cast(pl.read(pl.cast(pl.exp(x), pl.INT32), [0, 0]), pl.INDEX)
+            for _ in pl.range(n):
+                out[:] = pl.matmul(a, b)
+
+    @pl.jit
+    def outside(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.aiv_shard(pl.matmul(a, b))
+
+    @pl.jit
+    def odd(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for _ in pl.split_aiv(2, mode=UP_DOWN):
+                out[:] = pl.aiv_shard(pl.matmul(pl.slice(a, [31, 32], [0, 0]), b))
+
+    x = np.zeros((32, 32), np.float32)
+    for function, said in (
+        (asks, "the cube core needs a number that only the vector core has"),
+        (outside, "belongs to `for lane in pl.split_aiv"),
+        (odd, "31 rows have no halves"),
+    ):
+        with pytest.raises(DiagnosticError, match=said):
+            function.lower(x, x, x)
+
+
+@pl.jit
+def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    between = pl.create_tensor([32, 32], dtype=pl.FP32)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        between[:] = pl.matmul(a, b)
+        pl.store(pl.load(c, [0, 0], [8, 32]), [24, 0], between)  # not of a lane: once
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            for r in pl.range(lane * 8, 24, 16):
+                rows = pl.load(c, [r, 0], [8, 32])
+                out = pl.store(pl.exp(rows), [r, 0], out)
+        x = pl.load(between, [24, 0], [8, 32])
+        out = pl.store(x, [24, 0], out)
+    return out
+
+
+def test_what_is_not_of_a_lane_is_done_once():
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(in_turns, given, (32, 32), np.float32, lambda a, b, c: np.concatenate([np.exp(c[:24]), c[:8]]))
