@@ -89,10 +89,14 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
     compiled_.run(values)
 
 
-def lower(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Lowered:
+def lower(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
+) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
-    done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config))
+    done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config), dump)
     _ = done.modules
+    if dump is not None:
+        done.dump(dump)
     return done
 
 

@@ -498,11 +498,12 @@ class Emitter:
         numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
         copies = self._carried_tiles(op, body, 1)
         inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
-        start, stop, step = (op.args[w] for w in ("start", "stop", "step"))
-        down = not isinstance(step, Value) and step < 0  # scf.for counts up
+        start, stop = op.args["start"], op.args["stop"]
+        step: Any = op.args["step"]
+        back = 0 if isinstance(step, Value) else max(0, -step)  # scf.for counts up
         bounds = {k: self.index(b) for k, b in (("lb", start), ("ub", stop), ("step", step))}
-        if down:
-            bounds = self._counted(start, stop, -step)
+        if back:
+            bounds = self._counted(start, stop, back)
         made, (block,) = self._structure(
             "scf.for", [number(op.results[i].type.dtype) for i in numbers], 1, **bounds, init=inits
         )
@@ -513,8 +514,8 @@ class Emitter:
             arg = body.args[1 + i]
             self.values[arg] = block.add_arg(number(arg.type.dtype), arg.name)
         self.build.block = block
-        if down:
-            past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(-step)).result
+        if back:
+            past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(back)).result
             counter.name = ""
             here = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=past).result
             here.name, self.values[body.args[0]] = body.args[0].name, here
