@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from difflib import unified_diff
 from typing import Any
 
 import pto.language as pl
@@ -29,7 +30,8 @@ def check(kernel: Any, *args: Any) -> list[str]:
 def _fixed(program: Any) -> str:
     for concise in (True, False):
         text = program_text(program, concise)
-        assert pl.parse_program(text).as_python(concise) == text
+        again = pl.parse_program(text).as_python(concise)
+        assert again == text, "\n".join(unified_diff(text.splitlines(), again.splitlines(), lineterm=""))
     return text
 
 

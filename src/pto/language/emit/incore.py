@@ -647,10 +647,12 @@ class Emitter:
         later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
         if any(old in set(_all_operands(o)) for o in later):
             return False
-        if any(_aliases(o, old) for o in block.ops):
+        if any(_aliases(o, old) for o in block.ops) or any(v is old for v in block.yielded):
             return False
         if op.name == "if":
             i = op.results.index(new)
+            if any(v is old for b in op.blocks for j, v in enumerate(b.yielded) if j != i):
+                return False
             return all(
                 b.yielded[i] is old
                 or self._may_replace(b.yielded[i], old, b)
@@ -659,7 +661,8 @@ class Emitter:
             )
         if op.name in ("for", "while"):
             i = op.results.index(new)
-            return op.args["init_values"][i] is old or old not in set(_all_operands(op))
+            within = {v for b in op.blocks for o in b.walk() for v in o.operands()}
+            return old not in within and (op.args["init_values"][i] is old or old not in set(op.operands()))
         if old not in set(op.operands()):
             return True
         return _in_place(op, old, self.profile.isa)

@@ -813,7 +813,7 @@ def _read_region(
                 f.names[counter] = OPERATORS[name].function(f.build)
                 f.names[counter].name = counter
             read_body(f, body, f.live)
-            given = f.names.pop("yield ", None)
+            given = f.names.pop("yield ", None if f.unit.exact is None else ())
             outs = list(zip(_yield_names(body), given, strict=False)) if given is not None else [
                 (name, f.names[name])
                 for name in liveness.assigned(body)
