@@ -39,7 +39,22 @@ from .enums import (
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
 from .operators import OPERATORS as _OPERATORS
-from .types import Array, DynVar, InOut, Out, Scalar, TaskId, Tensor, Tile, Tuple, dynamic
+from .text import loads, loads_program, parse, parse_program
+from .types import (
+    UNSET,
+    Array,
+    DynVar,
+    InOut,
+    Out,
+    Scalar,
+    TaskId,
+    Tensor,
+    TensorView,
+    Tile,
+    TileView,
+    Tuple,
+    dynamic,
+)
 
 Mem = MemorySpace
 ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
@@ -60,7 +75,8 @@ globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
 __all__ = [
-    "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
-    "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
-    "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
+    "DN", "ND", "NZ", "UNSET", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut",
+    "Level", "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode",
+    "TaskId", "Tensor", "TensorLayout", "TensorView", "Tile", "TileView", "Tuple", "array", "dynamic", "function",
+    "inline", "jit", "loads", "loads_program", "parse", "parse_program", "program", "system", "tensor", "tile",
 ]  # fmt: skip

@@ -26,15 +26,21 @@ class Build:
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
         self.split: Any = None  # which way the region at hand halves vector work
+        self.exact = False  # what is read says all there is to say: nothing is inferred
+        self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager
     def into(self, block: Block) -> Iterator[Block]:
         """Build in another block for a while."""
         before, self.block = self.block, block
+        known = self._numbers
+        region = isinstance(block.outer, Op) and block.outer.name == "region"
+        self._numbers = [{}] if region else [*known, {}]
         try:
             yield block
         finally:
             self.block = before
+            self._numbers = known
 
     # ---- operations ----
 
@@ -56,7 +62,16 @@ class Build:
             constant = self._simplified(name, args)
             if constant is not None:
                 return constant
+        key = (name, tuple((type(a), repr(a) if isinstance(a, float) else a) for a in args))
+        found = next((known[key] for known in self._numbers if key in known), None)
+        if found is None:
+            found = self._numbers[-1][key] = self.new_scalar(name, args, dtype)
+        return found
+
+    def new_scalar(self, name: str, args: tuple[Any, ...], dtype: DataType | None = None) -> Value:
+        """An operation on numbers, even where one like it is there or it could be done at once."""
         names = ("x",) if len(args) == 1 else ("lhs", "rhs")
+        dtype = dtype or self._scalar_result(name, args)
         return self.op(f"scalar.{name}", [ScalarType(dtype)], **dict(zip(names, args, strict=True)))
 
     def _scalar_result(self, name: str, args: tuple[Any, ...]) -> DataType:

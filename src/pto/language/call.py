@@ -217,11 +217,16 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
     compiled_(values)
 
 
-def lower(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Lowered:
+def lower(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
+) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
-    done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config))
+    done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config), dump)
     _warn(done)
-    return done.verify()
+    done.verify()
+    if dump is not None:
+        done.dump(dump)
+    return done
 
 
 def _warn(done: Lowered) -> None:

@@ -261,11 +261,11 @@ def _word(node: ast.expr) -> str:
 
 def _conditional(node: ast.For) -> None:
     """`pl.cond(..)` leaves the loop where it does not hold."""
-    first = node.body[0] if node.body else None
-    if isinstance(first, ast.Expr) and _word(first.value) == "cond":
-        test = ast.copy_location(ast.UnaryOp(ast.Not(), first.value), first)
-        leave: list[ast.stmt] = [ast.copy_location(ast.Break(), first)]
-        node.body[0] = ast.copy_location(ast.If(test, leave, []), first)
+    for i, first in enumerate(node.body):
+        if isinstance(first, ast.Expr) and _word(first.value) == "cond":
+            test = ast.copy_location(ast.UnaryOp(ast.Not(), first.value), first)
+            leave: list[ast.stmt] = [ast.copy_location(ast.Break(), first)]
+            node.body[i] = ast.copy_location(ast.If(test, leave, []), first)
 
 
 def _numbers(body: list[ast.stmt]) -> list[str]:

@@ -140,6 +140,16 @@ def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> Region:
     return Region("split_aiv", {"count": count, "mode": mode})
 
 
+def submit(function: Any, *args: Any, **options: Any) -> Any:
+    """A task that has a name: `out, task = pl.submit(self.f, a, b, deps=[..], core_num=4)`."""
+    return interpreter("pl.submit").submit(function, args, options)
+
+
+def spmd_submit(function: Any, *args: Any, **options: Any) -> Any:
+    """A task of several blocks: `core_num` says of how many."""
+    return submit(function, *args, **options)
+
+
 class Split(Record):
     """Which way vector work of a mixed region is halved."""
 

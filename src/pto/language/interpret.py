@@ -1,8 +1,8 @@
 """Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
 
-Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by the
-same function as when a program is read, and computes at once: what moves and names data with NumPy (here), what
-computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by
+the same function as when a program is read, and computes at once: what moves and names data with NumPy (here),
+what computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
 """
 
 from __future__ import annotations
@@ -178,6 +178,20 @@ class Interpreter:
             written = [bound[n] for n, a in declared.annotations.items() if a.direction != IN]
             return written[0] if len(written) == 1 else None
         return back(out)
+
+    def submit(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        """`pl.submit(self.f, ...)`: what the function gives, and the task."""
+        names = set(function.declared.signature.parameters)
+        said = {k: options.pop(k) for k in list(options) if k not in names}
+        task = Integer(self.tasks, TASK_ID)
+        out, before = None, (self.block, self.blocks_in_all)
+        if said.get("predicate") is None or said["predicate"]:
+            count = int(said.get("core_num") or 1)
+            for self.block in range(count):
+                self.blocks_in_all = count
+                out = self.call(function.declared, args, options)
+        self.block, self.blocks_in_all = before
+        return out, task
 
     def _symbols(self, declared: Declared, bound: dict[str, Any]) -> dict[str, Any]:
         return {

@@ -52,10 +52,11 @@ class JitFunction:
 
         return call(self, args, kwargs, config)
 
-    def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
+    def lower(self, *args: Any, config: Any = None, dump: Any = None, **kwargs: Any) -> Any:
+        """The program after every stage; `dump` is a folder for what each leaves."""
         from .call import lower
 
-        return lower(self, args, kwargs, config)
+        return lower(self, args, kwargs, config, dump)
 
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         from .call import compiled
@@ -68,7 +69,7 @@ class JitFunction:
         return run(self, args, kwargs)
 
     def interpret(self, *args: Any, config: Any = None, target: str | None = None, **kwargs: Any) -> Any:
-        """Execute the body as ordinary Python: `print`, `pdb` and breakpoints work, the numbers are the same."""
+        """Execute the body as ordinary Python: `print` and `pdb` work, the numbers are the same."""
         from .call import profile_of
         from .interpret import interpret
 
@@ -156,6 +157,13 @@ class ProgramClass:
     compile = JitFunction.compile
     run = JitFunction.run
     interpret = JitFunction.interpret
+
+    def as_python(self, concise: bool = False) -> str:
+        """Its text, where its functions say all of their types."""
+        from .lower import exact
+        from .printer import program_text
+
+        return program_text(exact(self), concise)
 
 
 def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:

@@ -6,14 +6,16 @@ stages(program)                              # pass by pass
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
-from ..isa.profiles import Profile
+from ..isa.profiles import PROFILES, Profile
 from .checks import check
 from .declare import Declared
 from .emit.incore import emit, parts_of
@@ -27,7 +29,7 @@ from .passes.spaces import spaces
 from .passes.tiles import tiles
 from .printer import program_text
 from .problems import Problem
-from .reader.calls import read_entry
+from .reader.calls import read_entry, read_exactly
 from .reader.frame import Unit
 
 #: What happens to a program, one after the other. Each is a function of a program and gives a program.
@@ -56,6 +58,18 @@ def read(declared: Declared, types: list[Any], profile: Profile) -> tuple[Progra
     if has_errors(unit.diagnostics):
         raise DiagnosticError(unit.diagnostics)
     return unit.program, [*unit.diagnostics, *check(unit.program)]
+
+
+def exact(owner: Any, profile: Profile | None = None) -> Program:
+    """A program whose functions say all of their types, as it is written: nothing is inferred."""
+    unit = Unit(Program(owner.__name__), profile or PROFILES["a2a3"])
+    try:
+        read_exactly(unit, [m.declared for m in owner.methods.values()])
+    except Problem as problem:
+        unit.report(problem)
+    if has_errors(unit.diagnostics):
+        raise DiagnosticError(unit.diagnostics)
+    return unit.program
 
 
 def stages(program: Program) -> Iterator[tuple[str, Program]]:
@@ -111,10 +125,27 @@ class Lowered:
 
         return "\n".join(to_text(m) for m in self.modules.values())
 
+    def dump(self, folder: str | os.PathLike[str]) -> None:
+        """The text of every kernel beside what stages have left in a folder."""
+        from ..asm import to_text
 
-def lowered(declared: Declared, types: list[Any], profile: Profile) -> Lowered:
-    """Every stage."""
+        for name, module in self.modules.items():
+            Path(folder, f"{len(STAGES):02}_after_{STAGES[-1][0]}_{name}.pto").write_text(to_text(module))
+
+
+def lowered(
+    declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None
+) -> Lowered:
+    """Every stage. `dump` is a folder that gets the program after each, as Python: `NN_after_STAGE.py`."""
     program, found = read(declared, types, profile)
-    for _, after in stages(program):
+
+    def leave(number: int, name: str) -> None:
+        if dump is not None:
+            Path(dump).mkdir(parents=True, exist_ok=True)
+            Path(dump, f"{number:02}_after_{name}.py").write_text(program_text(program))
+
+    leave(0, "read")
+    for number, (name, after) in enumerate(stages(program), 1):
         program = after
+        leave(number, name)
     return Lowered(program, profile, found)

@@ -1,7 +1,7 @@
 """Operators computed at once: each is a kernel of its own, with its loads and stores, on the virtual machine.
 
-The kernel goes through the same stages as a program that has the operator among others, so the numbers are the
-same. Kernels are kept by operator, arguments and types; how far data goes is given to them at run time.
+The kernel goes through the same stages as a program that has the operator among others, so the numbers are
+the same. Kernels are kept by operator, arguments and types; how far data goes is given to them at run time.
 """
 
 from __future__ import annotations

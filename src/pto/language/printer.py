@@ -1,7 +1,7 @@
-"""Programs of the language as Python text, which reads back as the same program.
+"""Programs of the language as Python text, which reads back as the same program (text.py).
 
-Every function becomes a method of a class, every operation a statement; control flow has its explicit form, with
-`init_values` and `pl.yield_`.
+Every function becomes a method of a class, every operation a statement; control flow has its explicit form,
+with `init_values` and `pl.yield_`. Values have their types beside them, unless the text is to be concise.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import enum
 import math
 from typing import Any
 
-from .dtypes import FP32, INDEX, DataType
+from .dtypes import DataType
+from .enums import MemorySpace
 from .forms import CrossCoreSlot, Split
 from .ir import (
     IN,
@@ -25,88 +26,100 @@ from .ir import (
     TileType,
     Type,
     Value,
+    dims_of,
+    values_in,
 )
+from .operators.core import OPERATORS, Operator
 
 _OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>",
-    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and", "or": "or",
+    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "shl": "<<",
+    "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and", "or": "or",
+    "bitand": "&", "bitor": "|", "bitxor": "^",
 }  # fmt: skip
 _PREFIX = {"neg": "-", "not": "not ", "invert": "~"}
-#: Operators that return their argument.
-_IN_PLACE = {"store": "output_tensor", "assemble": "target", "write": "x"}
+_KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
+_SPACES = {m.isa: m for m in MemorySpace}
+#: What is known of functions by other means than `pl.func_attr`.
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope")
+WIDTH = 100
 
 
 def program_text(program: Program, concise: bool = False) -> str:
     """A class with a method per function."""
-    lines = ["import pto.language as pl", ""]
-    symbols = sorted({n for f in program.functions.values() for n in f.attrs.get("symbols", ())})
-    lines += [f"{n} = pl.dynamic({n!r})" for n in symbols]
-    lines += ["", "", "@pl.program", f"class {_identifier(program.name)}:"]
+    dynamic: dict[str, None] = {}
+    methods: list[str] = []
     for function in program.functions.values():
-        lines += [f"    {line}" if line else "" for line in function_lines(function)]
-        lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
+        lines = function_lines(function, concise, dynamic)
+        methods += ["", *(f"    {line}" if line else "" for line in lines)]
+    head = ["import pto.language as pl", ""]
+    if dynamic:
+        head += [*(f'{n} = pl.dynamic("{n}")' for n in sorted(dynamic)), ""]
+    head += ["", "@pl.program", f"class {_identifier(program.name)}:"]
+    return "\n".join([*head, *methods[1:]]).rstrip() + "\n"
 
 
-_KINDS = {
-    "orchestration": "Orchestration",
-    "incore": "InCore",
-    "aic": "AIC",
-    "aiv": "AIV",
-    "group": "Group",
-    "mixed": "Group",
-}
-
-
-def function_lines(function: Function) -> list[str]:
-    """A method."""
-    p = _Printer(function)
-    params = ["self"]
-    for param in function.params:
-        text = p.type(param.value.type)
-        if param.direction != IN:
-            text = f"pl.{'Out' if param.direction == OUT else 'InOut'}[{text}]"
-        params.append(f"{p.name(param.value)}: {text}")
-    known = {param.value for param in function.params}
+def function_lines(
+    function: Function, concise: bool = False, dynamic: dict[str, None] | None = None
+) -> list[str]:
+    """A method. Names of extents that its parameters have are put into `dynamic`."""
+    p = _Printer(function, concise)
+    dynamic = {} if dynamic is None else dynamic
+    directions = {param.value: param.direction for param in function.params}
     symbols = function.attrs.get("symbols", {})
+    params = ["self"]
     for value in function.body.args:
-        if value not in known and value.name not in symbols:
-            params.append(f"{p.name(value)}: pl.Scalar[pl.INDEX]")
-    head = f"def {function.name}({', '.join(params)}):"
+        if value in directions or value.name not in symbols:
+            text = p.type(value.type)
+            if directions.get(value, IN) != IN:
+                text = f"pl.{'Out' if directions[value] == OUT else 'InOut'}[{text}]"
+            params.append(f"{p.name(value)}: {text}")
+        dynamic.update(dict.fromkeys(p.name(v) for v in values_in(dims_of(value.type))))
+    kind = f"type=pl.FunctionType.{_KINDS[function.kind]}" if function.kind in _KINDS else ""
+    told = {k: v for k, v in {**function.attrs, **function.attrs.get("func_attr", {})}.items() if _told(k, v)}
+    if function.kind not in _KINDS:
+        told["kind"] = function.kind
+    if told:
+        p.line(f"pl.func_attr({p.arg(told)})")
     p.block(function.body)
     if function.returns:
         p.line("return " + ", ".join(p.arg(v) for v in function.returns))
     if not p.lines:
         p.line("pass")
-    kind = f"pl.FunctionType.{_KINDS.get(function.kind, 'Opaque')}"
-    return [f"@pl.function(type={kind})", head, *(f"    {line}" for line in p.lines)]
+    head = broken(f"def {function.name}({', '.join(params)}):", WIDTH - 4)
+    return [f"@pl.function({kind})", *head, *(f"    {line}" if line else "" for line in p.lines)]
+
+
+def _told(name: str, value: Any) -> bool:
+    return name not in _UNTOLD and value not in (None, [], {}, False, "")
 
 
 def _identifier(name: str) -> str:
-    return "".join(part.capitalize() or "_" for part in name.split("_"))
+    return "".join(part[:1].upper() + part[1:] or "_" for part in name.split("_"))
 
 
 class _Printer:
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, concise: bool) -> None:
         self.function = function
+        self.concise = concise
         self.lines: list[str] = []
         self.depth = 0
         self.names: dict[Value, str] = {}
-        self.taken: set[str] = {"self", "pl"}
+        self.taken: set[str] = {"self", "pl", "_", "float", "abs"}
         for value in function.body.args:
             self.name(value)
 
     def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
+        indent = "    " * self.depth
+        self.lines += [indent + part for part in broken(text, WIDTH - 8 - len(indent))]
 
     def name(self, value: Value) -> str:
         """Its name in the text; every value has one of its own."""
         known = self.names.get(value)
         if known is None:
-            wanted = value.name if value.name.isidentifier() else "v"
+            wanted = value.name if value.name.isidentifier() and value.name.strip("_") else "v"
             known, n = wanted, 0
             while known in self.taken:
-                known = f"{wanted}_{n}"
+                known = f"{_stem(wanted)}_{n}"
                 n += 1
             self.taken.add(known)
             self.names[value] = known
@@ -119,14 +132,20 @@ class _Printer:
             return "[" + ", ".join(map(self.arg, arg)) + "]"
         if isinstance(arg, tuple):
             return "(" + ", ".join(map(self.arg, arg)) + ("," if len(arg) == 1 else "") + ")"
+        if isinstance(arg, dict):
+            return "{" + ", ".join(f"{k!r}: {self.arg(v)}" for k, v in arg.items()) + "}"
         if isinstance(arg, enum.Enum):
-            return f"pl.{type(arg).__name__}.{arg.name}"
+            word = "Mem" if isinstance(arg, MemorySpace) else type(arg).__name__
+            return f"pl.{word}.{arg.name}"
         if isinstance(arg, DataType):
             return f"pl.{arg.name}"
         if isinstance(arg, Split):
-            return f"pl.split({self.arg(arg.mode)})"
+            slots = f", slot_num={arg.slot_num}" if arg.slot_num is not None else ""
+            return f"pl.split({self.arg(arg.mode)}{slots})"
         if isinstance(arg, CrossCoreSlot):
             return f"pl.cross_core_slot(slot_num={arg.slot_num})"
+        if isinstance(arg, Function):
+            return f"self.{arg.name}"
         if isinstance(arg, float) and not math.isfinite(arg):
             return f"float({str(arg)!r})"
         return repr(arg)
@@ -137,8 +156,24 @@ class _Printer:
         if isinstance(type, ArrayType):
             return f"pl.Array[{type.extent}, pl.{type.dtype.name}]"
         assert isinstance(type, TensorType | TileType)
-        word = "Tile" if isinstance(type, TileType) else "Tensor"
-        return f"pl.{word}[{self.arg(list(type.shape))}, pl.{type.dtype.name}]"
+        tile = isinstance(type, TileType)
+        parts = [self.arg(list(type.shape)), f"pl.{type.dtype.name}"]
+        view: list[str] = []
+        if type.valid is not None:
+            view.append(f"valid_shape={self.arg(list(type.valid))}")
+        if isinstance(type, TileType):
+            if type.space:
+                parts.append(self.arg(_SPACES[type.space]))
+            if type.transposed:
+                view.append("transposed=True")
+        elif isinstance(type, TensorType):
+            if type.strides is not None:
+                view.append(f"stride={self.arg(list(type.strides))}")
+            if type.layout != "ND":
+                view.append(f"layout=pl.TensorLayout.{type.layout}")
+        if view:
+            parts.append(f"pl.{'Tile' if tile else 'Tensor'}View({', '.join(view)})")
+        return f"pl.{'Tile' if tile else 'Tensor'}[{', '.join(parts)}]"
 
     # ---- statements ----
 
@@ -159,17 +194,41 @@ class _Printer:
         if special is not None:
             special(op)
         elif op.name.startswith("scalar."):
-            self.line(f"{self.name(op.result)} = {self.expression(op)}")
+            self.bind(op, self.expression(op))
         else:
             self.bind(op, self.call(op))
 
     def bind(self, op: Op, text: str) -> None:
+        """Give what an operation gives its names; a single one has its type beside it."""
         names = ", ".join(self.name(r) for r in op.results)
+        if len(op.results) == 1 and not self.concise:
+            names += f": {self.type(op.result.type)}"
         self.line(f"{names} = {text}" if names else text)
 
     def call(self, op: Op) -> str:
-        args = [f"{k}={self.arg(v)}" for k, v in op.args.items() if v is not None]
-        return f"pl.{op.name}({', '.join(args)})"
+        """The call that an operation stands for: what has to be given by position, the rest by name."""
+        found = _operator(op.name)
+        if found is None:
+            types = ", ".join(self.type(r.type) for r in op.results)
+            args = "".join(f", {k}={self.arg(v)}" for k, v in op.args.items())
+            return f"pl.operation({op.name!r}, [{types}]{args})"
+        params = found.signature.parameters
+        if not all(k in params for k in op.args):
+            args = [self.arg(v) for v in op.args.values() if v is not None]
+            return f"{found.full_name}({', '.join(args)})"
+        shown: list[str] = []
+        by_name = False
+        for k, p in params.items():
+            if k not in op.args:
+                by_name = True
+                continue
+            value = op.args[k]
+            if p.default is not p.empty and (value is None or self.concise) and _same(value, p.default):
+                by_name = True
+                continue
+            by_name = by_name or p.default is not p.empty or p.kind is p.KEYWORD_ONLY
+            shown.append(f"{k}={self.arg(value)}" if by_name else self.arg(value))
+        return f"{found.full_name}({', '.join(shown)})"
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
@@ -180,7 +239,7 @@ class _Printer:
             return _PREFIX[name] + args[0]
         if name == "cast":
             return f"pl.cast({args[0]}, pl.{op.args['dtype'].name})"
-        return f"pl.{name}({', '.join(args)})"
+        return f"{'' if name == 'abs' else 'pl.'}{name}({', '.join(args)})"
 
     def _const(self, op: Op) -> None:
         self.bind(op, f"pl.const({self.arg(op.args['value'])}, pl.{op.args['dtype'].name})")
@@ -188,47 +247,34 @@ class _Printer:
     def _yield(self, op: Op) -> None:
         outer: Any = op.parent.outer if op.parent is not None else None
         values = op.args["values"]
-        if not isinstance(outer, Op) or not values:
-            return
-        if outer.name == "for" or outer.name == "while":
-            names = [self.name(r) for r in outer.results]
+        if isinstance(outer, Op) and values:
+            names = [self.name(r) for r in outer.results[: len(values)]]
             self.line(f"{', '.join(names)} = pl.yield_({', '.join(map(self.arg, values))})")
-            return
-        for result, value in zip(outer.results, values, strict=False):
-            self.line(f"{self.name(result)} = {self.arg(value)}")
 
     def _for(self, op: Op) -> None:
         a = op.args
         bounds = [self.arg(a[k]) for k in ("start", "stop", "step")]
+        if self.concise:
+            bounds = bounds[: 2 if bounds[2] == "1" else 3]
+            bounds = bounds[1:] if len(bounds) == 2 and bounds[0] == "0" else bounds
         block = op.blocks[0]
         target = self.name(block.args[0])
-        more = ""
         if block.args[1:]:
-            inits = [
-                self.arg(v) if v is not None else self.undefined(r.type)
-                for v, r in zip(a["init_values"], op.results, strict=True)
-            ]
             target += f", ({', '.join(self.name(v) for v in block.args[1:])},)"
-            more = f", init_values=({', '.join(inits)},)"
+            bounds.append(f"init_values=({', '.join(map(self.initial, a['init_values']))},)")
         if a["kind"] == "pipeline":
-            more += f", stage={a['stage']}"
-        self.line(f"for {target} in pl.{a['kind']}({', '.join(bounds)}{more}):")
+            bounds.append(f"stage={a['stage']}")
+        self.line(f"for {target} in pl.{a['kind']}({', '.join(bounds)}):")
         self.inner(block)
 
-    def undefined(self, type: Type) -> str:
-        """What a name is before a loop sets it."""
-        if isinstance(type, TileType):
-            return f"pl.create_tile({self.arg(list(type.shape))}, pl.{type.dtype.name})"
-        if isinstance(type, TensorType):
-            return f"pl.create_tensor({self.arg(list(type.shape))}, pl.{type.dtype.name})"
-        if type.dtype in (INDEX, FP32):
-            return "0" if type.dtype == INDEX else "0.0"
-        return f"pl.const(0, pl.{type.dtype.name})"
+    def initial(self, value: Any) -> str:
+        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it."""
+        return "pl.UNSET" if value is None else self.arg(value)
 
     def _while(self, op: Op) -> None:
         test, body = op.blocks
         names = ", ".join(self.name(v) for v in body.args)
-        inits = ", ".join(self.arg(v) for v in op.args["init_values"])
+        inits = ", ".join(map(self.initial, op.args["init_values"]))
         self.line(f"for ({names},) in pl.while_(init_values=({inits},)):")
         for inner, outer in zip(test.args, body.args, strict=True):
             self.names[inner] = self.name(outer)
@@ -249,17 +295,101 @@ class _Printer:
     def _region(self, op: Op) -> None:
         kind = op.args["kind"]
         shown = {k: v for k, v in op.args.items() if k != "kind" and v not in (None, [], "", False)}
-        task = next((r for r in op.results if isinstance(r.type, ScalarType)), None)
+        task = next((r for r in op.results if r.type.dtype.isa == "task"), None)
         suffix = f" as {self.name(task)}" if task is not None else ""
         self.line(f"with pl.{kind}({', '.join(f'{k}={self.arg(v)}' for k, v in shown.items())}){suffix}:")
         self.inner(op.blocks[0])
 
     def _call(self, op: Op) -> None:
-        args = ", ".join(self.arg(a) for a in op.args["args"])
-        self.bind(op, f"self.{op.args['callee'].name}({args})")
+        """A task. One that says more than its arguments, or has a name, is submitted."""
+        a = op.args
+        callee: Function = a["callee"]
+        args = [self.arg(v) for v in a["args"]]
+        more = {k: v for k, v in a.items() if k not in ("callee", "args")}
+        task = next((r for r in op.results if r.type.dtype.isa == "task"), None)
+        made = iter(r for r in op.results if r is not task)
+        params = {p.value for p in callee.params}
+        targets = ["_" if v in params else self.name(next(made)) for v in callee.returns]
+        targets = targets if any(t != "_" for t in targets) else []
+        if task is None and not more:
+            self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
+            return
+        args += [f"{k}={self.arg(v)}" for k, v in more.items()]
+        result = "_" if not targets else targets[0] if len(targets) == 1 else f"({', '.join(targets)})"
+        target = "" if task is None else f"{result}, {self.name(task)} = "
+        self.line(f"{target}pl.submit(self.{callee.name}, {', '.join(args)})")
 
     def _array_write(self, op: Op) -> None:
         self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")
 
     def _array_read(self, op: Op) -> None:
         self.bind(op, f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}]")
+
+
+def _stem(name: str) -> str:
+    """A name without the number that made it unlike others: `x_1` becomes `x_2`, not `x_1_0`."""
+    stem, _, number = name.rpartition("_")
+    return stem if stem and number.isdigit() else name
+
+
+def _operator(name: str) -> Operator | None:
+    """The operator that an operation is of."""
+    found = OPERATORS.get(name)
+    levels = ("tile", "tensor", "array", "system")
+    return found or next((OPERATORS[f"{n}.{name}"] for n in levels if f"{n}.{name}" in OPERATORS), None)
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and not isinstance(a, Value) and a == b
+
+
+# ---- lines ----
+
+
+def broken(text: str, width: int) -> list[str]:
+    """A statement in lines: where it is too long, what is between its widest brackets has lines of its own."""
+    if len(text) <= width:
+        return [text]
+    start, end, parts = _widest(text)
+    if len(parts) < 2:
+        return [text]
+    lines = [text[: start + 1]]
+    row = ""
+    for i, part in enumerate(parts):
+        item = part + ("," if i < len(parts) - 1 else "")
+        if row and len(row) + 1 + len(item) > width - 4:
+            lines += _indented(row, width)
+            row = ""
+        row = f"{row} {item}" if row else item
+    return [*lines, *_indented(row, width), text[end:]]
+
+
+def _indented(row: str, width: int) -> list[str]:
+    return [f"    {line}" for line in (broken(row, width - 4) if len(row) > width - 4 else [row])]
+
+
+def _widest(text: str) -> tuple[int, int, list[str]]:
+    """Where the widest outermost brackets are, and what they separate by commas."""
+    best: tuple[int, int, list[str]] = (0, 0, [])
+    depth, quote, start, last = 0, "", 0, 0
+    parts: list[str] = []
+    for i, c in enumerate(text):
+        if quote:
+            quote = "" if c == quote and text[i - 1] != "\\" else quote
+        elif c in "'\"":
+            quote = c
+        elif c in "([{":
+            if depth == 0:
+                start, last, parts = i, i + 1, []
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+            if depth == 0 and i - start > best[1] - best[0]:
+                best = (start, i, [*parts, text[last:i].strip()])
+        elif c == "," and depth == 1:
+            parts.append(text[last:i].strip())
+            last = i + 1
+    return best
+
+
+__all__ = ["function_lines", "program_text"]

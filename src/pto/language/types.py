@@ -9,7 +9,8 @@ from typing import Any
 
 from ..isa.record import Record
 from .dtypes import TASK_ID, DataType
-from .ir import IN, INOUT, OUT
+from .enums import MemorySpace, TensorLayout
+from .ir import IN, INOUT, OUT, ArrayType, ScalarType, TensorType, TileType
 
 
 class DynVar:
@@ -42,6 +43,39 @@ class Annotation(Record):
     dtype: DataType | None = None
     extras: tuple[Any, ...] = ()
     direction: str = IN
+
+
+class TensorView(Record):
+    """More of a tensor than its shape: how far apart elements are, and how far data goes."""
+
+    stride: Any = None
+    layout: Any = None
+    valid_shape: Any = None
+    pad: Any = None
+
+
+class TileView(Record):
+    """More of a tile than its shape."""
+
+    valid_shape: Any = None
+    stride: Any = None
+    start_offset: Any = None
+    blayout: Any = None
+    slayout: Any = None
+    fractal: Any = None
+    pad: Any = None
+    compact: Any = None
+    transposed: bool = False
+
+
+class Unset:
+    """What a name is before a loop that sets it: nothing that may be read."""
+
+    def __repr__(self) -> str:
+        return "pl.UNSET"
+
+
+UNSET = Unset()
 
 
 class _Kind(type):
@@ -142,3 +176,23 @@ def annotation(given: Any) -> Annotation | None:
     if isinstance(given, _Kind):
         return Annotation(given.kind, direction=getattr(given, "direction", IN))
     return None
+
+
+def written_type(said: Annotation) -> Any:
+    """The type that an annotation spells out, extents and all."""
+    dtype = said.dtype
+    assert dtype is not None
+    if said.kind == "scalar":
+        return ScalarType(dtype)
+    shape: tuple[Any, ...] = tuple(said.shape or ())
+    if said.kind == "array":
+        return ArrayType(dtype, shape[0])
+    views = [e for e in said.extras if isinstance(e, TensorView | TileView)]
+    view: Any = views[0] if views else TileView()
+    valid = None if view.valid_shape is None else tuple(view.valid_shape)
+    if said.kind == "tile":
+        spaces = [e.isa for e in said.extras if isinstance(e, MemorySpace)]
+        return TileType(dtype, shape, valid, spaces[0] if spaces else "", view.transposed)
+    layouts = [e for e in (*said.extras, view.layout if views else None) if isinstance(e, TensorLayout)]
+    strides = None if view.stride is None else tuple(view.stride)
+    return TensorType(dtype, shape, valid, strides, layouts[0].name if layouts else "ND")

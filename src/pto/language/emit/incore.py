@@ -450,11 +450,12 @@ class Emitter(Systems, Gathers, Operators):
         numbers = [i for i, r in enumerate(op.results) if not is_tile(r)]
         copies = self._carried_tiles(op, body, 1)
         inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
-        start, stop, step = (op.args[w] for w in ("start", "stop", "step"))
-        down = not isinstance(step, Value) and step < 0  # scf.for counts up
+        start, stop = op.args["start"], op.args["stop"]
+        step: Any = op.args["step"]
+        back = 0 if isinstance(step, Value) else max(0, -step)  # scf.for counts up
         bounds = {k: self.index(b) for k, b in (("lb", start), ("ub", stop), ("step", step))}
-        if down:
-            bounds = self._counted(start, stop, -step)
+        if back:
+            bounds = self._counted(start, stop, back)
         made, (block,) = self._structure(
             "scf.for", [number(op.results[i].type.dtype) for i in numbers], 1, **bounds, init=inits
         )
@@ -465,8 +466,8 @@ class Emitter(Systems, Gathers, Operators):
             arg = body.args[1 + i]
             self.values[arg] = block.add_arg(number(arg.type.dtype), arg.name)
         self.build.block = block
-        if down:
-            past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(-step)).result
+        if back:
+            past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(back)).result
             counter.name = ""
             here = self.build.op("arith.subi", [INDEX], lhs=self.index(start), rhs=past).result
             here.name, self.values[body.args[0]] = body.args[0].name, here
@@ -600,10 +601,12 @@ class Emitter(Systems, Gathers, Operators):
         later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
         if any(old in set(_all_operands(o)) for o in later):
             return False
-        if any(_aliases(o, old) for o in block.ops):
+        if any(_aliases(o, old) for o in block.ops) or any(v is old for v in block.yielded):
             return False
         if op.name == "if":
             i = op.results.index(new)
+            if any(v is old for b in op.blocks for j, v in enumerate(b.yielded) if j != i):
+                return False
             return all(
                 b.yielded[i] is old
                 or self._may_replace(b.yielded[i], old, b)
@@ -612,7 +615,8 @@ class Emitter(Systems, Gathers, Operators):
             )
         if op.name in ("for", "while"):
             i = op.results.index(new)
-            return op.args["init_values"][i] is old or old not in set(_all_operands(op))
+            within = {v for b in op.blocks for o in b.walk() for v in o.operands()}
+            return old not in within and (op.args["init_values"][i] is old or old not in set(op.operands()))
         if old not in set(op.operands()):
             return True
         return _in_place(op, old, self.profile.isa)
@@ -650,7 +654,9 @@ _SUMS = ("matmul_acc", "gemv_acc")
 def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:
     """What a sum in a block begins with, and its first operation there."""
     first: Op | None = None
-    while isinstance(value, Value) and (op := value.op) is not None and op.parent is block and op.name in _SUMS:
+    while (
+        isinstance(value, Value) and (op := value.op) is not None and op.parent is block and op.name in _SUMS
+    ):
         value, first = op.args["acc"], op
     begins = value.op if first is not None and isinstance(value, Value) else None
     return value, begins if begins is not None and begins.parent is block else first

@@ -34,7 +34,9 @@ class Operator:
         """Parameters as users see them."""
         if self._signature is None:
             empty = inspect.Parameter.empty
-            named = [p.replace(annotation=empty) for p in inspect.signature(self.function).parameters.values()]
+            named = [
+                p.replace(annotation=empty) for p in inspect.signature(self.function).parameters.values()
+            ]
             self._signature = inspect.Signature(named[1:])
         return self._signature
 

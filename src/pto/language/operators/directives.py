@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..build import Build
-from ..ir import Value
+from ..ir import Function, Value
 from ..problems import ARGUMENTS, TYPE
+from ..types import written_type
 from .core import operator
 
 
@@ -33,5 +34,19 @@ def func_attr(b: Build, attrs: Any) -> None:
     if not isinstance(attrs, dict) or not all(isinstance(k, str) for k in attrs):
         b.fail(ARGUMENTS, "attributes are a dictionary of words", "attrs", got=repr(attrs))
     outer = b.block.outer
-    if hasattr(outer, "attrs"):
-        outer.attrs.setdefault("func_attr", {}).update(attrs)  # type: ignore[union-attr]
+    if not isinstance(outer, Function):
+        b.fail(ARGUMENTS, "attributes are those of a function: its first statement")
+    if b.exact:
+        outer.kind = attrs.pop("kind", outer.kind)
+        outer.attrs.update(attrs)
+    else:
+        outer.attrs.setdefault("func_attr", {}).update(attrs)
+
+
+@operator
+def operation(b: Build, name: str, types: Any, **args: Any) -> Any:
+    """An operation that only stages make, as they print it."""
+    if not b.exact:
+        b.fail(ARGUMENTS, f"'{name}' is no operator: only stages make it")
+    results = b.append(name, [written_type(t) for t in types], args).results
+    return None if not results else results[0] if len(results) == 1 else tuple(results)

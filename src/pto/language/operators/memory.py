@@ -58,9 +58,8 @@ def fits(
     """Refuse a window that goes beyond its source for certain."""
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
         start = index.known(o)
-        past = index.known_difference(b.scalar("add", o, n) if not isinstance(o, Value) else n, whole)
-        if isinstance(o, Value):
-            past = None
+        more = index.known_difference(n, whole)
+        past = None if start is None or more is None else start + more
         if (start is not None and start < 0) or (past is not None and past > 0 and not clamp):
             b.fail(SHAPE, f"the window goes beyond dimension {axis}", at, expected=f"within {_text(whole)}",
                    got=f"{_text(o)} to {_text(o)} + {_text(n)}")  # fmt: skip
@@ -74,6 +73,8 @@ def cut_valid(
     b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None
 ) -> tuple[Any, ...] | None:
     """How far data goes in a window: what was asked for, no further than that of the source."""
+    if b.exact:
+        return None if wanted is None else tuple(wanted)
     out: list[Any] = []
     for n, o, whole, n_valid in zip(
         shape, offsets, source.extent, wanted or [None] * len(shape), strict=True
@@ -262,12 +263,13 @@ def count(b: Build, dims: Any) -> Any:
 
 @operator
 def create_tile(
-    b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace = MemorySpace.Vec, transpose: Any = None,
-    *, flat_layout: Any = None,
+    b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
+    transpose: Any = None, *, flat_layout: Any = None,
 ) -> Value:  # fmt: skip
     """A tile that holds nothing yet."""
     in_core(b, "create_tile")
-    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, target_memory.isa)],
+    space = "" if target_memory is None else target_memory.isa
+    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, space)],
                 shape=b.static(shape, "shape"), dtype=dtype, target_memory=target_memory)  # fmt: skip
 
 

@@ -25,13 +25,11 @@ from ..ir import (
     scalar_type,
 )
 from ..problems import CALL, PLACE, SHAPE, TYPE, fail
-from ..types import Annotation, DynVar
+from ..types import Annotation, DynVar, written_type
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
 
-#: What a region says of its task.
-TASK_OPTIONS = ("core_num", "sync_start", "deps", "predicate")
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
 
@@ -39,7 +37,7 @@ CORES = ("incore", "aic", "aiv")
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
     or `DynVar`s, and the value of each number."""
-    unit.call = call_function
+    unit.call, unit.submit = call_function, submitted
     symbols: dict[str, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
@@ -65,6 +63,60 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     return function
 
 
+def read_exactly(unit: Unit, declared: list[Declared]) -> None:
+    """Read functions that say all of their types, as stages print them; the first is the one to call."""
+    unit.call, unit.submit = call_function, submitted
+    unit.exact = {}
+    for d in declared:
+        unit.exact[d] = unit.program.add(_function(d))
+    unit.program.entry = next(iter(unit.exact.values()), None)
+    for d in declared:
+        _exact(unit, d)
+
+
+def _exact(unit: Unit, declared: Declared) -> Function:
+    """A function of an exact text, read at its first use."""
+    assert unit.exact is not None
+    if declared not in unit.exact:
+        fail(CALL, f"{declared.name} is no function of the program")
+    function = unit.exact[declared]
+    if function.body.args or function.body.ops or declared in unit.active:
+        return function
+    bound: dict[str, Any] = {}
+    for name in declared.signature.parameters:
+        said = declared.annotations.get(name)
+        if said is None or said.dtype is None:
+            fail(TYPE, f"parameter '{name}' of {declared.name} does not say its type", function.loc)
+        bound[name] = function.param(ScalarType(INDEX), name, said.direction)
+    symbols: dict[str, Value] = {}
+    function.attrs["symbols"] = {}
+
+    def extent(d: Any) -> Any:
+        if not isinstance(d, DynVar):
+            return d
+        return (
+            bound[d.name] if d.name in bound else symbols.setdefault(d.name, Value(ScalarType(INDEX), d.name))
+        )
+
+    for i, (name, value) in enumerate(bound.items()):
+        written = written_type(declared.annotations[name])
+        if isinstance(written, TensorType | TileType):
+            for axis, d in enumerate(written.shape):
+                if isinstance(d, DynVar) and d.name not in bound:
+                    function.attrs["symbols"].setdefault(d.name, (i, axis))
+            dims = {"shape": tuple(map(extent, written.shape)),
+                    "valid": None if written.valid is None else tuple(map(extent, written.valid))}  # fmt: skip
+            if isinstance(written, TensorType) and written.strides is not None:
+                dims["strides"] = tuple(map(extent, written.strides))
+            written = written.replace(**dims)
+        value.type = written
+    for value in symbols.values():
+        function.body.args.append(value)
+        value.owner, value.index = function.body, len(function.body.args) - 1
+    _read(unit, declared, function, bound, symbols)
+    return function
+
+
 def _function(declared: Declared) -> Function:
     file, node = file_of(declared.function)
     kind = "orchestration" if declared.kind in ("opaque", "host") else declared.kind
@@ -86,6 +138,7 @@ def _read(
     file, node = file_of(declared.function)
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
+    build.exact = unit.exact is not None
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
@@ -108,9 +161,10 @@ def _read(
 
 
 def call_function(
-    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]
-) -> Any:
-    """A call of one function of the language by another."""
+    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any],
+    options: dict[str, Any] | None = None,
+) -> Any:  # fmt: skip
+    """A call of one function of the language by another. With `options` it is submitted: it gives its task, too."""
     kwargs.pop("config", None)
     try:
         bound = declared.signature.bind(*args, **kwargs)
@@ -133,7 +187,30 @@ def call_function(
     if f.build.in_core:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
-    return _dispatched(f, node, declared, dict(bound.arguments))
+    if options is not None and any(v is POISON for v in values_in_options(options)):
+        raise Quiet
+    return _dispatched(f, node, declared, dict(bound.arguments), options)
+
+
+def values_in_options(options: dict[str, Any]) -> list[Any]:
+    return [v for o in options.values() for v in (o if isinstance(o, list | tuple) else [o])]
+
+
+#: What a task may say besides its arguments.
+OPTIONS = ("deps", "no_dep_args", "core_num", "sync_start", "predicate")
+
+
+def submitted(f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """`pl.submit(self.f, ...)`: what the function gives, and the task."""
+    if not args or not hasattr(args[0], "declared"):
+        fail(CALL, "pl.submit takes a function first", f.span(node), expected="pl.submit(self.f, a, b)")
+    declared = args[0].declared
+    names = set(declared.signature.parameters)
+    said = {k: kwargs.pop(k) for k in list(kwargs) if k not in names}
+    for k in said:
+        if k not in (*OPTIONS, "allow_early_resolve", "dumps"):
+            fail(CALL, f"pl.submit has no '{k}'", f.span(node), help=did_you_mean(k, OPTIONS))
+    return call_function(f, node, declared, args[1:], kwargs, said)
 
 
 def _plain(declared: Declared) -> str:
@@ -160,9 +237,13 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
-def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any]) -> Any:
+def _dispatched(
+    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], options: dict[str, Any] | None = None
+) -> Any:
     """A task: the function is read for the types it gets, and called with the values."""
     place = f.span(node)
+    if f.unit.exact is not None:
+        return _called(f, _exact(f.unit, declared), list(bound.values()), [], place, options)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -174,25 +255,34 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     callee = f.unit.read.get(key)
     if callee is None:
         callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
-    hidden = _hidden(bound, callee)
-    results = [
-        v for v in callee.returns if isinstance(v, Value) and v not in [p.value for p in callee.params]
-    ]
-    options = {k: v for k, v in (f.task or {}).items() if k in TASK_OPTIONS and v}
-    args = {"callee": callee, "args": [*bound.values(), *hidden], **options}
-    op = Op("call", args, [v.type for v in results], place)
+    return _called(f, callee, list(bound.values()), _hidden(bound, callee), place, options)
+
+
+def _called(
+    f: Frame,
+    callee: Function,
+    values: list[Any],
+    hidden: list[Any],
+    place: Span,
+    options: dict[str, Any] | None,
+) -> Any:
+    """The call itself, and what it gives."""
+    params = [p.value for p in callee.params]
+    results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
+    told = f.task if options is None else options  # of a region that dispatches, or of pl.submit
+    said = {k: v for k, v in (told or {}).items() if k in OPTIONS and v not in (None, [], False)}
+    task = [] if told is None else [ScalarType(TASK_ID)]
     if f.task is not None:
         callee.attrs["spmd"] = True
-        op.results.append(Value(ScalarType(TASK_ID), "", op, len(op.results)))
+    op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
-    values = list(bound.values())
-    params = [p.value for p in callee.params]
     out = [values[params.index(v)] if v in params else next(made) for v in callee.returns]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[:1] if len(written) == 1 else []
-    return None if not out else out[0] if len(out) == 1 else tuple(out)
+    given = None if not out else out[0] if len(out) == 1 else tuple(out)
+    return given if options is None else (given, op.results[-1])
 
 
 def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Function:

@@ -168,6 +168,30 @@ def _choice(f: Frame, node: ast.IfExp) -> Any:
     return value_of(f, node.body if test else node.orelse)
 
 
+def exactly(f: Frame, node: ast.expr) -> Any:
+    """The operation on numbers that an expression of an exact text is, though it could be done at once."""
+    if isinstance(node, ast.BinOp):
+        name, parts = _BINARY.get(type(node.op), ""), [node.left, node.right]
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        name, parts = _COMPARE.get(type(node.ops[0]), ""), [node.left, *node.comparators]
+    elif isinstance(node, ast.BoolOp):
+        name, parts = ("and" if isinstance(node.op, ast.And) else "or"), node.values
+    elif isinstance(node, ast.UnaryOp) and not isinstance(node.operand, ast.Constant):
+        name, parts = (
+            {ast.USub: "neg", ast.Not: "not", ast.Invert: "invert"}.get(type(node.op), ""),
+            [node.operand],
+        )
+    elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("pl.min", "pl.max", "abs"):
+        name, parts = ast.unparse(node.func).removeprefix("pl."), node.args
+    else:
+        return value_of(f, node)
+    args = [value_of(f, part) for part in parts]
+    if not name or not all(map(is_scalar, args)) or len(args) > 2:
+        return value_of(f, node)
+    f.build.place = f.span(node)
+    return f.build.new_scalar(name, tuple(args))
+
+
 # ---- subscripts ----
 
 
@@ -259,6 +283,8 @@ def _call(f: Frame, node: ast.Call) -> Any:
     f.build.place = f.span(node)
     if isinstance(target, Operator):
         return apply(f, node, target, args, kwargs)
+    if target is forms.submit or target is forms.spmd_submit:
+        return f.unit.submit(f, node, args, kwargs)
     if hasattr(target, "declared"):
         return f.unit.call(f, node, target.declared, args, kwargs)
     return _python_call(f, node, target, args, kwargs)
@@ -347,7 +373,7 @@ def _type(value: Any) -> str:
 
 
 def _text(f: Frame, node: ast.JoinedStr) -> str:
-    parts = [p.value if isinstance(p, ast.Constant) else str(value_of(f, p.value)) for p in node.values]  # type: ignore[attr-defined]
+    parts = [str(p.value if isinstance(p, ast.Constant) else value_of(f, p.value)) for p in node.values]  # type: ignore[attr-defined]
     return "".join(parts)
 
 
@@ -386,7 +412,8 @@ def _dict(f: Frame, node: ast.Dict) -> Any:
 
 
 _READERS: dict[type, Callable[[Frame, Any], Any]] = {
-    ast.Dict: _dict, ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
+    ast.Dict: _dict,
+    ast.Constant: _constant, ast.Name: _name, ast.Attribute: _attribute, ast.List: _list, ast.Tuple: _tuple,
     ast.BinOp: _binary, ast.UnaryOp: _unary, ast.Compare: _compare, ast.BoolOp: _both, ast.IfExp: _choice,
     ast.Subscript: _subscript, ast.Call: _call, ast.JoinedStr: _text, ast.ListComp: _each,
 }  # fmt: skip

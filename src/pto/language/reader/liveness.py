@@ -47,6 +47,8 @@ def _flow(statements: Sequence[ast.stmt], known: set[str]) -> tuple[set[str], se
             needs |= read([node.iter]) - known
             inner = {*known, *assigned_names(node.target)}
             needs |= _flow(node.body, inner)[0]
+            if _gives(node):
+                known |= set(assigned(node.body[-1:]))
         elif isinstance(node, ast.While):
             needs |= read([node.test]) - known
             needs |= _flow(node.body, known)[0]
@@ -61,6 +63,13 @@ def _flow(statements: Sequence[ast.stmt], known: set[str]) -> tuple[set[str], se
             needs |= read([node]) - known
             known |= set(assigned([node]))
     return needs, known
+
+
+def _gives(node: ast.For) -> list[ast.keyword]:
+    """Whether a loop gives what it yields even after no iteration."""
+    return (
+        [k for k in node.iter.keywords if k.arg == "init_values"] if isinstance(node.iter, ast.Call) else []
+    )
 
 
 def assigned_names(target: ast.AST) -> set[str]:

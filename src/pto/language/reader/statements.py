@@ -30,9 +30,9 @@ from ..ir import (
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
-from ..types import annotation
+from ..types import UNSET, annotation, written_type
 from . import liveness
-from .expressions import binary, value_of, window
+from .expressions import binary, exactly, value_of, window
 from .frame import POISON, Frame, Quiet, Unbound
 from .jumps import Jumps, Structured, assign, placed
 
@@ -84,6 +84,10 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
         return
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
+    if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
+        value.type = written_type(said)
+        bind(f, node.target, value)
+        return
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
         if isinstance(value, Value) and value.type.dtype != said.dtype:
             value = OPERATORS["cast"].function(f.build, value, said.dtype)
@@ -198,7 +202,11 @@ def _expression(f: Frame, node: ast.Expr) -> None:
                 help="x = pl.yield_(..); read x after the loop",
             )
         return
-    value_of(f, node.value)
+    value = value_of(f, node.value)
+    if f.unit.exact is not None and isinstance(value, tuple) and value and isinstance(value[-1], Value):
+        task = value[-1]
+        if task.op is not None and task.op.name == "call":  # submitted, and never asked for
+            task.op.results.remove(task)
 
 
 def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
@@ -227,7 +235,7 @@ def _yielded(f: Frame, node: Any) -> tuple[Any, ...]:
 def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
     """What stands to the right; of a yield of one value, that value."""
     if not is_yield(node):
-        return value_of(f, node)
+        return value_of(f, node) if f.unit.exact is None else exactly(f, node)
     values = _yielded(f, node)
     return values[0] if len(values) == 1 and isinstance(target, ast.Name) else values
 
@@ -260,10 +268,11 @@ def _for(f: Frame, node: ast.For) -> None:
         if over.kind != "range" or explicit:
             what = "a loop with init_values" if explicit else f"pl.{over.kind}"
             fail(SYNTAX, f"nothing jumps in {what}", f.span(jumps.first), help=_JUMPS)
-        node = _without_jumps(f, node, over, jumps)
-        if isinstance(node, ast.While):
-            _while(f, node)
+        plain = _without_jumps(f, node, over, jumps)
+        if isinstance(plain, ast.While):
+            _while(f, plain)
             return
+        node = plain
     if over.kind == "unroll":
         _unrolled(f, node, over)
         return
@@ -356,8 +365,13 @@ def _loop_body(
     """Read a body whose block has what it is given; then decide what it hands on."""
     before = dict(f.names)
     args: list[tuple[str, Any, Value | None]] = []
+    unset: list[Value] = []
     for name, value in carried:
-        if f.build.in_core and isinstance(value, Value) and is_memory(value):
+        if value is UNSET:
+            f.names[name] = Unbound("is set in the loop first", f.span(node))
+            unset.append(block.add_arg(ScalarType(INDEX), name))
+            args.append((name, None, unset[-1]))
+        elif f.build.in_core and isinstance(value, Value) and is_memory(value):
             f.names[name] = value  # memory stays where it is
             args.append((name, value, None))
         else:
@@ -386,10 +400,12 @@ def _loop_body(
                 _not_the_same_memory(f, node, name)
             f.names[name] = value
             continue
-        if now is arg:  # not changed
+        if now is arg and f.unit.exact is None:  # not changed
             _substitute(block, arg, value)
             f.names[name] = value
             continue
+        if arg in unset:
+            arg.type = _type_of(f, now)
         _agree(f, node, name, arg, now)
         inits.append(value)
         outs.append(_typed(f, block, now, arg.type))
@@ -605,10 +621,10 @@ def _while(f: Frame, node: ast.While) -> None:
 
 def _while_form(f: Frame, node: ast.For, over: While) -> None:
     """`for (x,) in pl.while_(init_values=(x0,)):` with `pl.cond(..)` first: as `while`."""
-    first = node.body[0] if node.body else None
-    call = first.value if isinstance(first, ast.Expr) and isinstance(first.value, ast.Call) else None
-    if call is None or ast.unparse(call.func).rpartition(".")[2] != "cond" or len(call.args) != 1:
+    at = next((i for i, part in enumerate(node.body) if _is_cond(part)), None)
+    if at is None:
         fail(SYNTAX, "pl.while_ begins with pl.cond(..)", f.span(node))
+    call: Any = node.body[at].value  # type: ignore[attr-defined]
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
     if len(names) != len(over.init_values):
@@ -617,15 +633,25 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
         )
     op = Op("while", {"init_values": []}, [], f.span(node.iter))
     test, body = op.add_block(), op.add_block()
-    rest = ast.copy_location(ast.For(node.target, node.iter, node.body[1:], []), node)
+    rest = ast.copy_location(ast.For(node.target, node.iter, node.body[at + 1 :], []), node)
     _loop_body(f, rest, op, body, list(zip(names, over.init_values, strict=True)), True, lambda: None)
     outer = dict(f.names)
     for arg in body.args:
         f.names[arg.name] = test.add_arg(arg.type, arg.name)
     with f.build.into(test):
+        read_body(f, node.body[:at], liveness.read([call]))
         f.build.append("yield", [], {"values": [value_of(f, call.args[0])]})
     f.names.clear()
     f.names.update(outer)
+
+
+def _is_cond(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and len(call.args) == 1
+        and ast.unparse(call.func).rpartition(".")[2] == "cond"
+    )
 
 
 # ---- arms ----
@@ -653,17 +679,22 @@ def _if(f: Frame, node: ast.If) -> None:
 
 
 def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
-    """What the arms give: names that they leave with different values, and that are read later."""
-    for end in ends:
-        end.pop("yield ", None)
+    """What the arms give: what they yield; names that differ after them, and that are read later."""
+    given = [end.pop("yield ", None) for end in ends]
+    yields = (
+        _yield_names(node.body) if all(given) and _yield_names(node.body) == _yield_names(node.orelse) else []
+    )
+    for end, values in zip(ends, given, strict=True):
+        end.update(zip(yields, values or [], strict=False))
     outs: tuple[list[Any], list[Any]] = ([], [])
     names: list[str] = []
     types: list[Type] = []
     cut: list[tuple[str, Any, int]] = []  # arrays that are valid as far as only a run can tell
-    for name in dict.fromkeys([*liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
-        one, two = (end.get(name, None) for end in ends)
+    for name in dict.fromkeys([*yields, *liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
+        one: Any = ends[0].get(name)
+        two: Any = ends[1].get(name)
         missing = [end for end in ends if name not in end]
-        if one is two or missing:
+        if (one is two and name not in yields) or missing:
             if one is two and one is not None:
                 f.names[name] = one
             elif missing:
@@ -672,7 +703,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if one is POISON or two is POISON:
             f.names[name] = POISON
             continue
-        if name not in f.live:
+        if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
             continue
         if _only_extents_differ(one, two):
@@ -810,7 +841,8 @@ def _read_region(
                 f.names[counter] = OPERATORS[name].function(f.build)
                 f.names[counter].name = counter
             read_body(f, body, f.live)
-            outs = [
+            given = f.names.pop("yield ", None if f.unit.exact is None else ())
+            outs = list(zip(_yield_names(body), given, strict=False)) if given is not None else [
                 (name, f.names[name])
                 for name in liveness.assigned(body)
                 if name in f.live and isinstance(f.names.get(name), Value) and f.names[name] is not before.get(name)

@@ -1,0 +1,73 @@
+"""Programs as text: what users keep in files, and what stages print (printer.py).
+
+    k = pl.parse_program(text)          a class of functions, to be called, lowered, executed like any other
+    k = pl.loads_program("dump/03_after_tiles.py")
+    f = pl.parse(text)                  a function by itself
+
+A text that a stage has printed says all there is to say: `lower.exact(k)` is that very program.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from ..diag import Diagnostic, DiagnosticError, Source
+from .jit import JitFunction, Method, ProgramClass
+from .problems import SYNTAX
+
+_count = count()
+
+
+def _names(text: str, name: str) -> dict[str, Any]:
+    """What a text defines; its lines are known to tracebacks, debuggers and diagnostics."""
+    if not os.path.exists(name):
+        linecache.cache[name] = (len(text), None, text.splitlines(True), name)
+    names: dict[str, Any] = {"__name__": name, "__file__": name}
+    try:
+        code = compile(text, name, "exec")
+    except (SyntaxError, ValueError) as e:
+        source = Source(name, text)
+        line = getattr(e, "lineno", None) or 1
+        span = source.at(min(line, source.lines), getattr(e, "offset", None) or 0)
+        raise DiagnosticError([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
+    exec(code, names)
+    return names
+
+
+def _last(names: dict[str, Any], kinds: tuple[type, ...], what: str, name: str) -> Any:
+    found = [v for v in names.values() if isinstance(v, kinds)]
+    if not found:
+        raise DiagnosticError(
+            [Diagnostic(SYNTAX, f"{name} has no {what}", help=f"decorate one: {_HELP[what]}")]
+        )
+    return found[-1]
+
+
+_HELP = {"program": "@pl.program", "function": "@pl.jit or @pl.function"}
+
+
+def parse_program(text: str, name: str = "") -> ProgramClass:
+    """The program that a text defines, the last of several."""
+    name = name or f"<program {next(_count)}>"
+    return _last(_names(text, name), (ProgramClass,), "program", name)
+
+
+def loads_program(path: str | os.PathLike[str]) -> ProgramClass:
+    """The program of a file."""
+    return parse_program(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+
+
+def parse(text: str, name: str = "") -> Any:
+    """The function that a text defines, the last of several."""
+    name = name or f"<function {next(_count)}>"
+    found = _last(_names(text, name), (JitFunction, Method), "function", name)
+    return JitFunction(found.declared) if isinstance(found, Method) else found
+
+
+def loads(path: str | os.PathLike[str]) -> Any:
+    """The function of a file."""
+    return parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))

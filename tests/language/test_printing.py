@@ -1,0 +1,138 @@
+"""Programs as text: every stage prints as Python that reads back as the same program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.language import fixed_points, test_control_flow, test_interpret
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+F32 = np.float32
+
+
+def _zeros(*shape: int, dtype: Any = F32) -> Any:
+    return np.zeros(shape, dtype)
+
+
+@pl.jit
+def tasks(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Tasks with names, in a scope; blocks; numbers that cannot be told from their value."""
+    with pl.manual_scope():
+        with pl.at(level=pl.Level.CORE_GROUP, name_hint="first") as one:
+            half = pl.const(2, pl.INT32) // pl.read(pl.cast(a[0:8, :], pl.INT32), [0, 1])
+            x = pl.mul(a[:], float("inf"))
+            x = pl.add(x, pl.cast(half, pl.FP32))
+        with pl.spmd(2, deps=[one], name_hint="second"):
+            r = pl.get_block_idx() * 8
+            pl.store(pl.load(x, [r, 0], [8, 64], valid_shape=[8, pl.min(r + 1, 64)]), [r, 0], c)
+    return c
+
+
+def test_every_stage_is_a_fixed_point() -> None:
+    a, c = _zeros(24, 64), _zeros(16, 64)
+    fixed_points.check(test_control_flow.jumps, _zeros(64, 64), _zeros(8, 64))
+    fixed_points.check(test_control_flow.extents, a, a)
+    fixed_points.check(test_control_flow.names, a, a, a)
+    fixed_points.check(test_interpret.ragged, _zeros(40, 64), _zeros(40, 64))
+    fixed_points.check(test_interpret.product, _zeros(16, 96), _zeros(96, 32), _zeros(16, 32))
+    fixed_points.check(test_interpret.loops, c, c, 3)
+    fixed_points.check(test_interpret.blocks, c, c)
+    fixed_points.check(test_interpret.Program, _zeros(16, 64, dtype=np.int32), _zeros(16, 64, dtype=np.int32))
+    fixed_points.check(tasks, c, c)
+
+
+CONCISE = """\
+import pto.language as pl
+
+M = pl.dynamic("M")
+n0 = pl.dynamic("n0")
+
+
+@pl.program
+class Ragged:
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def ragged(self, a: pl.Tensor[[M, 64], pl.FP32], c: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+        tmp = pl.create_tensor([M, 64], pl.FP32)
+        self.scale(a, tmp, 2.5, M)
+        self.ragged_incore_0(tmp, c, M)
+        return c
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def scale(
+        self, x: pl.Tensor[[n0, 64], pl.FP32], y: pl.Out[pl.Tensor[[n0, 64], pl.FP32]],
+        s: pl.Scalar[pl.FP32], n0: pl.Scalar[pl.INDEX]
+    ):
+        for r in pl.range(0, n0, 16):
+            v = n0 - r
+            n = pl.min(16, v)
+            t = pl.load(x, [r, 0], [16, 64], valid_shape=[n, 64])
+            v_0 = pl.muls(t, s)
+            pl.store(v_0, [r, 0], y)
+        return y
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def ragged_incore_0(
+        self, tmp: pl.Tensor[[M, 64], pl.FP32], c: pl.Out[pl.Tensor[[M, 64], pl.FP32]],
+        M: pl.Scalar[pl.INDEX]
+    ):
+        for v, (s,) in pl.range(5, init_values=(0.1,)):
+            s_0 = s * 1.1
+            s_1 = pl.yield_(s_0)
+        for r in pl.range(0, M, 16):
+            v_0 = M - r
+            n = pl.min(16, v_0)
+            t = pl.load(tmp, [r, 0], [16, 64], valid_shape=[n, 64])
+            v_1 = pl.adds(t, 0.25)
+            v_2 = pl.row_sum(t)
+            t_0 = pl.row_expand_add(v_1, v_2)
+            v_3 = pl.muls(t_0, s_1)
+            pl.store(v_3, [r, 0], c)
+"""
+
+
+def test_a_text_is_a_program(tmp_path: Path) -> None:
+    """It reads well, and can be called; a folder gets one per stage, and the kernels."""
+    a, c, d = np.random.default_rng(0).random((40, 64), F32), _zeros(40, 64), _zeros(40, 64)
+    done = test_interpret.ragged.lower(a, c, dump=tmp_path / "stages")
+    assert done.as_python(concise=True) == CONCISE
+    found = sorted(p.name for p in (tmp_path / "stages").iterdir())
+    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_outline.py"]
+    assert [n.rpartition("_after_")[2].partition("_")[2] for n in found if n.endswith(".pto")] == [
+        "ragged_incore_0.pto",
+        "scale.pto",
+    ]
+    test_interpret.ragged(a, c)
+    for path in (tmp_path / "stages").glob("0[25]_*.py"):
+        program = pl.loads_program(path)
+        program.interpret(a, d)
+        np.testing.assert_array_equal(c, d)
+        d[:] = 0
+    program(a, d)
+    np.testing.assert_array_equal(c, d)
+
+
+BROKEN = """\
+import pto.language as pl
+
+@pl.jit
+def f(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at():
+        c[:] = pl.exp(b)
+"""
+
+
+def test_places_in_texts() -> None:
+    a = _zeros(16, 64)
+    with pytest.raises(DiagnosticError) as e:
+        pl.parse(BROKEN, "k.py").lower(a, a)
+    assert "k.py:6:23: error[PTO-E3002]: 'b' is not defined" in str(e.value)
+    pl.parse(BROKEN.replace("(b)", "(a)"))(a, b := _zeros(16, 64))
+    assert (b == 1).all()
+    for text, said in (("x = (", "'(' was never closed"), ("x = 1", "has no program")):
+        with pytest.raises(DiagnosticError, match=said.replace("(", r"\(")):
+            pl.parse_program(text)
