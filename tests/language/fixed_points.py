@@ -17,7 +17,7 @@ def check(kernel: Any, *args: Any) -> list[str]:
     the last stage printed are those of the program itself."""
     profile = profile_of(None)
     types = arguments.types_of(kernel.declared, arguments.bound(kernel.declared, args, {}))
-    program = lower.read(kernel.declared, types, profile)
+    program, _ = lower.read(kernel.declared, types, profile)
     texts = [_fixed(program)]
     for _, after in lower.stages(program):
         texts.append(_fixed(after))

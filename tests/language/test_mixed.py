@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ def test_from_cube_to_vector(said):
     check(layer, given, (32, 64), np.float32, lambda a, b, c: np.exp(0.1 * (a @ b) + c))
     text = _text(layer, (32, 48), (48, 64), (32, 64), (32, 64))
     mode = {UP_DOWN: "[16, 64]", LEFT_RIGHT: "[32, 32]"}.get(said[0].mode if said else None, "[32, 64]")
-    assert f"pl.tpop_from_aic(shape={mode}" in text
+    assert re.search(rf"tpop_from_aic\(\s*(shape=)?{re.escape(mode)}", text)
     assert f"slot_num={4 if len(said) > 1 else 2}" in text
     assert ("if v" in text) == (not said)  # without a split, one vector core stores
 
@@ -163,7 +164,9 @@ def test_values_are_those_of_the_program(function):
 
 def test_what_each_core_does():
     sizes = [(32, 32)] * 4
-    assert _text(both_take, *sizes).count("pl.load(tensor=c") == 2  # one load for each kind of core
+    assert (
+        len(re.findall(r"pl.load\(\s*c\b", _text(both_take, *sizes))) == 2
+    )  # one load for each kind of core
     assert (
         _text(one_after_the_other, *sizes).count("pl.aic_initialize_pipe") == 1
     )  # twelve tiles share a FIFO

@@ -25,7 +25,7 @@ def check(seed: int) -> None:
         case.kernel.interpret(*ins, *executed)
         case.kernel.run(*ins, *native, engine="native")
         reports = case.kernel.run(*ins, *reference, engine="reference", sanitize="all")
-        assert [str(d) for r in reports for d in r.diagnostics] == []
+        assert [str(d) for d in reports.diagnostics if d.severity == "error"] == []
         for name, found in (("interpret", executed), ("native", native), ("reference", reference)):
             for a, b in zip(wanted, found, strict=True):
                 np.testing.assert_array_equal(a, b, err_msg=name)

@@ -7,7 +7,7 @@ stages(program)                              # pass by pass
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -85,10 +85,10 @@ def stages(program: Program) -> Iterator[tuple[str, Program]]:
 class Lowered:
     """A program that is ready to be emitted and run."""
 
-    def __init__(self, program: Program, profile: Profile, diagnostics: list[Diagnostic]) -> None:
+    def __init__(self, program: Program, profile: Profile, diagnostics: Sequence[Diagnostic] = ()) -> None:
         self.program = program
         self.profile = profile
-        self.diagnostics = diagnostics  # warnings
+        self.diagnostics = list(diagnostics)  # warnings
 
     @property
     def functions(self) -> dict[str, Function]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Span, did_you_mean
-from .. import forms, index
+from .. import forms, index, types
 from ..dtypes import DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
@@ -352,7 +352,7 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
             return args[0].type.shape[0]
     safe = (
         (getattr(target, "__name__", "") in _HARMLESS and getattr(target, "__module__", "") == "builtins")
-        or getattr(target, "__module__", "") in ("math", forms.__name__)
+        or getattr(target, "__module__", "") in ("math", forms.__name__, types.__name__)
         or target is _said
         or isinstance(getattr(target, "__self__", None), DataType | str | tuple | list | dict | int | float)
     )
