@@ -82,6 +82,10 @@ def function_lines(function: Function) -> list[str]:
     return [f"@pl.function(type={kind})", head, *(f"    {line}" for line in p.lines)]
 
 
+def _is_task(value: Value) -> bool:
+    return isinstance(value.type, ScalarType) and value.type.dtype.isa == "task"
+
+
 def _identifier(name: str) -> str:
     return "".join(part.capitalize() or "_" for part in name.split("_"))
 
@@ -217,6 +221,10 @@ class _Printer:
 
     def undefined(self, type: Type) -> str:
         """What a name is before a loop sets it."""
+        if isinstance(type, ArrayType):
+            return f"pl.array.create({type.extent}, pl.{type.dtype.name})"
+        if type.dtype.isa == "task":
+            return "pl.system.task_invalid()"
         if isinstance(type, TileType):
             return f"pl.create_tile({self.arg(list(type.shape))}, pl.{type.dtype.name})"
         if isinstance(type, TensorType):
@@ -251,12 +259,38 @@ class _Printer:
         shown = {k: v for k, v in op.args.items() if k != "kind" and v not in (None, [], "", False)}
         task = next((r for r in op.results if isinstance(r.type, ScalarType)), None)
         suffix = f" as {self.name(task)}" if task is not None else ""
-        self.line(f"with pl.{kind}({', '.join(f'{k}={self.arg(v)}' for k, v in shown.items())}){suffix}:")
+        self.line(f"with pl.{kind}({', '.join(f'{k}={self.said(k, v)}' for k, v in shown.items())}){suffix}:")
         self.inner(op.blocks[0])
 
     def _call(self, op: Op) -> None:
-        args = ", ".join(self.arg(a) for a in op.args["args"])
-        self.bind(op, f"self.{op.args['callee'].name}({args})")
+        a = op.args
+        args = [f"self.{a['callee'].name}", *(self.arg(v) for v in a["args"])]
+        said = {k: v for k, v in a.items() if k not in ("callee", "args") and v}
+        if not said and not any(_is_task(r) for r in op.results):
+            self.bind(op, f"{args[0]}({', '.join(args[1:])})")
+            return
+        word = "spmd_submit" if "core_num" in said else "submit"
+        text = f"pl.{word}({', '.join([*args, *(f'{k}={self.said(k, v)}' for k, v in said.items())])})"
+        self.bind(op, f"{text}[-1]" if len(op.results) == 1 and a["callee"].returns else text)
+
+    def said(self, word: str, arg: Any) -> str:
+        """What a task says of itself."""
+        if word != "predicate":
+            return self.arg(arg)
+        tensor, index, compares, number = arg
+        return f"({self.arg(tensor)}[{', '.join(map(self.arg, index))}] {compares} {number})"
+
+    def _array_create(self, op: Op) -> None:
+        self.bind(op, f"pl.array.create({op.result.type.extent}, pl.{op.result.type.dtype.name})")
+
+    def _array_copy(self, op: Op) -> None:
+        self.bind(op, self.arg(op.args["array"]))
+
+    def _task_dummy(self, op: Op) -> None:
+        self.bind(op, f"pl.system.task_dummy(deps={self.arg(op.args['deps'])})")
+
+    def _task_invalid(self, op: Op) -> None:
+        self.bind(op, "pl.system.task_invalid()")
 
     def _array_write(self, op: Op) -> None:
         self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")

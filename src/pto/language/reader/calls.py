@@ -10,6 +10,7 @@ from .. import index
 from ..build import Build
 from ..declare import Declared
 from ..dtypes import INDEX, TASK_ID
+from ..forms import NoDep, Submission
 from ..ir import (
     IN,
     Function,
@@ -24,14 +25,14 @@ from ..ir import (
     is_tensor,
     scalar_type,
 )
+from ..operators.core import OPERATORS
 from ..problems import CALL, PLACE, SHAPE, TYPE, fail
 from ..types import Annotation, DynVar
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
+from .tasks import task_options
 
-#: What a region says of its task.
-TASK_OPTIONS = ("core_num", "sync_start", "deps", "predicate")
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
 
@@ -40,6 +41,7 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
     or `DynVar`s, and the value of each number."""
     unit.call = call_function
+    unit.submit = submit_function
     symbols: dict[str, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
@@ -163,6 +165,8 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
 def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any]) -> Any:
     """A task: the function is read for the types it gets, and called with the values."""
     place = f.span(node)
+    free = [v.value for v in bound.values() if isinstance(v, NoDep)]
+    bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -178,11 +182,14 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     results = [
         v for v in callee.returns if isinstance(v, Value) and v not in [p.value for p in callee.params]
     ]
-    options = {k: v for k, v in (f.task or {}).items() if k in TASK_OPTIONS and v}
+    options = {k: v for k, v in task_options(f, f.task or {}, place).items() if v}
+    if free:
+        options["no_dep_args"] = [*options.get("no_dep_args", ()), *free]
     args = {"callee": callee, "args": [*bound.values(), *hidden], **options}
     op = Op("call", args, [v.type for v in results], place)
     if f.task is not None:
-        callee.attrs["spmd"] = True
+        if "core_num" in f.task:
+            callee.attrs["spmd"] = True
         op.results.append(Value(ScalarType(TASK_ID), "", op, len(op.results)))
     f.build.block.append(op)
     made = iter(op.results)
@@ -193,6 +200,44 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[:1] if len(written) == 1 else []
     return None if not out else out[0] if len(out) == 1 else tuple(out)
+
+
+def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
+    """`pl.submit`: what the function returns, and its task."""
+    place = f.span(node)
+    declared = getattr(given.function, "declared", None)
+    if declared is None or declared.kind == "inline":
+        fail(CALL, "a task is one of a function of a core", place, got=getattr(declared, "name", repr(given.function)),
+             help="decorate it with @pl.jit.incore")  # fmt: skip
+    if f.build.in_core:
+        fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
+    before, f.task = f.task, given.options
+    try:
+        out = call_function(
+            f, node, declared, [*given.args, *_left_out(f, declared, given)], dict(given.kwargs)
+        )
+    finally:
+        f.task = before
+    task = f.build.block.ops[-1].results[-1]
+    return task if out is None else (*out, task) if isinstance(out, tuple) else (out, task)
+
+
+def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
+    """Outputs at the end that a submission does not name: tensors that are made for them."""
+    made: list[Any] = []
+    for name in list(declared.signature.parameters)[len(given.args) :]:
+        said = declared.annotations.get(name)
+        if (
+            name in given.kwargs
+            or said is None
+            or said.direction == IN
+            or said.shape is None
+            or said.dtype is None
+        ):
+            break
+        made.append(OPERATORS["create_tensor"].function(f.build, list(said.shape), said.dtype))
+        made[-1].name = name
+    return made
 
 
 def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Function:

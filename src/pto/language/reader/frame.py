@@ -48,6 +48,7 @@ class Unit:
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
+        self.submit: Callable[..., Any]  # and one by pl.submit
         self.loops = 0  # those that jumps were taken out of
         self.active: list[Declared] = []  # those that are being read: none may call itself
 
