@@ -79,7 +79,8 @@ class Compiled:
 
     def execute(self, values: list[Any], **options: Any) -> Any:
         """Run it on the task runtime; options are those of `pto.runtime.run`. The run that is returned has
-        records and pictures."""
+        records and pictures. What is written waits for those who read what was there, as the program says it
+        (`track_war`)."""
         from ..runtime import run
         from .tasks import Tasks
 

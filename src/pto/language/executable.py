@@ -248,9 +248,16 @@ class _Changer(ast.NodeTransformer):
         self.changes += 1
         item = node.items[0]
         target = item.optional_vars or _name(f"{_PREFIX}task", ast.Store(), node)
-        return ast.copy_location(
-            ast.For(target, _call("blocks", node, item.context_expr), node.body, []), node
-        )
+        if item.optional_vars is None:
+            over = _call("blocks", node, item.context_expr)
+            return ast.copy_location(ast.For(target, over, node.body, []), node)
+        # Where a predicate does not hold, no block runs: the task is there all the same.
+        region = _name(f"{_PREFIX}region", ast.Store(), node)
+        begin = ast.copy_location(ast.Assign([region], item.context_expr), node)
+        nobody = ast.copy_location(ast.Constant(None), node)
+        task = ast.copy_location(ast.Assign([copy.deepcopy(target)], nobody), node)
+        over = _call("blocks", node, _name(f"{_PREFIX}region", ast.Load(), node))
+        return [begin, task, ast.copy_location(ast.For(target, over, node.body, []), node)]
 
 
 def _word(node: ast.expr) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..isa.record import Record
-from .eager import interpreter
+from .eager import current, interpreter
 from .enums import ForKind, Level, Role, ScopeMode, SplitMode
 
 
@@ -140,16 +140,6 @@ def split_aiv(count: int, mode: SplitMode = SplitMode.UP_DOWN) -> Region:
     return Region("split_aiv", {"count": count, "mode": mode})
 
 
-def submit(function: Any, *args: Any, **options: Any) -> Any:
-    """A task that has a name: `out, task = pl.submit(self.f, a, b, deps=[..], core_num=4)`."""
-    return interpreter("pl.submit").submit(function, args, options)
-
-
-def spmd_submit(function: Any, *args: Any, **options: Any) -> Any:
-    """A task of several blocks: `core_num` says of how many."""
-    return submit(function, *args, **options)
-
-
 class Split(Record):
     """Which way vector work of a mixed region is halved."""
 
@@ -168,6 +158,53 @@ class CrossCoreSlot(Record):
 def cross_core_slot(*, slot_num: int) -> CrossCoreSlot:
     """How many slots FIFOs between cube and vector cores have."""
     return CrossCoreSlot(slot_num)
+
+
+class Submission(Record):
+    """A task that is submitted by name: `out, task = pl.submit(kernel, a, out, deps=[before])`."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    options: dict[str, Any]
+
+
+def submit(
+    function: Any, /, *args: Any, deps: Any = None, no_dep_args: Any = None, dumps: Any = None,
+    allow_early_resolve: bool = False, predicate: Any = None, **kwargs: Any,
+) -> Any:  # fmt: skip
+    """A task of a function: what the function returns, and the task after it. Outputs at the end may be
+    left out; they are made then. It waits for `deps` besides what tensors say; tensors of `no_dep_args` say nothing."""
+    return _submitted(
+        function, args, kwargs, {"deps": deps, "no_dep_args": no_dep_args, "predicate": predicate}
+    )
+
+
+def spmd_submit(
+    function: Any, /, *args: Any, core_num: Any, sync_start: bool = False, deps: Any = None,
+    no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, predicate: Any = None,
+    **kwargs: Any,
+) -> Any:  # fmt: skip
+    """As `submit`, of several blocks."""
+    options = {"core_num": core_num, "sync_start": sync_start, "deps": deps, "no_dep_args": no_dep_args}
+    return _submitted(function, args, kwargs, {**options, "predicate": predicate})
+
+
+def _submitted(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> Any:
+    made = Submission(function, args, kwargs, options)
+    it = current.get()
+    return made if it is None else it.submit(made)
+
+
+class NoDep(Record):
+    """An argument of a task that orders nothing."""
+
+    value: Any
+
+
+def no_dep(tensor: Any) -> Any:
+    """A tensor that a task uses without waiting for those who write it, nor they for it."""
+    return NoDep(tensor) if current.get() is None else tensor
 
 
 #: Loops and regions by name.

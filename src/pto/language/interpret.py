@@ -26,7 +26,7 @@ from .dtypes import BOOL, FP32, INDEX, TASK_ID
 from .eager import current
 from .enums import AtomicType
 from .executable import executable
-from .forms import Loop, Region, While
+from .forms import Loop, Region, Submission, While
 from .held import (
     Held,
     HeldArray,
@@ -147,6 +147,46 @@ class Interpreter:
             self.fail(UNSUPPORTED, f"{declared.name} is C++, which interpret does not run")
         return self._dispatched(declared, bound, symbols)
 
+    def submit(self, given: Submission) -> Any:
+        """`pl.submit`: what the function returns, and its task."""
+        declared = getattr(given.function, "declared", None)
+        if declared is None:
+            self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
+        args = list(given.args)
+        for name in list(declared.signature.parameters)[len(args) :]:
+            said = declared.annotations.get(name)
+            if name in given.kwargs or said is None or said.direction == IN or said.shape is None:
+                break
+            args.append(self.named("create_tensor", list(said.shape), said.dtype))
+        predicate, count = given.options.get("predicate"), given.options.get("core_num")
+        before = self.block, self.blocks_in_all
+        out: Any = None
+        try:
+            for self.block in range(1 if count is None else int(count)):
+                self.blocks_in_all = 1 if count is None else int(count)
+                if predicate is None or predicate:
+                    out = self.call(declared, tuple(args), dict(given.kwargs))
+        finally:
+            self.block, self.blocks_in_all = before
+        if out is None:
+            bound = declared.signature.bind(*args, **given.kwargs).arguments
+            out = tuple(v for n, v in bound.items() if n in declared.annotations
+                        and declared.annotations[n].direction != IN)  # fmt: skip
+        self.tasks += 1
+        return (*(out if isinstance(out, tuple) else (out,)), Integer(self.tasks - 1, TASK_ID))
+
+    def _task_dummy(self, op: Op, **_: Any) -> Any:
+        self.tasks += 1
+        return Integer(self.tasks - 1, TASK_ID)
+
+    def _task_invalid(self, op: Op) -> None:
+        return None
+
+    def _array_copy(self, op: Op, array: HeldArray) -> HeldArray:
+        made = HeldArray(array.type)
+        made.items = list(array.items)
+        return made
+
     def _dispatched(self, declared: Declared, bound: dict[str, Any], symbols: dict[str, Any]) -> Any:
         """A task: its parameters are tensors as they lie in memory, and numbers with a type."""
         inner: dict[str, Any] = {}
@@ -179,20 +219,6 @@ class Interpreter:
             return written[0] if len(written) == 1 else None
         return back(out)
 
-    def submit(self, function: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
-        """`pl.submit(self.f, ...)`: what the function gives, and the task."""
-        names = set(function.declared.signature.parameters)
-        said = {k: options.pop(k) for k in list(options) if k not in names}
-        task = Integer(self.tasks, TASK_ID)
-        out, before = None, (self.block, self.blocks_in_all)
-        if said.get("predicate") is None or said["predicate"]:
-            count = int(said.get("core_num") or 1)
-            for self.block in range(count):
-                self.blocks_in_all = count
-                out = self.call(function.declared, args, options)
-        self.block, self.blocks_in_all = before
-        return out, task
-
     def _symbols(self, declared: Declared, bound: dict[str, Any]) -> dict[str, Any]:
         return {
             d.name: number(n, INDEX)
@@ -222,7 +248,7 @@ class Interpreter:
             elif isinstance(arg, HeldArray):
                 made = Value(arg.type)
             elif is_typed(arg):
-                if known or arg.dtype == BOOL:
+                if (known and arg.dtype != TASK_ID) or arg.dtype == BOOL:
                     return bool(arg) if arg.dtype == BOOL else float(arg) if arg.dtype.is_float else int(arg)
                 made = Value(ScalarType(arg.dtype))
             elif isinstance(arg, list | tuple):

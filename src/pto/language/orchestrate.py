@@ -1,7 +1,7 @@
-"""Orchestrations as functions of Python over a task runtime: what a call executes directly, without a compiler.
+"""Orchestrations as functions of Python over a task runtime: what a call executes, without a compiler.
 
-The text of the function is generated from the program, one statement per operation, and compiled by Python. It gets
-a `Tasks`, kernels by name, and the tensors and extents of the call.
+The text of the function is generated from the program, one statement per operation, and compiled by Python.
+It gets a `Tasks`, kernels by name, and the tensors and extents of the call.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..diag import Span
-from .ir import Function, Op, Value
+from .ir import ArrayType, Function, Op, Value, is_tensor, root
 from .printer import _OPERATORS, _PREFIX
 
 
@@ -68,6 +68,11 @@ class _Writer:
         if isinstance(arg, list | tuple):
             return "[" + ", ".join(map(self.arg, arg)) + "]"
         return repr(arg)
+
+    def copied(self, arg: Any) -> str:
+        """What a name is given: an array is a value, and what happens to one is not seen in the other."""
+        array = isinstance(arg, Value) and isinstance(arg.type, ArrayType)
+        return f"list({self.arg(arg)})" if array else self.arg(arg)
 
     def block(self, block: Any) -> None:
         for op in block.ops:
@@ -149,6 +154,8 @@ class _Writer:
     def _call(self, op: Op) -> None:
         a = op.args
         more = "".join(f", {w}={self.arg(a[k])}" for k, w in _OPTIONS.items() if a.get(k))
+        if a.get("no_dep_args"):
+            more += f", no_dep={untracked(a)}"
         more += f", at={self.place(op)}"
         args = "".join(f", {self.arg(v)}" for v in a["args"])
         target = f"{self.name(op.results[-1])} = " if op.results else ""
@@ -159,20 +166,20 @@ class _Writer:
         values = op.args["values"]
         if isinstance(outer, Op) and values:
             names = [self.name(r) for r in outer.results][: len(values)]
-            self.line(f"{', '.join(names)} = {', '.join(map(self.arg, values))}")
+            self.line(f"{', '.join(names)} = {', '.join(map(self.copied, values))}")
 
     def _for(self, op: Op) -> None:
         a, block = op.args, op.blocks[0]
         carried = block.args[1:]
         if carried:
             names = ", ".join(self.name(r) for r in op.results)
-            self.line(f"{names} = {', '.join(self.arg(v) for v in a['init_values'])}")
+            self.line(f"{names} = {', '.join(map(self.copied, a['init_values']))}")
         bounds = ", ".join(self.arg(a[k]) for k in ("start", "stop", "step"))
         over = f"rt.parallel({bounds}, {self.place(op)})" if a["kind"] == "parallel" else f"range({bounds})"
         self.line(f"for {self.name(block.args[0])} in {over}:")
         self.depth += 1
         if carried:
-            self.line(f"{', '.join(map(self.name, carried))} = {', '.join(self.name(r) for r in op.results)}")
+            self.line(f"{', '.join(map(self.name, carried))} = {', '.join(map(self.copied, op.results))}")
         self.scoped(block)
         self.depth -= 1
 
@@ -180,7 +187,7 @@ class _Writer:
         test, body = op.blocks
         names = ", ".join(self.name(r) for r in op.results)
         if names:
-            self.line(f"{names} = {', '.join(self.arg(v) for v in op.args['init_values'])}")
+            self.line(f"{names} = {', '.join(map(self.copied, op.args['init_values']))}")
         self.line("while True:")
         self.depth += 1
         for block in (test, body):
@@ -204,10 +211,21 @@ class _Writer:
         manual = kind == "scope" and getattr(op.args.get("mode"), "name", "") == "MANUAL"
         word = "manual_scope" if manual else kind
         self.line(f"with rt.{word}():")
-        self.inner(op.blocks[0])
+        before, self.auto_scope = self.auto_scope, self.auto_scope and not manual
+        self.inner(op.blocks[0])  # of a manual scope: there are no others in it
+        self.auto_scope = before
 
     def _array_create(self, op: Op) -> None:
         self.line(f"{self.name(op.result)} = [None] * {op.result.type.extent}")
+
+    def _array_copy(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = list({self.arg(op.args['array'])})")
+
+    def _task_dummy(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = rt.task_dummy({self.arg(op.args['deps'])})")
+
+    def _task_invalid(self, op: Op) -> None:
+        self.line(f"{self.name(op.result)} = None")
 
     def _array_read(self, op: Op) -> None:
         self.line(f"{self.name(op.result)} = {self.arg(op.args['x'])}[{self.arg(op.args['offset'])}]")
@@ -216,10 +234,19 @@ class _Writer:
         self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")
 
 
+def untracked(args: dict[str, Any]) -> list[int]:
+    """Which arguments of a task order nothing: those that it names, or windows of what it names."""
+    given = args["args"]
+    found: set[int] = set()
+    for named in args.get("no_dep_args") or ():
+        exact = [i for i, v in enumerate(given) if v is named]
+        found.update(exact or [i for i, v in enumerate(given) if is_tensor(v) and root(v) is root(named)])
+    return sorted(found)
+
+
 #: What a task may say besides its arguments, as `Tasks.submit` spells it.
 _OPTIONS = {
     "deps": "deps",
-    "no_dep_args": "no_dep",
     "core_num": "blocks",
     "sync_start": "sync_start",
     "predicate": "predicate",

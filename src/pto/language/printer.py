@@ -93,6 +93,10 @@ def _told(name: str, value: Any) -> bool:
     return name not in _UNTOLD and value not in (None, [], {}, False, "")
 
 
+def _is_task(value: Value) -> bool:
+    return isinstance(value.type, ScalarType) and value.type.dtype.isa == "task"
+
+
 def _identifier(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] or "_" for part in name.split("_"))
 
@@ -297,7 +301,7 @@ class _Printer:
         shown = {k: v for k, v in op.args.items() if k != "kind" and v not in (None, [], "", False)}
         task = next((r for r in op.results if r.type.dtype.isa == "task"), None)
         suffix = f" as {self.name(task)}" if task is not None else ""
-        self.line(f"with pl.{kind}({', '.join(f'{k}={self.arg(v)}' for k, v in shown.items())}){suffix}:")
+        self.line(f"with pl.{kind}({', '.join(f'{k}={self.said(k, v)}' for k, v in shown.items())}){suffix}:")
         self.inner(op.blocks[0])
 
     def _call(self, op: Op) -> None:
@@ -305,19 +309,40 @@ class _Printer:
         a = op.args
         callee: Function = a["callee"]
         args = [self.arg(v) for v in a["args"]]
-        more = {k: v for k, v in a.items() if k not in ("callee", "args")}
-        task = next((r for r in op.results if r.type.dtype.isa == "task"), None)
+        more = {k: v for k, v in a.items() if k not in ("callee", "args") and v}
+        task = next((r for r in op.results if _is_task(r)), None)
         made = iter(r for r in op.results if r is not task)
         params = {p.value for p in callee.params}
         targets = ["_" if v in params else self.name(next(made)) for v in callee.returns]
-        targets = targets if any(t != "_" for t in targets) else []
         if task is None and not more:
+            targets = targets if any(t != "_" for t in targets) else []
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
             return
-        args += [f"{k}={self.arg(v)}" for k, v in more.items()]
-        result = "_" if not targets else targets[0] if len(targets) == 1 else f"({', '.join(targets)})"
-        target = "" if task is None else f"{result}, {self.name(task)} = "
-        self.line(f"{target}pl.submit(self.{callee.name}, {', '.join(args)})")
+        if not targets and sum(p.direction != IN for p in callee.params) == 1:
+            targets = ["_"]  # the tensor that it writes
+        args += [f"{k}={self.said(k, v)}" for k, v in more.items()]
+        targets.append(self.name(task) if task is not None else "_")
+        word = "spmd_submit" if "core_num" in more else "submit"
+        self.line(f"{', '.join(targets)} = pl.{word}(self.{callee.name}, {', '.join(args)})")
+
+    def said(self, word: str, arg: Any) -> str:
+        """What a task says of itself."""
+        if word != "predicate":
+            return self.arg(arg)
+        tensor, index, compares, number = arg
+        return f"({self.arg(tensor)}[{', '.join(map(self.arg, index))}] {compares} {number})"
+
+    def _array_create(self, op: Op) -> None:
+        self.bind(op, f"pl.array.create({op.result.type.extent}, pl.{op.result.type.dtype.name})")
+
+    def _array_copy(self, op: Op) -> None:
+        self.bind(op, self.arg(op.args["array"]))
+
+    def _task_dummy(self, op: Op) -> None:
+        self.bind(op, f"pl.system.task_dummy(deps={self.arg(op.args['deps'])})")
+
+    def _task_invalid(self, op: Op) -> None:
+        self.bind(op, "pl.system.task_invalid()")
 
     def _array_write(self, op: Op) -> None:
         self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")

@@ -1,11 +1,12 @@
-"""Tasks one after the other, each on the engine that is asked for: what a program means, and where sanitizers look.
+"""Tasks one after the other, each on the engine that is asked for: what a program means.
 
-`Serial` has the face that orchestrations want of a runtime. A tensor is an array and a window of it.
+Here sanitizers look. `Serial` has the face that orchestrations want of a runtime. A tensor is an array and a window of it.
 """
 
 from __future__ import annotations
 
 import contextlib
+import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -62,6 +63,16 @@ def dense(shape: Sequence[int]) -> list[int]:
     for n in reversed(shape[1:]):
         out.append(out[-1] * n)
     return out[::-1] if shape else []
+
+
+#: How a predicate compares.
+COMPARISONS = {"==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt,
+               ">=": operator.ge}  # fmt: skip
+
+
+def flat(deps: Sequence[Any]) -> list[Any]:
+    """Tasks, and those in arrays of tasks."""
+    return [t for d in deps for t in (d if isinstance(d, list) else [d])]
 
 
 class Serial:
@@ -130,11 +141,23 @@ class Serial:
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
+        self.count += 1
+        if predicate is not None and not self._holds(*predicate):
+            return self.count - 1
         if self.footprint is not None and options.get("blocks"):
             with self.footprint.claim("block", self.places[at]):
                 self.launch(kernel, memory, options)
         else:
             self.launch(kernel, memory, options)
+        return self.count - 1
+
+    def _holds(self, x: Tensor, index: Sequence[int], word: str, number: int) -> bool:
+        return COMPARISONS[word](self.read(x, index), number)
+
+    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+        """A task that runs nothing; no task where there are deps and none of them is one."""
+        if deps and not any(d is not None for d in flat(deps)):
+            return None
         self.count += 1
         return self.count - 1
 

@@ -1,7 +1,7 @@
-"""Orchestrations on the task runtime: tasks run on its cores, and wait for each other by what they read and write.
+"""Orchestrations on the task runtime: tasks run on its cores, and wait by what they read and write.
 
-`Tasks` has the face that orchestrations want (`Serial` is the other one). Every tensor is a window of an array; a
-task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do not wait.
+`Tasks` has the face that orchestrations want (`Serial` is the other one). Every tensor is a window of an
+array; a task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do not wait.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
 from .ir import IN, OUT, Function, TensorType
-from .serial import Serial, Tensor
+from .serial import Serial, Tensor, flat
 
 if TYPE_CHECKING:
     from ..diag import Span
@@ -47,6 +47,7 @@ class Tasks(Serial):
     def __init__(self, rt: Runtime, places: Sequence[Span | None]) -> None:
         super().__init__(_nobody, places)
         self.rt = rt
+        self._cluster: int | None = None
         self.made: list[Any] = []  # arrays that live as long as the run
 
     def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
@@ -82,11 +83,16 @@ class Tasks(Serial):
         if place is not None:
             options["site"] = (place.source.name, place.line)
         if options.get("deps"):
-            options["deps"] = _flat(options["deps"])
+            options["deps"] = flat(options["deps"])
         if predicate is not None:
             tensor, index, word, number = predicate
             options["predicate"] = (self.rt.external(tensor.flat), [tensor.at(index)], word, number)
+        if self._cluster is not None and not options.get("blocks") and kernel.core != "mixed":
+            options["cluster"] = self._cluster
         return self.rt.submit(kernel, *values, **options)
+
+    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+        return self.rt.task_dummy(flat(deps))
 
     @contextlib.contextmanager
     def scope(self) -> Iterator[None]:
@@ -100,15 +106,13 @@ class Tasks(Serial):
 
     @contextlib.contextmanager
     def cluster(self) -> Iterator[None]:
-        yield
-
-
-def _flat(deps: Sequence[Any]) -> list[Any]:
-    """Tasks, and those in arrays of tasks."""
-    out: list[Any] = []
-    for d in deps:
-        out.extend(d if isinstance(d, list) else [d])
-    return out
+        """Tasks in it run on the cores of one cluster; those of several blocks, or of both kinds of core,
+        have clusters of their own."""
+        with self.rt.cluster() as self._cluster:
+            try:
+                yield
+            finally:
+                self._cluster = None
 
 
 def _nobody(*_: Any) -> None:

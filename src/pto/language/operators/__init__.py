@@ -1,6 +1,6 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, cube, directives, fifo, gather, memory, shapes, system
+from . import casts, compute, cube, directives, fifo, gather, memory, shapes, system, tasks
 from .core import OPERATORS, Operator
 from .rows import add_all
 
@@ -11,5 +11,5 @@ OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
 __all__ = [
     "ALIASES", "OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "gather", "memory",
-    "shapes", "system",
+    "shapes", "system", "tasks",
 ]  # fmt: skip

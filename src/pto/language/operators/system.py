@@ -1,4 +1,4 @@
-"""Operators that order pipes and cores (`pl.system`), and numbers on the stack (`pl.array`)."""
+"""Operators that order pipes and cores: `pl.system`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from typing import Any
 
 from .. import index
 from ..build import Build
-from ..dtypes import BOOL, INDEX, TASK_ID, DataType
 from ..enums import PipeType
-from ..ir import ArrayType, ScalarType, Value, is_scalar, is_tensor, scalar_type
+from ..ir import Value, is_scalar, is_tensor
 from ..problems import ARGUMENTS, TYPE
 from .core import operator
 from .memory import in_core
@@ -139,61 +138,6 @@ def available_cluster_count(b: Build) -> int:
 def available_aiv_count(b: Build) -> int:
     """How many vector cores a chip has."""
     return 48
-
-
-# ---- arrays ----
-
-
-@operator(level="array")
-def create(b: Build, extent: int, dtype: DataType) -> Value:
-    """Numbers, truth values or task ids on the stack; a task id is invalid until it is set."""
-    n = index.known(extent) if is_scalar(extent) and not isinstance(extent, float) else None
-    if n is None or n < 1:
-        b.fail(
-            ARGUMENTS,
-            "an array has a known number of elements",
-            "extent",
-            expected="1 or more",
-            got=_shown(extent),
-        )
-    if not (dtype.is_int or dtype in (BOOL, TASK_ID)):
-        b.fail(
-            TYPE, f"an array of {dtype.name}", "dtype", expected="integers, BOOL or TASK_ID", got=dtype.name
-        )
-    return b.op("array.create", [ArrayType(dtype, n)], extent=n, dtype=dtype)
-
-
-@operator(level="array")
-def get_element(b: Build, array: Any, index: Any) -> Value:
-    """One element: `array[index]`."""
-    t = _array(b, array)
-    return b.op("array.read", [ScalarType(t.dtype)], x=array, offset=_inside(b, t, index))
-
-
-@operator(level="array")
-def update_element(b: Build, array: Any, index: Any, value: Any) -> Value:
-    """Set one element: `array[index] = value`; the array is what it returns."""
-    t = _array(b, array)
-    dtype = scalar_type(value)
-    if isinstance(value, Value) and dtype != t.dtype and not (dtype == INDEX and t.dtype.is_int):
-        b.fail(
-            TYPE, f"{value.type} into {t}", "value", expected=t.dtype.name, got=dtype.name if dtype else ""
-        )
-    b.append("array.write", [], {"x": array, "offset": _inside(b, t, index), "value": value})
-    return array
-
-
-def _array(b: Build, array: Any) -> ArrayType:
-    if not isinstance(getattr(array, "type", None), ArrayType):
-        b.fail(TYPE, "'array' is an array", "array", expected="what pl.array.create gives", got=_shown(array))
-    return array.type
-
-
-def _inside(b: Build, t: ArrayType, at: Any) -> Any:
-    known = index.known(at) if is_scalar(at) and not isinstance(at, float) else -1
-    if known is not None and not 0 <= known < t.extent:
-        b.fail(ARGUMENTS, "beyond the array", "index", expected=f"0 to {t.extent - 1}", got=_shown(at))
-    return b.as_index(at)
 
 
 def _shown(value: Any) -> str:

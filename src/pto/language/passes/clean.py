@@ -12,6 +12,7 @@ _EFFECTS = {
     "assemble",
     "write",
     "array.write",
+    "task_dummy",
     "call",
     "region",
     "yield",

@@ -10,6 +10,7 @@ from .. import index
 from ..build import Build
 from ..declare import Declared
 from ..dtypes import INDEX, TASK_ID
+from ..forms import NoDep, Submission
 from ..ir import (
     IN,
     Function,
@@ -24,11 +25,13 @@ from ..ir import (
     is_tensor,
     scalar_type,
 )
+from ..operators.core import OPERATORS
 from ..problems import CALL, PLACE, SHAPE, TYPE, fail
 from ..types import Annotation, DynVar, written_type
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
+from .tasks import task_options
 
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
@@ -37,7 +40,7 @@ CORES = ("incore", "aic", "aiv")
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
     or `DynVar`s, and the value of each number."""
-    unit.call, unit.submit = call_function, submitted
+    unit.call, unit.submit = call_function, submit_function
     symbols: dict[str, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
@@ -65,7 +68,7 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
 
 def read_exactly(unit: Unit, declared: list[Declared]) -> None:
     """Read functions that say all of their types, as stages print them; the first is the one to call."""
-    unit.call, unit.submit = call_function, submitted
+    unit.call, unit.submit = call_function, submit_function
     unit.exact = {}
     for d in declared:
         unit.exact[d] = unit.program.add(_function(d))
@@ -161,10 +164,9 @@ def _read(
 
 
 def call_function(
-    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any],
-    options: dict[str, Any] | None = None,
-) -> Any:  # fmt: skip
-    """A call of one function of the language by another. With `options` it is submitted: it gives its task, too."""
+    f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any]
+) -> Any:
+    """A call of one function of the language by another."""
     kwargs.pop("config", None)
     try:
         bound = declared.signature.bind(*args, **kwargs)
@@ -187,30 +189,7 @@ def call_function(
     if f.build.in_core:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
-    if options is not None and any(v is POISON for v in values_in_options(options)):
-        raise Quiet
-    return _dispatched(f, node, declared, dict(bound.arguments), options)
-
-
-def values_in_options(options: dict[str, Any]) -> list[Any]:
-    return [v for o in options.values() for v in (o if isinstance(o, list | tuple) else [o])]
-
-
-#: What a task may say besides its arguments.
-OPTIONS = ("deps", "no_dep_args", "core_num", "sync_start", "predicate")
-
-
-def submitted(f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """`pl.submit(self.f, ...)`: what the function gives, and the task."""
-    if not args or not hasattr(args[0], "declared"):
-        fail(CALL, "pl.submit takes a function first", f.span(node), expected="pl.submit(self.f, a, b)")
-    declared = args[0].declared
-    names = set(declared.signature.parameters)
-    said = {k: kwargs.pop(k) for k in list(kwargs) if k not in names}
-    for k in said:
-        if k not in (*OPTIONS, "allow_early_resolve", "dumps"):
-            fail(CALL, f"pl.submit has no '{k}'", f.span(node), help=did_you_mean(k, OPTIONS))
-    return call_function(f, node, declared, args[1:], kwargs, said)
+    return _dispatched(f, node, declared, dict(bound.arguments))
 
 
 def _plain(declared: Declared) -> str:
@@ -237,13 +216,13 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
-def _dispatched(
-    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], options: dict[str, Any] | None = None
-) -> Any:
+def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any]) -> Any:
     """A task: the function is read for the types it gets, and called with the values."""
     place = f.span(node)
+    free = [v.value for v in bound.values() if isinstance(v, NoDep)]
+    bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     if f.unit.exact is not None:
-        return _called(f, _exact(f.unit, declared), list(bound.values()), [], place, options)
+        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -255,25 +234,21 @@ def _dispatched(
     callee = f.unit.read.get(key)
     if callee is None:
         callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
-    return _called(f, callee, list(bound.values()), _hidden(bound, callee), place, options)
+    return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place)
 
 
 def _called(
-    f: Frame,
-    callee: Function,
-    values: list[Any],
-    hidden: list[Any],
-    place: Span,
-    options: dict[str, Any] | None,
+    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span
 ) -> Any:
-    """The call itself, and what it gives."""
+    """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
-    told = f.task if options is None else options  # of a region that dispatches, or of pl.submit
-    said = {k: v for k, v in (told or {}).items() if k in OPTIONS and v not in (None, [], False)}
-    task = [] if told is None else [ScalarType(TASK_ID)]
-    if f.task is not None:
+    said = {k: v for k, v in task_options(f, f.task or {}, place).items() if v not in (None, [], False)}
+    if free:
+        said["no_dep_args"] = [*said.get("no_dep_args", ()), *free]
+    if "core_num" in said:
         callee.attrs["spmd"] = True
+    task = [] if f.task is None else [ScalarType(TASK_ID)]
     op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
@@ -281,8 +256,45 @@ def _called(
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[:1] if len(written) == 1 else []
-    given = None if not out else out[0] if len(out) == 1 else tuple(out)
-    return given if options is None else (given, op.results[-1])
+    return None if not out else out[0] if len(out) == 1 else tuple(out)
+
+
+def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
+    """`pl.submit`: what the function returns, and its task."""
+    place = f.span(node)
+    declared = getattr(given.function, "declared", None)
+    if declared is None or declared.kind == "inline":
+        fail(CALL, "a task is one of a function of a core", place, got=getattr(declared, "name", repr(given.function)),
+             help="decorate it with @pl.jit.incore")  # fmt: skip
+    if f.build.in_core:
+        fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
+    before, f.task = f.task, given.options
+    try:
+        out = call_function(
+            f, node, declared, [*given.args, *_left_out(f, declared, given)], dict(given.kwargs)
+        )
+    finally:
+        f.task = before
+    task = f.build.block.ops[-1].results[-1]
+    return task if out is None else (*out, task) if isinstance(out, tuple) else (out, task)
+
+
+def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
+    """Outputs at the end that a submission does not name: tensors that are made for them."""
+    made: list[Any] = []
+    for name in list(declared.signature.parameters)[len(given.args) :]:
+        said = declared.annotations.get(name)
+        if (
+            name in given.kwargs
+            or said is None
+            or said.direction == IN
+            or said.shape is None
+            or said.dtype is None
+        ):
+            break
+        made.append(OPERATORS["create_tensor"].function(f.build, list(said.shape), said.dtype))
+        made[-1].name = name
+    return made
 
 
 def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Function:

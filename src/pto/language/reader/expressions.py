@@ -283,11 +283,10 @@ def _call(f: Frame, node: ast.Call) -> Any:
     f.build.place = f.span(node)
     if isinstance(target, Operator):
         return apply(f, node, target, args, kwargs)
-    if target is forms.submit or target is forms.spmd_submit:
-        return f.unit.submit(f, node, args, kwargs)
     if hasattr(target, "declared"):
         return f.unit.call(f, node, target.declared, args, kwargs)
-    return _python_call(f, node, target, args, kwargs)
+    found = _python_call(f, node, target, args, kwargs)
+    return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
 
 
 def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:

@@ -48,7 +48,7 @@ class Unit:
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
-        self.submit: Callable[..., Any]
+        self.submit: Callable[..., Any]  # and one by pl.submit
         self.exact: dict[Declared, Function] | None = (
             None  # functions of a text that says all there is to say
         )

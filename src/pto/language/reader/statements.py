@@ -15,6 +15,7 @@ from .. import index
 from ..dtypes import BOOL, FP32, INDEX, TASK_ID
 from ..forms import Loop, Region, While
 from ..ir import (
+    ArrayType,
     Block,
     Op,
     ScalarType,
@@ -29,12 +30,15 @@ from ..ir import (
 )
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
+from ..operators.tasks import copy as copy_of_array
+from ..operators.tasks import element
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET, annotation, written_type
 from . import liveness
 from .expressions import binary, exactly, value_of, window
 from .frame import POISON, Frame, Quiet, Unbound
 from .jumps import Jumps, Structured, assign, placed
+from .tasks import task_options
 
 
 def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
@@ -75,6 +79,10 @@ def _statement(f: Frame, node: ast.stmt) -> None:
 
 def _assign(f: Frame, node: ast.Assign) -> None:
     value = _assigned_value(f, node.value, node.targets[0])
+    if isinstance(node.value, ast.Name) and isinstance(value, Value) and isinstance(value.type, ArrayType):
+        value = copy_of_array(
+            f.build, value
+        )  # arrays are values: what happens to one is not seen in the other
     for target in node.targets:
         bind(f, target, value)
 
@@ -137,6 +145,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
     f.build.place = f.span(target)
     if isinstance(owner, Value) and not is_shaped(owner) and hasattr(owner.type, "extent"):
         at = value_of(f, target.slice)
+        value = element(f.build, owner, value, "value")
         f.build.append("array.write", [], {"x": owner, "offset": f.build.as_index(at), "value": value})
         return
     if not is_shaped(owner):
@@ -347,15 +356,30 @@ def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
 
 
 def _carries(value: Any) -> bool:
-    return is_scalar(value) or isinstance(value, Value)
+    """None is no task, which a task may follow."""
+    return value is None or is_scalar(value) or isinstance(value, Value)
 
 
 def _type_of(f: Frame, value: Any) -> Type:
     if isinstance(value, Value):
         return value.type
-    dtype = scalar_type(value)
+    dtype = TASK_ID if value is None else scalar_type(value)
     assert dtype is not None
     return ScalarType(dtype)
+
+
+def _is_task(type: Type) -> bool:
+    return isinstance(type, ScalarType) and type.dtype == TASK_ID
+
+
+def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
+    """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with, and who
+    waits for what the loop gives waits for all of them."""
+    if op.args.get("kind") != "parallel" or not _is_task(arg.type):
+        return now
+    _substitute(block, arg, init)
+    with f.build.into(block):
+        return OPERATORS["system.task_dummy"].function(f.build, [arg, init if now is arg else now])
 
 
 def _loop_body(
@@ -400,6 +424,8 @@ def _loop_body(
                 _not_the_same_memory(f, node, name)
             f.names[name] = value
             continue
+        if value is None and arg not in unset and isinstance(now, Value) and not _is_task(now.type):
+            continue  # it was nothing before
         if now is arg and f.unit.exact is None:  # not changed
             _substitute(block, arg, value)
             f.names[name] = value
@@ -408,6 +434,7 @@ def _loop_body(
             arg.type = _type_of(f, now)
         _agree(f, node, name, arg, now)
         inits.append(value)
+        now = _joined(f, op, block, arg, value, now)
         outs.append(_typed(f, block, now, arg.type))
         kept.append(arg)
         results.append(([name], arg))
@@ -418,8 +445,8 @@ def _loop_body(
             f.names[name] = Unbound("is a tile whose extent only the loop knows", f.span(node))
             continue
         inits.append(None)
-        outs.append(now)
         arg = block.add_arg(kept_type, name)
+        outs.append(_joined(f, op, block, arg, None, now))
         kept.append(arg)
         results.append(([name], arg))
     block.args = kept
@@ -486,7 +513,7 @@ def _fresh(
     f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
 ) -> list[tuple[str, Value]]:
     """Names that a loop sets first, and that are read after it: they are what the last iteration made them."""
-    carried = {name for name, _, _ in args}
+    carried = {name for name, value, _ in args if value is not None or _is_task_now(f.names.get(name))}
     found: list[tuple[str, Value]] = []
     for name in liveness.assigned(node.body):
         value = f.names.get(name)
@@ -496,6 +523,10 @@ def _fresh(
             continue
         found.append((name, value))
     return found
+
+
+def _is_task_now(value: Any) -> bool:
+    return value is None or (isinstance(value, Value) and _is_task(value.type))
 
 
 def _dims_in(type: Type) -> list[Value]:
@@ -564,6 +595,10 @@ def _agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
 
 def mismatch(type: Type, value: Any) -> bool:
     """Whether a value cannot stand where one of a type did."""
+    if isinstance(type, ArrayType):
+        return not isinstance(value, Value) or value.type != type
+    if value is None:
+        return not _is_task(type)
     if not isinstance(value, Value):
         dtype = scalar_type(value)
         if not isinstance(type, ScalarType) or dtype is None:
@@ -809,6 +844,8 @@ def _read_region(
 ) -> None:
     place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
     core = region.kind in _CORES
+    if core:
+        region = region.replace(options={**region.options, **task_options(f, region.options, place)})
     if core and f.build.in_core:
         fail(
             PLACE,
