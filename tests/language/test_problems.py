@@ -300,6 +300,49 @@ def test_e3014_holes() -> None:
     assert found_in(kept, X, X.copy()) == []
 
 
+@pl.jit.incore
+def double(a: pl.Tensor, b: pl.Out[pl.Tensor]):
+    b[:] = pl.add(a, a)
+    return b
+
+
+def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
+    """Tasks wait for who writes what they read; one that only writes waits for nobody."""
+
+    @pl.jit
+    def again(a: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        t = double(a, t)
+        double(t, y)
+        t = double(y, t)  # ordered: waits for y, which was made of t
+        double(t, z)
+
+    @pl.jit
+    def late(a: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        t = double(a, t)
+        double(t, y)
+        t = double(a, t)
+        double(t, z)
+
+    @pl.jit
+    def turns(a: pl.Tensor, y: pl.InOut[pl.Tensor], z: pl.Out[pl.Tensor]):
+        shared = pl.create_tensor([64, 64], dtype=pl.FP32)
+        for _ in pl.range(3):
+            shared = double(a, shared)
+            own = pl.create_tensor([64, 64], dtype=pl.FP32)
+            own = double(shared, own)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y[:] = pl.add(y, own)
+        for r in pl.range(0, 64, 16):  # each turn has rows of its own
+            with pl.at(level=pl.Level.CORE_GROUP):
+                pl.store(pl.load(y, [r, 0], [16, 64]), [r, 0], z)
+
+    assert warned(again, X, X.copy(), X.copy()) == []
+    assert warned(late, X, X.copy(), X.copy()) == ["PTO-E3015"]
+    assert warned(turns, X, X.copy(), X.copy()) == ["PTO-E3015"]
+
+
 def test_outside_of_a_program() -> None:
     with pytest.raises(TypeError, match=r"pl.add belongs in a function"):
         pl.add(X, X)

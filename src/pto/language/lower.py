@@ -14,7 +14,7 @@ from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import Profile
-from .checks import check
+from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
 from .ir import Function, Program
@@ -115,4 +115,4 @@ def lowered(declared: Declared, types: list[Any], profile: Profile) -> Lowered:
     program, found = read(declared, types, profile)
     for _, after in stages(program):
         program = after
-    return Lowered(program, profile, found)
+    return Lowered(program, profile, [*found, *unordered(program)])
