@@ -231,7 +231,8 @@ def _between(earlier: Site, later: Site, storage: Value) -> Iterator[tuple[str, 
         return
     loops = [o for o in later.around if o in earlier.around and o.name in ("for", "while")]
     again = [o for o in loops[:1] if o.args.get("kind") != "parallel"]
-    for loop in [*([None] if earlier.number < later.number else []), *again]:
+    same = earlier.number < later.number and not _apart(earlier.op, later.op)
+    for loop in [*([None] if same else []), *again]:
         for a in earlier.accesses:
             for b in later.accesses:
                 if a.storage is not storage or b.storage is not storage:
@@ -241,6 +242,18 @@ def _between(earlier: Site, later: Site, storage: Value) -> Iterator[tuple[str, 
                 if shared is not False:
                     whole = kind == "waits" or (a.all and b.all)
                     yield kind, loop, shared is True and whole
+
+
+def _apart(one: Op, other: Op) -> bool:
+    """Whether two calls are in different arms: of one turn, only one of them happens."""
+    arms: dict[Any, Any] = {}
+    for op in (one, other):
+        block = op.parent
+        while block is not None and isinstance(block.outer, Op):
+            if block.outer.name == "if" and arms.setdefault(block.outer, block) is not block:
+                return True
+            block = block.outer.parent
+    return False
 
 
 def _kind(first: str, second: str) -> str:
