@@ -73,6 +73,29 @@ def test_e3002_names() -> None:
     assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
 
 
+def test_what_numpy_is_used_to() -> None:
+    """Each message says what to write instead."""
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            x @ x  # noqa: B018
+            x**2  # noqa: B018
+            x.T  # noqa: B018
+            x.sum(axis=1)
+            np.exp(x)
+            max(x, 0.0)
+            pl.tanh(x)
+        out[:] = x
+
+    with pytest.raises(pto.DiagnosticError) as caught:
+        k.lower(X, X.copy())
+    found = caught.value.diagnostics
+    wanted = ["pl.matmul", "pl.pow", "pl.transpose", "pl.row_sum", "pl.exp", "pl.row_max", "pl.exp", "pl.at"]
+    assert all(word in d.help for word, d in zip(wanted, found, strict=True)), found
+    assert found[-1].message.startswith("`out[:] = ..` is work of a core")
+
+
 def test_e3003_and_e3004_arguments_and_types() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -211,6 +234,11 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             out = pl.add(x, out)
 
     @pl.jit
+    def in_place(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out += x
+
+    @pl.jit
     def written(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
             out[:] = pl.add(x, x)
@@ -222,7 +250,8 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             out[:] = pl.add(x, x)
             x[:] = out
 
-    assert warned(rebound, X, X.copy()) == ["PTO-E3011"]
+    assert warned(rebound, X, X.copy()) == ["PTO-E3010"]
+    assert warned(in_place, X, X.copy()) == ["PTO-E3010"]
     assert warned(written, X, X.copy()) == ["PTO-E3011"]
     assert warned(right, X, X.copy()) == []
 

@@ -94,9 +94,10 @@ def _directions(function: Function) -> list[Diagnostic]:
                 out.append(_wrong(p, function, "is written", "only read", writes))
                 direction = INOUT
             elif direction == OUT and reads is not None:
-                out.append(_wrong(p, function, "is read before it is written", "only written", reads))
+                if writes is not None:
+                    out.append(_wrong(p, function, "is read before it is written", "only written", reads))
                 direction = INOUT
-            elif direction == OUT and writes is None:
+            if p.direction != IN and writes is None:
                 out.append(_unwritten(p, function))
         params.append(p.replace(direction=direction))
     function.params = params
@@ -113,7 +114,8 @@ def _wrong(p: Param, function: Function, does: str, says: str, op: Op) -> Diagno
 def _unwritten(p: Param, function: Function) -> Diagnostic:
     rebound = function.attrs.get("rebound", {}).get(p.name)
     found = Diagnostic(
-        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc, "warning",
+        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc,
+        "warning",
         help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
     )  # fmt: skip
     return found
