@@ -79,8 +79,8 @@ def test_what_numpy_is_used_to() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
-            x @ x  # noqa: B018
-            x**2  # noqa: B018
+            x @ x
+            x**2
             x.T  # noqa: B018
             x.sum(axis=1)
             np.exp(x)
