@@ -91,6 +91,7 @@ _PYTHON_TESTS = {
     "PTO-E3012": "language/test_problems.py::test_e3012_reductions_over_padding",
     "PTO-E3013": "language/test_problems.py::test_e3013_claims_of_independence",
     "PTO-E3014": "language/test_problems.py::test_e3014_holes",
+    "PTO-E3015": "language/test_problems.py::test_e3015_tensors_that_are_overwritten_while_in_use",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import shutil
@@ -119,10 +120,17 @@ def check_program(block: Block, shell: Shell) -> None:
         assert not problems, f"line {block.line}: {pto.DiagnosticError(problems)}"
 
 
-def check_python(block: Block, namespace: dict[str, object]) -> None:
+def execute(block: Block, page: str, namespace: dict[str, object]) -> None:
+    """Its text can be read: functions of the language are."""
+    name = f"<{page}, line {block.line}>"
+    linecache.cache[name] = (len(block.text), None, block.text.splitlines(True), name)
+    exec(compile(block.text, name, "exec"), namespace)
+
+
+def check_python(block: Block, page: str, namespace: dict[str, object]) -> None:
     printed = io.StringIO()
     with contextlib.redirect_stdout(printed):
-        exec(compile(block.text, f"<line {block.line}>", "exec"), namespace)
+        execute(block, page, namespace)
     expected = [line.partition("# -> ")[2] for line in block.text.splitlines() if "# -> " in line]
     assert printed.getvalue().splitlines() == expected, f"line {block.line}"
 
@@ -142,7 +150,7 @@ def test_page(page: Path, tmp_path: Path, tool_folder: Path, monkeypatch: pytest
         elif block.language == "mlir":
             check_program(block, shell)
         elif block.language == "python":
-            check_python(block, namespace)
+            check_python(block, page.name, namespace)
         elif block.title:
             (shell.folder / block.title).write_text(block.text)
 
@@ -170,12 +178,12 @@ def rebase(page: Path) -> None:
         os.chdir(shell.folder)
 
         def rewrite(m: re.Match[str]) -> str:
-            block = Block(m[1], m[2], m[3], 0)
+            block = Block(m[1], m[2], m[3], m.start())
             if block.title:
                 (shell.folder / block.title).write_text(block.text)
             if block.language == "python":  # for the files it makes
                 with contextlib.redirect_stdout(io.StringIO()):
-                    exec(block.text, namespace)
+                    execute(block, page.name, namespace)
             if block.language != "console":
                 return m[0]
             lines: list[str] = []

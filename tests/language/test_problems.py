@@ -73,6 +73,29 @@ def test_e3002_names() -> None:
     assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
 
 
+def test_what_numpy_is_used_to() -> None:
+    """Each message says what to write instead."""
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            x @ x
+            x**2
+            x.T  # noqa: B018
+            x.sum(axis=1)
+            np.exp(x)
+            max(x, 0.0)
+            pl.tanh(x)
+        out[:] = x
+
+    with pytest.raises(pto.DiagnosticError) as caught:
+        k.lower(X, X.copy())
+    found = caught.value.diagnostics
+    wanted = ["pl.matmul", "pl.pow", "pl.transpose", "pl.row_sum", "pl.exp", "pl.row_max", "pl.exp", "pl.at"]
+    assert all(word in d.help for word, d in zip(wanted, found, strict=True)), found
+    assert found[-1].message.startswith("`out[:] = ..` is work of a core")
+
+
 def test_e3003_and_e3004_arguments_and_types() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -211,6 +234,11 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             out = pl.add(x, out)
 
     @pl.jit
+    def in_place(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out += x
+
+    @pl.jit
     def written(x: pl.Tensor, out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
             out[:] = pl.add(x, x)
@@ -222,7 +250,8 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             out[:] = pl.add(x, x)
             x[:] = out
 
-    assert warned(rebound, X, X.copy()) == ["PTO-E3011"]
+    assert warned(rebound, X, X.copy()) == ["PTO-E3010"]
+    assert warned(in_place, X, X.copy()) == ["PTO-E3010"]
     assert warned(written, X, X.copy()) == ["PTO-E3011"]
     assert warned(right, X, X.copy()) == []
 
@@ -298,6 +327,49 @@ def test_e3014_holes() -> None:
 
     assert found_in(half, X, X.copy()) == [("PTO-E3014", 1)]
     assert found_in(kept, X, X.copy()) == []
+
+
+@pl.jit.incore
+def double(a: pl.Tensor, b: pl.Out[pl.Tensor]):
+    b[:] = pl.add(a, a)
+    return b
+
+
+def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
+    """Tasks wait for who writes what they read; one that only writes waits for nobody."""
+
+    @pl.jit
+    def again(a: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        t = double(a, t)
+        double(t, y)
+        t = double(y, t)  # ordered: waits for y, which was made of t
+        double(t, z)
+
+    @pl.jit
+    def late(a: pl.Tensor, y: pl.Out[pl.Tensor], z: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        t = double(a, t)
+        double(t, y)
+        t = double(a, t)
+        double(t, z)
+
+    @pl.jit
+    def turns(a: pl.Tensor, y: pl.InOut[pl.Tensor], z: pl.Out[pl.Tensor]):
+        shared = pl.create_tensor([64, 64], dtype=pl.FP32)
+        for _ in pl.range(3):
+            shared = double(a, shared)
+            own = pl.create_tensor([64, 64], dtype=pl.FP32)
+            own = double(shared, own)
+            with pl.at(level=pl.Level.CORE_GROUP):
+                y[:] = pl.add(y, own)
+        for r in pl.range(0, 64, 16):  # each turn has rows of its own
+            with pl.at(level=pl.Level.CORE_GROUP):
+                pl.store(pl.load(y, [r, 0], [16, 64]), [r, 0], z)
+
+    assert warned(again, X, X.copy(), X.copy()) == []
+    assert warned(late, X, X.copy(), X.copy()) == ["PTO-E3015"]
+    assert warned(turns, X, X.copy(), X.copy()) == ["PTO-E3015"]
 
 
 def test_outside_of_a_program() -> None:

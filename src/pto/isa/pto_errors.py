@@ -1024,4 +1024,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "After a run there are elements of an output that nothing has written.",
         "Write all of it, or declare it pl.InOut if what it held before is meant to stay.",
     ),
+    (
+        "PTO-E3015",
+        "a tensor is overwritten while it may be in use",
+        "A task waits for those that write what it reads. One that only writes a tensor (pl.Out) waits for nobody: it "
+        "may overwrite what an earlier task has not read yet, or be overwritten by one that comes before it.",
+        "Make a tensor of its own for each (pl.create_tensor, in the loop where there is one), or name the tasks to wait "
+        "for with deps=.",
+    ),
 )

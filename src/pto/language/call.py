@@ -223,19 +223,27 @@ def lower(
 ) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
     done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config), dump)
-    _warn(done)
+    _warn(done, 4)
     done.verify()
     if dump is not None:
         done.dump(dump)
     return done
 
 
-def _warn(done: Lowered) -> None:
-    """Tell what is suspicious, the way Python does."""
+def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> str:
+    from .explain import explanation
+
+    given = arguments.bound(function.declared, args, kwargs)
+    done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config))
+    return explanation(done.verify())
+
+
+def _warn(done: Lowered, stacklevel: int = 5) -> None:
+    """Tell what is suspicious, the way Python does, at the line of the caller."""
     if done.diagnostics:
         import warnings
 
-        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel=5)
+        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel)
 
 
 def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:

@@ -12,7 +12,7 @@ from typing import Any
 from ..diag import Diagnostic
 from .enums import PadValue
 from .ir import IN, INOUT, OUT, Function, Op, Param, Program, TensorType, Value, root, values_in
-from .problems import DIRECTION, PADDING, UNWRITTEN
+from .problems import DIRECTION, OVERWRITTEN, PADDING, UNWRITTEN
 
 #: Arguments that operations write.
 _TARGETS = {"store": "output_tensor", "assemble": "target", "write": "x"}
@@ -26,6 +26,25 @@ def check(program: Program) -> list[Diagnostic]:
     for function in program.functions.values():
         found += _paddings(function)
     return found
+
+
+def unordered(program: Program) -> list[Diagnostic]:
+    """Tensors that a task overwrites though nothing makes it wait for those that use them; of a program whose
+    regions are functions."""
+    from .graph import Graph
+
+    if program.entry is None or program.entry.kind != "orchestration":
+        return []
+    found: dict[Op, Diagnostic] = {}
+    for e in Graph(program.entry).hazards():
+        names = " and ".join(f"'{n}'" for n in e.names)
+        first = found.setdefault(e.later.op, Diagnostic(
+            OVERWRITTEN, f"{e.later.callee.name} overwrites {names}, which an earlier task may still use",
+            e.later.op.loc, "warning",
+            help="make a tensor of its own for it: pl.create_tensor(..); tasks wait for those that write what they read",
+        ))  # fmt: skip
+        first.notes.append((f"{e.earlier.callee.name} uses it", e.earlier.op.loc))
+    return list(found.values())
 
 
 def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
@@ -75,9 +94,10 @@ def _directions(function: Function) -> list[Diagnostic]:
                 out.append(_wrong(p, function, "is written", "only read", writes))
                 direction = INOUT
             elif direction == OUT and reads is not None:
-                out.append(_wrong(p, function, "is read before it is written", "only written", reads))
+                if writes is not None:
+                    out.append(_wrong(p, function, "is read before it is written", "only written", reads))
                 direction = INOUT
-            elif direction == OUT and writes is None:
+            if p.direction != IN and writes is None:
                 out.append(_unwritten(p, function))
         params.append(p.replace(direction=direction))
     function.params = params
@@ -94,7 +114,8 @@ def _wrong(p: Param, function: Function, does: str, says: str, op: Op) -> Diagno
 def _unwritten(p: Param, function: Function) -> Diagnostic:
     rebound = function.attrs.get("rebound", {}).get(p.name)
     found = Diagnostic(
-        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc, "warning",
+        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc,
+        "warning",
         help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
     )  # fmt: skip
     return found

@@ -281,6 +281,8 @@ class Held:
 
 def _on_arrays(name: str, swapped: bool) -> Any:
     def apply(self: Held, other: Any) -> Any:
+        if name == "sub" and swapped:  # no instruction subtracts from a number
+            return interpreter("-").named("add", -self, other)
         return interpreter(name).named(name, *((other, self) if swapped else (self, other)))
 
     return apply

@@ -30,6 +30,7 @@ class JitFunction:
     f.lower(a, b, out)         the program for such arguments, after every pass
     f.compile(a, b, out)       the same, ready to run and to save
     f.run(a, b, out, ...)      run it under watch: engine=, sanitize=, ...
+    f.explain(a, b, out)       its tasks and what they wait for, its memory, its flags, as text
     f.interpret(a, b, out)     execute its body as ordinary Python
     """
 
@@ -68,8 +69,14 @@ class JitFunction:
 
         return run(self, args, kwargs)
 
+    def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
+        """The graph of its tasks, and of every kernel the memory and the flags that were inserted."""
+        from .call import explain
+
+        return explain(self, args, kwargs, config)
+
     def interpret(self, *args: Any, config: Any = None, target: str | None = None, **kwargs: Any) -> Any:
-        """Execute the body as ordinary Python: `print` and `pdb` work, the numbers are the same."""
+        """Execute the body as ordinary Python: `print` and breakpoints work, the numbers are the same."""
         from .call import profile_of
         from .interpret import interpret
 
@@ -156,6 +163,7 @@ class ProgramClass:
     lower = JitFunction.lower
     compile = JitFunction.compile
     run = JitFunction.run
+    explain = JitFunction.explain
     interpret = JitFunction.interpret
 
     def as_python(self, concise: bool = False) -> str:

@@ -16,7 +16,7 @@ from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import PROFILES, Profile
-from .checks import check
+from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
 from .ir import Function, Program
@@ -148,4 +148,4 @@ def lowered(
     for number, (name, after) in enumerate(stages(program), 1):
         program = after
         leave(number, name)
-    return Lowered(program, profile, found)
+    return Lowered(program, profile, [*found, *unordered(program)])

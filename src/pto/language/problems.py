@@ -20,6 +20,7 @@ DIRECTION = "PTO-E3011"
 PADDING = "PTO-E3012"
 CLAIM = "PTO-E3013"
 HOLES = "PTO-E3014"
+OVERWRITTEN = "PTO-E3015"
 
 
 class LanguageWarning(UserWarning):

@@ -7,18 +7,19 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from ...diag import Span, did_you_mean
+from ...diag import Span
 from .. import forms, index, types
 from ..dtypes import DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
 from .frame import POISON, Frame
+from .hints import OPERATORS_OF_ARRAYS, instead_of, member
 
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
     ast.Mod: "mod", ast.LShift: "shl", ast.RShift: "shr", ast.BitAnd: "bitand", ast.BitOr: "bitor",
-    ast.BitXor: "bitxor", ast.Pow: "pow",
+    ast.BitXor: "bitxor", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
 _ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
@@ -61,13 +62,13 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
             f"a value has no '{node.attr}'",
             f.span(node),
             got=owner.type,
-            help="shape, valid_shape and dtype",
+            help=instead_of(node.attr) or "shape, valid_shape and dtype",
         )
     try:
         return getattr(owner, node.attr)
     except AttributeError:
         what = getattr(owner, "__name__", type(owner).__name__)
-        fail(NAME, f"'{what}' has no '{node.attr}'", f.span(node), help=did_you_mean(node.attr, dir(owner)))
+        fail(NAME, f"'{what}' has no '{node.attr}'", f.span(node), help=member(node.attr, dir(owner)))
 
 
 def _said(*_: Any) -> None:
@@ -95,11 +96,14 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
         if name not in _ON_ARRAYS:
-            fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node))
+            fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node),
+                 help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
+        if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
+            return OPERATORS["add"].function(f.build, OPERATORS["neg"].function(f.build, rhs), lhs)
         return OPERATORS[_ON_ARRAYS[name]].function(f.build, lhs, rhs)
     if not isinstance(lhs, Value) and not isinstance(rhs, Value):
         return _python(f, node, name, lhs, rhs)
-    if not (is_scalar(lhs) and is_scalar(rhs)):
+    if not (is_scalar(lhs) and is_scalar(rhs)) or name == "matmul":
         fail(TYPE, "not numbers", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}")
     return f.build.scalar(name, lhs, rhs)
 
@@ -358,7 +362,10 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
     if not callable(target) or not safe:
         name = getattr(target, "__name__", type(target).__name__)
         fail(SYNTAX, f"'{name}' is no function of the language", f.span(node),
-             help="decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip
+             help=instead_of(name) or "decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip
+    if any(map(is_shaped, args)) and getattr(target, "__module__", "") in ("builtins", "math"):
+        fail(TYPE, f"'{target.__name__}' of Python takes no arrays of a program", f.span(node),
+             help=instead_of(target.__name__))  # fmt: skip
     try:
         return target(*args, **kwargs)
     except Problem:

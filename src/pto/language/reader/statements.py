@@ -30,6 +30,7 @@ from ..ir import (
 )
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
+from ..operators.memory import in_core
 from ..operators.tasks import copy as copy_of_array
 from ..operators.tasks import element
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
@@ -150,6 +151,8 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         return
     if not is_shaped(owner):
         fail(TYPE, "only arrays have elements", f.span(target), got=_shown(owner))
+    if not is_scalar(value):
+        in_core(f.build, f"`{ast.unparse(target)} = ..`")
     offsets, sizes, dropped = window(f, target, owner)
     f.build.place = f.span(target)
     if is_scalar(value):

@@ -1,0 +1,296 @@
+"""Calls of an orchestration as a graph, as far as it can be told before a run: what waits for what, and what
+nothing orders.
+
+Edges are those of the task runtime: a task waits for every earlier one that writes what it takes as `in` or
+`inout`. An `out` waits for nobody, so a task that overwrites what another one reads needs another way to be
+ordered after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..isa.record import Record
+from . import index
+from .ir import IN, OUT, VIEWS, Block, Function, Op, TensorType, Value, values_in
+
+
+class Box(Record):
+    """A window: where it begins in its storage and how far it goes; None where it is no box of it."""
+
+    offsets: tuple[Any, ...] | None
+    sizes: tuple[Any, ...] = ()
+    whole: bool = False
+
+
+class Access(Record):
+    """What a task does to a storage. `all`: to all of the window for certain, not to a part of its choice."""
+
+    storage: Value
+    box: Box
+    direction: str
+    all: bool = True
+    through: frozenset[Op] = frozenset()  # loops that handed it on from an earlier turn
+
+
+class Site:
+    """A call of a kernel in the text: what may be many tasks."""
+
+    def __init__(self, number: int, op: Op) -> None:
+        self.number = number
+        self.op = op
+        self.callee: Function = op.args["callee"]
+        self.around = list(_around(op))  # loops and regions, the innermost first
+        self.tensors = [
+            (value, p)
+            for value, p in zip(op.args["args"], self.callee.params, strict=False)
+            if isinstance(value, Value) and isinstance(value.type, TensorType)
+        ]
+        self.accesses: list[Access] = []
+        for value, p in self.tensors:
+            found = storages(value)
+            whole = len(found) == 1 and _takes_all(self.callee, p.value)
+            box = _box(value)
+            self.accesses += [Access(s, box, p.direction, whole, loops) for s, loops in found.items()]
+        manual = any(
+            o.name == "region" and getattr(o.args.get("mode"), "name", "") == "MANUAL" for o in self.around
+        )
+        self.tracked = not manual
+
+
+def _takes_all(function: Function, param: Value) -> bool:
+    """Whether an operation of a function loads or stores all of a parameter."""
+    for op in function.walk():
+        a = op.args
+        if op.name == "call":
+            pairs = zip(a["args"], a["callee"].params, strict=False)
+            if any(v is param and _takes_all(a["callee"], p.value) for v, p in pairs):
+                return True
+        at, shape = None, ()
+        if op.name == "load" and a["tensor"] is param:
+            at, shape = a["offsets"], a["valid_shape"] or a["shapes"]
+        elif op.name == "store" and a["output_tensor"] is param:
+            at, shape = a["offsets"], a["tile"].type.extent
+        if (
+            at is not None
+            and all(index.known(o) == 0 for o in at)
+            and index.same_dims(shape, param.type.shape)
+        ):
+            return True
+    return False
+
+
+def _around(op: Op) -> Iterator[Op]:
+    outer: Any = op.parent.outer if op.parent is not None else None
+    while isinstance(outer, Op):
+        yield outer
+        outer = outer.parent.outer if outer.parent is not None else None
+
+
+def storages(
+    value: Value, seen: frozenset[Value] = frozenset(), through: frozenset[Op] = frozenset()
+) -> dict[Value, frozenset[Op]]:
+    """The memory that a tensor may be a part of, several where a loop or an arm hands on one of several; and
+    for each the loops that hand it from turn to turn."""
+    value = _viewed(value)
+    if value in seen:
+        return {}
+    op = value.op
+    outer = value.owner.outer if isinstance(value.owner, Block) else None
+    sources: list[tuple[Any, frozenset[Op]]] = []
+    if op is not None and op.name in ("for", "while"):
+        sources = [(v[value.index], through) for v in (op.args["init_values"], op.blocks[-1].yielded)]
+    elif op is not None and op.name in ("if", "region"):
+        sources = [(b.yielded[value.index], through) for b in op.blocks]
+    elif isinstance(outer, Op) and outer.name in ("for", "while"):
+        at = value.index - (outer.name == "for")
+        sources = [
+            (outer.args["init_values"][at], through),
+            (outer.blocks[-1].yielded[at], through | {outer}),
+        ]
+    if not sources:
+        return {value: through}
+    found: dict[Value, frozenset[Op]] = {}
+    for source, loops in sources:
+        if isinstance(source, Value):
+            for storage, more in storages(source, seen | {value}, loops).items():
+                found[storage] = found.get(storage, frozenset()) | more
+    return found
+
+
+def _viewed(value: Value) -> Value:
+    while value.op is not None and value.op.name in VIEWS:
+        value = next(iter(value.op.args.values()))
+    return value
+
+
+def _box(value: Value) -> Box:
+    """Where a window lies, by adding up the slices that made it."""
+    offsets: list[Any] | None = None
+    sizes: list[Any] = []
+    while value.op is not None and value.op.name in VIEWS:
+        a = value.op.args
+        if value.op.name != "slice" or offsets is not None:
+            return Box(None)
+        offsets, sizes = list(a["offset"]), list(a["shape"])
+        value = a["x"]
+    if offsets is None:
+        return Box(tuple(0 for _ in value.type.shape), tuple(value.type.shape), True)
+    return Box(tuple(offsets), tuple(sizes))
+
+
+def overlap(a: Box, b: Box) -> bool | None:
+    """Whether two windows of one storage share elements; None where only a run can tell."""
+    if a.whole or b.whole:
+        return True
+    if a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):
+        return None
+    certain = True
+    for p, n, q, m in zip(a.offsets, a.sizes, b.offsets, b.sizes, strict=True):
+        by = index.known_difference(q, p)
+        if by is None:
+            certain = False
+            continue
+        n, m = index.known(n), index.known(m)
+        if by == 0:
+            continue
+        if (n is not None and by >= n) or (m is not None and -by >= m):
+            return False
+        if n is None or m is None:
+            certain = False
+    return True if certain else None
+
+
+class Edge(Record):
+    """What one call has to do with another: `kind` is waits or overwrites. `again`: the loop whose earlier
+    turns are meant, if it is not the same turn. `certain`: whatever a run does."""
+
+    earlier: Site
+    later: Site
+    kind: str
+    names: tuple[str, ...]
+    again: Op | None = None
+    certain: bool = True
+
+
+class Graph:
+    """The calls of an orchestration, what each waits for, and what nothing orders."""
+
+    def __init__(self, entry: Function) -> None:
+        ops = [o for o in entry.walk() if o.name == "call"]
+        self.sites = [Site(n, op) for n, op in enumerate(ops, 1)]
+        users: dict[Value, list[Site]] = {}
+        for site in self.sites:
+            for storage in dict.fromkeys(a.storage for a in site.accesses):
+                users.setdefault(storage, []).append(site)
+        found: dict[tuple[Any, ...], dict[str, bool]] = {}
+        for storage, sites in users.items():
+            for later in sites:
+                for earlier in sites:
+                    for kind, loop, certain in _between(earlier, later, storage):
+                        names = found.setdefault((later, earlier, kind, loop), {})
+                        names[name_of(storage)] = names.get(name_of(storage), False) or certain
+        self.edges = [
+            Edge(earlier, later, kind, tuple(n if sure else f"{n}?" for n, sure in names.items()), loop,
+                 all(names.values()))
+            for (later, earlier, kind, loop), names in found.items()
+        ]  # fmt: skip
+        self.edges.sort(key=lambda e: (e.later.number, e.earlier.number))
+
+    def hazards(self) -> list[Edge]:
+        """Calls that overwrite for certain what an earlier one uses, with no way of waits between the two."""
+        after: dict[Site, set[Site]] = {}
+        for e in self.edges:
+            if e.kind == "waits":
+                after.setdefault(e.earlier, set()).add(e.later)
+        for site in self.sites:
+            for d in values_in(site.op.args.get("deps")):
+                for other in self.sites:
+                    if d.op is other.op or d.op is None or d.op.name != "call":
+                        after.setdefault(other, set()).add(site)
+        return [e for e in self.edges if e.kind == "overwrites" and e.certain and not _reaches(after, e)]
+
+
+def _reaches(after: dict[Site, set[Site]], e: Edge) -> bool:
+    seen: set[Site] = set()
+    todo = list(after.get(e.earlier, ()))
+    while todo:
+        site = todo.pop()
+        if site is e.later:
+            return True
+        if site not in seen:
+            seen.add(site)
+            todo += after.get(site, ())
+    return False
+
+
+def _between(earlier: Site, later: Site, storage: Value) -> Iterator[tuple[str, Op | None, bool]]:
+    """What one call has to do with an earlier one, in the same turn of the loops around both and others."""
+    if not (earlier.tracked and later.tracked):
+        return
+    loops = [o for o in later.around if o in earlier.around and o.name in ("for", "while")]
+    again = [o for o in loops[:1] if o.args.get("kind") != "parallel"]
+    same = earlier.number < later.number and not _apart(earlier.op, later.op)
+    for loop in [*([None] if same else []), *again]:
+        for a in earlier.accesses:
+            for b in later.accesses:
+                if a.storage is not storage or b.storage is not storage:
+                    continue
+                kind = _kind(a.direction, b.direction)
+                shared = _shared(a, b, loop) if kind else False
+                if shared is not False:
+                    whole = kind == "waits" or (a.all and b.all)
+                    yield kind, loop, shared is True and whole
+
+
+def _apart(one: Op, other: Op) -> bool:
+    """Whether two calls are in different arms: of one turn, only one of them happens."""
+    arms: dict[Any, Any] = {}
+    for op in (one, other):
+        block = op.parent
+        while block is not None and isinstance(block.outer, Op):
+            if block.outer.name == "if" and arms.setdefault(block.outer, block) is not block:
+                return True
+            block = block.outer.parent
+    return False
+
+
+def _kind(first: str, second: str) -> str:
+    """What the runtime makes of two accesses to the same memory. An `out` looks nothing up."""
+    if second == OUT:
+        return "overwrites"
+    return "" if first == IN else "waits"
+
+
+def _shared(a: Access, b: Access, loop: Op | None) -> bool | None:
+    if loop is None:
+        return overlap(a.box, b.box)
+    made = a.storage.op
+    if made is not None and loop in _around(made):  # each turn has its own
+        return overlap(a.box, b.box) if loop in b.through and loop not in a.through else False
+    if not _varies(a.box) and not _varies(b.box):
+        return overlap(a.box, b.box)
+    return _turns(a.box, b.box, loop)
+
+
+def _varies(box: Box) -> bool:
+    return box.offsets is None or any(index.affine(o)[1] for o in box.offsets)
+
+
+def _turns(a: Box, b: Box, loop: Op) -> bool | None:
+    """Whether a turn meets what an earlier one had, for windows that move with the counter."""
+    if loop.name != "for" or a.offsets is None or b.offsets is None or len(a.offsets) != len(b.offsets):
+        return None
+    counter = loop.blocks[0].args[0]
+    step = index.known(loop.args["step"])
+    for p, n, q, m in zip(a.offsets, a.sizes, b.offsets, b.sizes, strict=True):
+        by = index.affine(p)[1].get(counter, 0)
+        length = max(index.known(n) or 0, index.known(m) or 0)
+        if step and by and index.known_difference(p, q) == 0 and length and abs(by * step) >= length:
+            return False
+    return None
+
+
+def name_of(value: Value) -> str:
+    return value.name or "a tensor"
