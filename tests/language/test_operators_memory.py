@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pto.language as pl
+from pto.diag import Diagnostic, DiagnosticError
 
 TARGETS = ("a3", "a5", "cpu")
 
 
-def check(kernel: Any, inputs: list[np.ndarray], outputs: list[np.ndarray], want: list[Any], target: str) -> None:
+def check(
+    kernel: Any, inputs: list[np.ndarray], outputs: list[np.ndarray], want: list[Any], target: str
+) -> None:
     """Run on two engines from the same start: the same bits, and those that NumPy has."""
     found = []
     for engine in ("reference", "native"):
@@ -44,7 +49,9 @@ def lists(
         s = pl.mrgsort(s, block_len=256)
         top = s[:, 0:64]
         vals = pl.assemble(vals, pl.gather(top, mask_pattern=pl.tile.MaskPattern.P0101), [0, 0])
-        idxs = pl.assemble(idxs, pl.gather(top, mask_pattern=pl.tile.MaskPattern.P1010, output_dtype=pl.INT32), [0, 0])
+        idxs = pl.assemble(
+            idxs, pl.gather(top, mask_pattern=pl.tile.MaskPattern.P1010, output_dtype=pl.INT32), [0, 0]
+        )
         x = pl.load(f, [0, 0], [1, 32])
         y = pl.load(f, [0, 32], [1, 32])
         sx = pl.tile.sort32(x, pl.tile.arange(0, [1, 32], dtype=pl.UINT32))
@@ -131,13 +138,35 @@ def test_by_index(target: str) -> None:
     rng = np.random.default_rng(1)
     f, table, out = (rng.random((n, 32), np.float32) for n in (4, 16, 16))
     idx = np.array([[5, 2, 11, 7]], np.int32)
-    pos = np.concatenate([[3, 1, 2, 0, 4, 5, 6, 7], rng.permutation(np.arange(8, 512))[:24]]).reshape(4, 8).astype(np.int32)
+    pos = (
+        np.concatenate([[3, 1, 2, 0, 4, 5, 6, 7], rng.permutation(np.arange(8, 512))[:24]])
+        .reshape(4, 8)
+        .astype(np.int32)
+    )
     updated, scattered = out.copy(), zeros((16, 32))
     updated[idx[0]] = f
     scattered.reshape(-1)[pos] = f[:, :8]
     pages = np.array([table[pos[0, n // 4] * 4 + n % 4] for n in idx[0]])
-    outs = [out, zeros((4, 32)), zeros((4, 32)), zeros((4, 8)), zeros((16, 32)), zeros((1, 8), np.int32), zeros((8, 32)), zeros((4, 32))]
-    want = [updated, f + 1, table[idx[0]], table.reshape(-1)[pos], scattered, [[7, 11, 2, 9, 11, 11, 11, 11]], table[7::-1], pages]
+    outs = [
+        out,
+        zeros((4, 32)),
+        zeros((4, 32)),
+        zeros((4, 8)),
+        zeros((16, 32)),
+        zeros((1, 8), np.int32),
+        zeros((8, 32)),
+        zeros((4, 32)),
+    ]
+    want = [
+        updated,
+        f + 1,
+        table[idx[0]],
+        table.reshape(-1)[pos],
+        scattered,
+        [[7, 11, 2, 9, 11, 11, 11, 11]],
+        table[7::-1],
+        pages,
+    ]
     check(by_index, [f, table, idx, pos], outs, want, target)
 
 
@@ -168,7 +197,9 @@ def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out
         o2 = pl.assemble(o2, q, [0, 0])
         o3 = pl.assemble(o3, pl.sub(a, b), [0, 0])
         o4 = pl.assemble(o4, pl.pack(i, pl.INT16), [0, 0])
-        o5 = pl.assemble(o5, pl.histogram(pl.reinterpret_view(pl.load(i, [0, 0], [8, 32]), pl.UINT32), bins), [0, 0])
+        o5 = pl.assemble(
+            o5, pl.histogram(pl.reinterpret_view(pl.load(i, [0, 0], [8, 32]), pl.UINT32), bins), [0, 0]
+        )
         o6 = pl.assemble(o6, pl.random(1, 2, 3, 4, 5, 6, [1, 256], dtype=pl.UINT32, rounds=7), [0, 0])
     return o1
 
@@ -181,14 +212,27 @@ def test_several_results(target: str) -> None:
     c = rng.integers(-9, 9, (8, 32)).astype(np.int8)
     scale = rng.random((8, 1), np.float32)
     want = [x + y, np.where(x > y, i - j, j - i), (c - scale) * scale]
-    check(pairs, [x, y, i, j, c, scale], [zeros((8, 32)), zeros((8, 32), np.int32), zeros((8, 32))], want, target)
+    check(
+        pairs,
+        [x, y, i, j, c, scale],
+        [zeros((8, 32)), zeros((8, 32), np.int32), zeros((8, 32))],
+        want,
+        target,
+    )
     if target == "a3":
         return
     stream = np.stack([x, y], 2).reshape(8, 64)
     high = np.sort(i.view(np.uint32) >> 24, axis=1)
     counts = np.array([np.searchsorted(row, np.arange(256), side="right") for row in high])
     bins = np.zeros((4, 32), np.uint8)
-    outs = [zeros((8, 32)), zeros((8, 32)), zeros((8, 32)), zeros((8, 32), np.int16), zeros((8, 256), np.uint32), zeros((1, 256), np.uint32)]
+    outs = [
+        zeros((8, 32)),
+        zeros((8, 32)),
+        zeros((8, 32)),
+        zeros((8, 32), np.int16),
+        zeros((8, 256), np.uint32),
+        zeros((1, 256), np.uint32),
+    ]
     want = [stream[:, :32], stream[:, 32:], x - y, i.astype(np.int16), counts, _philox(target)]
     check(mixing, [x, y, i, bins], outs, want, target)
 
@@ -240,3 +284,138 @@ def test_ranks(target: str) -> None:
     want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
             a.transpose(1, 0, 2), twice.reshape(4, 4, 32)]  # fmt: skip
     check(ranks, [a, v, w], [zeros(x.shape) for x in want], want, target)
+
+
+# ---- numbers, identities, order ----
+
+
+@pl.jit
+def numbers(x: pl.Tensor, o: pl.InOut[pl.Tensor], p: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.min(pl.dim(x, 0), 5)
+        cols = pl.max(rows, 16)
+        t = pl.create_tensor([8, 24], pl.FP32, init_value=2.0)
+        part = pl.slice(x, [8, 24], [0, 0], valid_shape=[rows, cols])
+        o = pl.assemble(o, pl.add(pl.mul(part, t), pl.const(3.0, pl.FP32)), [0, 0])
+        sum = (
+            pl.get_block_idx() * 100
+            + pl.get_block_num() * 10
+            + pl.get_subblock_idx()
+            + pl.system.available_cluster_count()
+            + pl.system.available_aiv_count()
+        )
+        pl.write(p, [0, 0], pl.cast(sum, pl.INT32))
+        pl.write(p, [0, 1], pl.const(7, pl.INT32))
+    return o
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers(target: str) -> None:
+    x = np.random.default_rng(2).random((8, 24), np.float32)
+    o, want = zeros((8, 24)), zeros((8, 24))
+    want[:5, :16] = x[:5, :16] * 2 + 3
+    check(numbers, [x], [o, zeros((1, 8), np.int32)], [want, [[82, 7, 0, 0, 0, 0, 0, 0]]], target)
+
+
+@pl.jit
+def ordered(x: pl.Tensor, flags: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(x, [0, 0], [8, 24])
+        pl.system.sync_src(set_pipe=pl.PipeType.MTE2, wait_pipe=pl.PipeType.V, event_id=0)
+        pl.system.sync_dst(set_pipe=pl.PipeType.MTE2, wait_pipe=pl.PipeType.V, event_id=0)
+        t = pl.add(t, 1.0)
+        pl.system.sync_src(set_pipe=pl.PipeType.V, wait_pipe=pl.PipeType.MTE3, event_id=1)
+        pl.system.sync_dst(set_pipe=pl.PipeType.V, wait_pipe=pl.PipeType.MTE3, event_id=1)
+        o = pl.store(t, [0, 0], o)
+        pl.system.set_ffts(flags)
+        pl.system.cacheinvalid(x)
+    return o
+
+
+def test_order() -> None:
+    x = np.random.default_rng(2).random((8, 24), np.float32)
+    flags, o = zeros((1, 256), np.int64), zeros((8, 24))
+    check(ordered, [x, flags], [o], [x + 1], "a3")
+    text = ordered.lower(x, flags, o).as_pto()
+    for name in ("set_flag", "wait_flag", "cmo.cacheinvalid"):
+        assert f"pto.{name}" in text
+
+
+@pl.jit
+def signals(x: pl.Tensor, counter: pl.InOut[pl.Tensor], o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o = pl.store(pl.load(x, [0, 0], [8, 24]), [0, 0], o)
+        pl.system.sync_set(3, pipe=pl.PipeType.MTE3, ffts_mode=1)
+        pl.system.sync_wait(3, pipe=pl.PipeType.V)
+        pl.system.bar_m()
+        pl.system.syncall(core_type="aiv_only", mode="soft", gm_workspace=counter, used_cores=1)
+    return o
+
+
+def test_signals() -> None:
+    text = signals.lower(zeros((8, 24)), zeros((1, 16), np.int32), zeros((8, 24))).as_pto()
+    for name in ("sync.set", "sync.wait", "syncall", "barrier"):
+        assert f"pto.{name}" in text
+
+
+# ---- what is refused ----
+
+
+def refused(path: Path, body: str) -> Diagnostic:
+    """What is said of a line in a kernel of tiles."""
+    path = path / "refused.py"
+    path.write_text(f"""import pto.language as pl
+
+@pl.jit
+def kernel(a_: pl.Tensor, i_: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        f = pl.load(a_, [0, 0], [8, 24])
+        i = pl.load(i_, [0, 0], [8, 24])
+        o = pl.assemble(o, {body}, [0, 0])
+    return o
+""")
+    spec = importlib.util.spec_from_file_location("refused", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(DiagnosticError) as found:
+        module.kernel.lower(zeros((8, 24)), zeros((8, 24), np.int32), zeros((8, 24)))
+    return found.value.diagnostics[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "place", "expected"),
+    [
+        ("pl.add(f, i)", "PTO-E3004", "i", "FP32"),
+        ("pl.add(f, pl.full([8, 8], pl.FP32, 0.0))", "PTO-E3005", "pl.full([8, 8], pl.FP32, 0.0)", "a column"),
+        ("pl.row_expand_add(f, f)", "PTO-E3005", "f", "[8, 1]"),
+        ("pl.exp(i)", "PTO-E3004", "i", "FP32"),
+        ("pl.and_(f, f)", "PTO-E3004", "f", "INT16"),
+        ("pl.add(i, 1.5)", "PTO-E3004", "1.5", ""),
+        ("pl.cmp(f, f, 7)", "PTO-E3003", "7", "0 to 5"),
+        ("pl.cast(f, pl.INT32, mode='up')", "PTO-E3003", "'up'", "floor"),
+        ("pl.cast(f, 3)", "PTO-E3004", "3", ""),
+        ("pl.fillpad(f, 3)", "PTO-E3003", "3", "PadValue"),
+        ("pl.fillpad_expand(f, [4, 24])", "PTO-E3005", "[4, 24]", "[8, 24]"),
+        ("pl.set_validshape(f, 9, 24)", "PTO-E3005", "9", "0 to 8"),
+        ("pl.gather(f, dim=0, index=i)", "PTO-E3003", "0", "-1"),
+        ("pl.gather(f, dim=-1, index=f)", "PTO-E3004", "f", "INT32"),
+        ("pl.gather(f, mask_pattern=9)", "PTO-E3003", "9", "P0101"),
+        ("pl.scatter(f, dim=-1, index=i, src=i)", "PTO-E3005", "i", "FP32"),
+        ("pl.arange(0, [8, 24])", "PTO-E3005", "[8, 24]", "[1, n]"),
+        ("pl.sin(i)", "PTO-E3004", "i", "FP32"),
+        ("pl.transpose(f, 0, 2)", "PTO-E3003", "", "0 to 1"),
+        ("pl.interleave(f, f)", "PTO-E3003", "pl.interleave(f, f)", "a5"),
+        ("pl.random(1, 2, 3, 4, 5, 6, [1, 8], rounds=8)", "PTO-E3003", "8", "7, 10"),
+        ("pl.full([8, 24], 3, 0.0)", "PTO-E3004", "3", ""),
+        ("pl.sel(f, f, f, 4, 5)", "PTO-E3003", "", "pl.sel("),
+        ("pl.maximum(f)", "PTO-E3003", "", "pl.maximum("),
+    ],
+)  # fmt: skip
+def test_refusals(body: str, code: str, place: str, expected: str, tmp_path: Path) -> None:
+    found = refused(tmp_path, body)
+    assert found.code == code, found
+    assert expected in found.expected, found
+    assert found.span is not None
+    if place:
+        assert found.span.source.text[found.span.start : found.span.end] == place

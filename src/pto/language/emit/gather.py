@@ -7,7 +7,7 @@ there before is selected back, by where ones went.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import BoolAttr, EnumAttr, IntAttr, OpaqueAttr, StrAttr
 from ...ir.core import Value as PtoValue
@@ -19,10 +19,8 @@ from ..problems import UNSUPPORTED, fail
 from .operators import is_column, is_window
 from .types import two_dimensions
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
 

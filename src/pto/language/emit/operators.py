@@ -6,7 +6,7 @@ A column lies along itself in memory, and most instructions want rows: they get 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.core import Value as PtoValue
@@ -22,10 +22,8 @@ from ..problems import UNSUPPORTED, fail
 from .scratch import scratch_type
 from .types import tile_type, two_dimensions
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 
 def signature_of(op: Op) -> Signature | None:
@@ -289,7 +287,7 @@ class Operators(Base):
         dst = self.result(op.result, pad.value)
         if is_column(x.type) and is_column(op.result.type):
             src, dst = self.as_row(src, x.type), self.as_row(dst, op.result.type)
-        if name == "pto.tfillpad" and (src.type.rows, src.type.cols) != (dst.type.rows, dst.type.cols):  # type: ignore[attr-defined]
+        if name == "pto.tfillpad" and src.type.shape != dst.type.shape:  # type: ignore[attr-defined]
             name = "pto.tfillpad_expand"
         whole = dst.type.replace(v_row=dst.type.rows, v_col=dst.type.cols)  # type: ignore[attr-defined]
         if dst.type != whole:
@@ -428,6 +426,10 @@ class Operators(Base):
         first, second = {"ne": (a, b), "le": (larger, b), "gt": (larger, b)}.get(mode, (larger, a))
         dst = self.result(op.result)
         eq = {"cmpMode": EnumAttr("cmp", "eq")}
+        t: Any = dst.type
+        dst = self.seen(
+            dst, t.rows, t.cols, (self.mask_rows(lhs.type), t.cols)
+        )  # all of it is set, for `opposite`
         if is_scalar(rhs) and second is b:
             self.build.op("pto.tcmps", None, eq, src=first, scalar=second, dst=dst)
         else:

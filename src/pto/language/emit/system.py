@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import EnumAttr, IntAttr
 from ...ir.types import LocalArrayType
@@ -10,10 +10,8 @@ from ..dtypes import INT32
 from ..ir import Op
 from .scalars import number
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 
 class Systems(Base):
@@ -64,7 +62,10 @@ class Systems(Base):
 
     def op_system_syncall(self, op: Op) -> None:
         a = op.args
-        attrs = {"mode": EnumAttr("sync_all_mode", a["mode"]), "core_type": EnumAttr("sync_core_type", a["core_type"])}
+        attrs = {
+            "mode": EnumAttr("sync_all_mode", a["mode"]),
+            "core_type": EnumAttr("sync_core_type", a["core_type"]),
+        }
         more: dict[str, Any] = {}
         if a["gm_workspace"] is not None:
             more["gm_workspace"] = self.tensors[a["gm_workspace"]].ptr
@@ -96,4 +97,6 @@ class Systems(Base):
     def op_array_write(self, op: Op) -> None:
         a = op.args
         value = self.number(a["value"], a["x"].type.dtype)
-        self.build.op("pto.local_array_set", array=self.values[a["x"]], indices=[self.index(a["offset"])], value=value)
+        self.build.op(
+            "pto.local_array_set", array=self.values[a["x"]], indices=[self.index(a["offset"])], value=value
+        )

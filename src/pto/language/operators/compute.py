@@ -128,8 +128,12 @@ def arange(b: Build, start: Any, shape: Any, dtype: DataType = INT32, descending
     """A row of consecutive integers from `start` on."""
     sizes = b.static(shape, "shape")
     if any(n != 1 for n in sizes[:-1]) or sizes[-1:] == [1]:
-        b.fail(SHAPE, "integers are counted along one row", "shape", expected="[1, n], n more than 1", got=sizes)
-    return apply(b, signatures()["arange"], {"start": start, "shape": sizes, "dtype": dtype, "descending": descending})
+        b.fail(
+            SHAPE, "integers are counted along one row", "shape", expected="[1, n], n more than 1", got=sizes
+        )
+    return apply(
+        b, signatures()["arange"], {"start": start, "shape": sizes, "dtype": dtype, "descending": descending}
+    )
 
 
 @operator

@@ -63,7 +63,7 @@ def result_type(like: ShapedType, dtype: DataType | None = None) -> ShapedType:
 
 
 def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
-    given = args.get(result.dtype)
+    given: Any = args.get(result.dtype)
     if isinstance(given, DataType):
         return given
     if is_shaped(given):

@@ -77,7 +77,9 @@ def sync_wait(b: Build, event_id: Any, *, pipe: PipeType, core_type: str | None 
     """Wait for the signal of another core of the block."""
     in_core(b, "sync_wait")
     _event(b, event_id)
-    b.append("system.sync_wait", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "core_type": core_type})
+    b.append(
+        "system.sync_wait", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "core_type": core_type}
+    )
 
 
 def _event(b: Build, event_id: Any) -> None:
@@ -92,7 +94,10 @@ def syncall(
 ) -> None:
     """No core goes on before all have come here."""
     in_core(b, "syncall")
-    for at, given, words in (("core_type", core_type, ("mix", "aiv_only", "aic_only")), ("mode", mode, ("hard", "soft"))):
+    for at, given, words in (
+        ("core_type", core_type, ("mix", "aiv_only", "aic_only")),
+        ("mode", mode, ("hard", "soft")),
+    ):
         if given not in words:
             b.fail(ARGUMENTS, f"'{at}' is {given!r}", at, expected=", ".join(words))
     if (mode == "soft") != is_tensor(gm_workspace):
@@ -144,9 +149,17 @@ def create(b: Build, extent: int, dtype: DataType) -> Value:
     """Numbers, truth values or task ids on the stack; a task id is invalid until it is set."""
     n = index.known(extent) if is_scalar(extent) and not isinstance(extent, float) else None
     if n is None or n < 1:
-        b.fail(ARGUMENTS, "an array has a known number of elements", "extent", expected="1 or more", got=_shown(extent))
+        b.fail(
+            ARGUMENTS,
+            "an array has a known number of elements",
+            "extent",
+            expected="1 or more",
+            got=_shown(extent),
+        )
     if not (dtype.is_int or dtype in (BOOL, TASK_ID)):
-        b.fail(TYPE, f"an array of {dtype.name}", "dtype", expected="integers, BOOL or TASK_ID", got=dtype.name)
+        b.fail(
+            TYPE, f"an array of {dtype.name}", "dtype", expected="integers, BOOL or TASK_ID", got=dtype.name
+        )
     return b.op("array.create", [ArrayType(dtype, n)], extent=n, dtype=dtype)
 
 
@@ -163,7 +176,9 @@ def update_element(b: Build, array: Any, index: Any, value: Any) -> Value:
     t = _array(b, array)
     dtype = scalar_type(value)
     if isinstance(value, Value) and dtype != t.dtype and not (dtype == INDEX and t.dtype.is_int):
-        b.fail(TYPE, f"{value.type} into {t}", "value", expected=t.dtype.name, got=dtype.name if dtype else "")
+        b.fail(
+            TYPE, f"{value.type} into {t}", "value", expected=t.dtype.name, got=dtype.name if dtype else ""
+        )
     b.append("array.write", [], {"x": array, "offset": _inside(b, t, index), "value": value})
     return array
 

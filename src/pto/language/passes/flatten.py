@@ -33,7 +33,9 @@ def flatten(program: Program) -> Program:
 
 
 def _flattened(function: Function) -> Function:
-    wanted = any(isinstance(r.type, TileType) and r.type.rank != 2 for op in function.walk() for r in op.results)
+    wanted = any(
+        isinstance(r.type, TileType) and r.type.rank != 2 for op in function.walk() for r in op.results
+    )
     return _Flatten().function(function) if wanted and function.kind != "orchestration" else function
 
 
@@ -50,7 +52,7 @@ class _Flatten(Rewriter):
             lead = list(zip(t.shape[:-1], t.extent[:-1], strict=True))
             part = merged_part(self.build, lead, [rows]) if lead else [1]
             if part is None:
-                self._no_run(t)
+                part = self._no_run(t)
             valid = (part[0], t.extent[-1])
         return t.replace(shape=(rows, t.shape[-1]), valid=valid)
 
@@ -79,7 +81,9 @@ class _Flatten(Rewriter):
     def _reshape(self, value: Value, type: TileType) -> Value:
         if index.same_dims(value.type.shape, type.shape):
             return value
-        made = self.build.op("reshape", [type.replace(space=value.type.space)], x=value, shape=list(type.shape))
+        made = self.build.op(
+            "reshape", [type.replace(space=value.type.space)], x=value, shape=list(type.shape)
+        )
         made.name = value.name
         return made
 
@@ -88,7 +92,11 @@ class _Flatten(Rewriter):
     def copy(self, op: Op) -> Op:
         made = super().copy(op)
         for old, new in zip(op.results, made.results, strict=True):
-            if isinstance(old.type, TileType) and old.type.rank != 2 and isinstance(op.args.get("shape"), list):
+            if (
+                isinstance(old.type, TileType)
+                and old.type.rank != 2
+                and isinstance(op.args.get("shape"), list)
+            ):
                 made.args["shape"] = list(new.type.shape)
                 if made.args.get("valid_shape") is not None:
                     made.args["valid_shape"] = list(new.type.extent)
@@ -115,8 +123,15 @@ class _Flatten(Rewriter):
         else:
             made = self._create(t)
             for n, (start, rows) in enumerate(runs):
-                at = [self._row(x.type, [self.build.scalar("add", o, s) for o, s in zip(offset, start, strict=False)]), offset[-1]]
-                part = t.replace(shape=(rows, t.shape[-1]), valid=None if t.valid is None else (rows, t.extent[-1]))
+                at = [
+                    self._row(
+                        x.type, [self.build.scalar("add", o, s) for o, s in zip(offset, start, strict=False)]
+                    ),
+                    offset[-1],
+                ]
+                part = t.replace(
+                    shape=(rows, t.shape[-1]), valid=None if t.valid is None else (rows, t.extent[-1])
+                )
                 self._insert(made, self._window(source, at, part), [n * rows, 0])
         self.map(op.result, made)
 
@@ -146,10 +161,17 @@ class _Flatten(Rewriter):
             if source.type.valid is not None:
                 self._no_run(source.type)
         for n, (start, rows) in enumerate(runs or [([0] * len(offset), s.type.shape[0])]):
-            at = [self._row(target.type, [self.build.scalar("add", o, d) for o, d in zip(offset, start, strict=False)]), offset[-1]]
+            at = [
+                self._row(
+                    target.type, [self.build.scalar("add", o, d) for o, d in zip(offset, start, strict=False)]
+                ),
+                offset[-1],
+            ]
             part = s
             if len(runs) > 1:
-                part = self._window(s, [n * rows, 0], s.type.replace(shape=(rows, s.type.shape[-1]), valid=None))
+                part = self._window(
+                    s, [n * rows, 0], s.type.replace(shape=(rows, s.type.shape[-1]), valid=None)
+                )
             self._insert(t, part, at)
 
     def _insert(self, target: Value, source: Value, at: list[Any]) -> None:
@@ -228,7 +250,9 @@ class _Flatten(Rewriter):
         result = op.result.type
         for p, _ in enumerate(itertools.product(*(range(n) for n in result.shape[:-2]))):
             parts = {n: self._page(v, p) for n, v in arrays.items()}
-            page = result.replace(shape=result.shape[-2:], valid=None if result.valid is None else result.valid[-2:])
+            page = result.replace(
+                shape=result.shape[-2:], valid=None if result.valid is None else result.valid[-2:]
+            )
             order = {k: {**given, **parts, **changes}[k] for k in op.args if k in {**given, **parts}}
             done = self.build.op(op.name, [page.replace(space="vec")], **order)
             self._insert(made, done, [p * result.shape[-2], 0])
