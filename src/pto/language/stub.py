@@ -1,6 +1,7 @@
 """`__init__.pyi`: what `import pto.language as pl` has, for editors and type checkers.
 
-`python -m pto.language.stub` writes it from the names that there are, `--check` says whether it is up to date.
+`python -m pto.language.stub` writes it from the names that there are, `--check` says whether it is up to
+date.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gather, scatter and sort as instructions.
 
-Instructions count elements through a whole tile; the language counts within rows. So indices get the number of the
-first element of their row, which `arange` makes. Scattering clears the rest of the tile on hardware: what was
-there before is selected back, by where ones went.
+Instructions count elements through a whole tile; the language counts within rows. So indices get the number
+of the first element of their row, which `arange` makes. Scattering clears the rest of the tile on hardware:
+what was there before is selected back, by where ones went.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class Gathers(Base):
         return self.do("row_expand_add", t.replace(space="vec"), lhs=places, rhs=first)
 
     def padded(self, places: Value, dtype: DataType) -> tuple[PtoValue, int]:
-        """Indices for every element of a tile of rows that are whole blocks; where there were none, the first."""
+        """Indices for every element of a tile of rows that are whole blocks; where there were none, the
+        first."""
         t = places.type
         rows, cols = t.shape
         line = 256 // min(t.dtype.bits, dtype.bits)
@@ -91,8 +92,13 @@ class Gathers(Base):
         x, places = op.args["src"], op.args["indices"]
         source = self.as_row(self.values[x], x.type) if is_column(x.type) else self.settled(x)
         if source.type.cols != x.type.shape[-1] and source.type.rows > 1:  # type: ignore[attr-defined]
-            fail(UNSUPPORTED, "a tile whose rows are padded, by numbers of its elements", op.loc, got=x.type,
-                 help="use widths that are multiples of 32 bytes, or pl.gather(x, dim=-1, index=..)")  # fmt: skip
+            fail(
+                UNSUPPORTED,
+                "a tile whose rows are padded, by numbers of its elements",
+                op.loc,
+                got=x.type,
+                help="use widths that are multiples of 32 bytes, or pl.gather(x, dim=-1, index=..)",
+            )
         if places.type.dtype.bits == 16:
             places = self._words(places)
         self._gather(op, source, places)
@@ -135,7 +141,8 @@ class Gathers(Base):
             fail(UNSUPPORTED, "elements of rows that have one", op.loc, got=x.type)
 
     def op_tile_gather_mask(self, op: Op) -> None:
-        """Kept columns of all rows follow one another: rows are taken one by one where that leaves no gaps."""
+        """Kept columns of all rows follow one another: rows are taken one by one where that leaves no
+        gaps."""
         x, t = op.args["src"], op.result.type
         mask: MaskPattern = op.args["mask_pattern"]
         attrs = {"maskPattern": EnumAttr("mask_pattern", mask.name)}
@@ -179,8 +186,16 @@ class Gathers(Base):
             "offset": IntAttr(op.args["offset"]),
         }
         value = self.number(op.args["kvalue"], x.type.dtype)
-        self.build.op("pto.tgather", None, attrs, src=self.settled(x), dst=self.result(found), cdst=self.result(counts),
-                      kValue=value, tmp=scratch)  # fmt: skip
+        self.build.op(
+            "pto.tgather",
+            None,
+            attrs,
+            src=self.settled(x),
+            dst=self.result(found),
+            cdst=self.result(counts),
+            kValue=value,
+            tmp=scratch,
+        )
 
     # ---- scatter ----
 
@@ -281,8 +296,12 @@ class Gathers(Base):
         window = self.window(a["src"], a["src_offset"], valid)
         dst = a["dst"]
         rows, cols = two_dimensions(a["shapes"])
-        part = Op("slice", {"x": dst, "offset": a["dst_offset"]},
-                  [TileType(dst.type.dtype, (rows, cols), two_dimensions(valid), dst.type.space)], op.loc)  # fmt: skip
+        part = Op(
+            "slice",
+            {"x": dst, "offset": a["dst_offset"]},
+            [TileType(dst.type.dtype, (rows, cols), two_dimensions(valid), dst.type.space)],
+            op.loc,
+        )
         self.subview(part, dst, a["dst_offset"])
         self.build.op("pto.tload", src=window, dst=self.values[part.result])
 

@@ -1,4 +1,5 @@
-"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and tensors."""
+"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and
+tensors."""
 
 from __future__ import annotations
 
@@ -149,8 +150,15 @@ def slice(
     if isinstance(t, TensorType):
         strides = t.strides or dense_strides(b, t.shape)
         type_ = type_.replace(strides=tuple(strides[i] for i in kept))
-    return b.op("slice", [type_], x=x, shape=sizes, offset=at,
-                valid_shape=None if valid is None else list(valid), drop_dims=list(dropped) or None)  # fmt: skip
+    return b.op(
+        "slice",
+        [type_],
+        x=x,
+        shape=sizes,
+        offset=at,
+        valid_shape=None if valid is None else list(valid),
+        drop_dims=list(dropped) or None,
+    )
 
 
 def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
@@ -204,8 +212,8 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
 
 
 def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
-    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and a run
-    of whole rows is one in the new shape too. None where it is no box."""
+    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and
+    a run of whole rows is one in the new shape too. None where it is no box."""
     out: list[Any] = []
     before = [(d, v) for d, v in zip(t.shape, t.extent, strict=True) if index.known(d) != 1]
     after = [d for d in sizes if index.known(d) != 1]
@@ -262,13 +270,23 @@ def count(b: Build, dims: Any) -> Any:
 
 @operator
 def create_tile(
-    b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace = MemorySpace.Vec, transpose: Any = None,
-    *, flat_layout: Any = None,
-) -> Value:  # fmt: skip
+    b: Build,
+    shape: Any,
+    dtype: DataType,
+    target_memory: MemorySpace = MemorySpace.Vec,
+    transpose: Any = None,
+    *,
+    flat_layout: Any = None,
+) -> Value:
     """A tile that holds nothing yet."""
     in_core(b, "create_tile")
-    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, target_memory.isa)],
-                shape=b.static(shape, "shape"), dtype=dtype, target_memory=target_memory)  # fmt: skip
+    return b.op(
+        "create_tile",
+        [TileType(dtype, tuple(b.static(shape, "shape")), None, target_memory.isa)],
+        shape=b.static(shape, "shape"),
+        dtype=dtype,
+        target_memory=target_memory,
+    )
 
 
 @operator
@@ -356,9 +374,14 @@ _identity("get_subblock_idx", "Which vector core of its block this is.")
 
 @operator
 def matmul(
-    b: Build, lhs: Any, rhs: Any, out_dtype: DataType | None = None, a_trans: bool = False, b_trans: bool = False,
+    b: Build,
+    lhs: Any,
+    rhs: Any,
+    out_dtype: DataType | None = None,
+    a_trans: bool = False,
+    b_trans: bool = False,
     c_matrix_nz: bool = False,
-) -> Value:  # fmt: skip
+) -> Value:
     """The product of two matrices, summed in FP32 or INT32."""
     in_core(b, "matmul")
     made = _product(b, lhs, rhs, a_trans, b_trans)
