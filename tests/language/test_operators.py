@@ -301,7 +301,12 @@ def _padded(a: np.ndarray, value: float, shape: tuple[int, int] = (M, N)) -> np.
     return out
 
 
+QUANT = [
+    Case("pl.quant(f, Col)", "np.clip(np.rint(f * Col), -128, 127)", dtype=np.int8),
+    Case("pl.quant(f, Col, Col)", "np.clip(np.rint(f * Col + Col), 0, 255)", dtype=np.uint8),
+]
 FAMILIES = {
+    "quant": QUANT,
     "gathers": GATHERS, "shapes": SHAPES,
     "arithmetic": ARITHMETIC, "unary": UNARY, "bitwise": BITWISE, "comparisons": COMPARISONS, "reductions": REDUCTIONS,
     "broadcasts": BROADCASTS, "casts": CASTS,
@@ -332,7 +337,7 @@ ELSEWHERE = {"matmul", "matmul_acc", "matmul_bias", "move", "create_l1"}
 def test_every_operator_has_a_test() -> None:
     texts = "".join(p.read_text() for p in Path(__file__).parent.glob("test_*.py"))
     texts += " ".join(case.text for family in FAMILIES.values() for case in family)
-    used = set(re.findall(r"\bpl\.(?:(?:tile|tensor|system|array)\.)?(\w+)\(", texts))
+    used = set(re.findall(r"\bpl\.(?:(?:tile|tensor|system|array|prefetch)\.)?(\w+)\(", texts))
     missing = {op.full_name for op in OPERATORS.values() if op.name not in used | ELSEWHERE}
     assert not missing
 

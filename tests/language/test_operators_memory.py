@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import float8_e4m3fn
 
 import pto.language as pl
 from pto.diag import Diagnostic, DiagnosticError
@@ -26,6 +27,7 @@ def check(
         found.append(made)
     for n, (one, two, w) in enumerate(zip(*found, want, strict=True)):
         assert one.tobytes() == two.tobytes(), f"engines differ in output {n} on {target}"
+        one, w = (np.asarray(v).astype(np.float64) for v in (one, w))
         np.testing.assert_allclose(one, w, rtol=1e-5, atol=1e-6, err_msg=f"output {n} on {target}")
 
 
@@ -189,7 +191,8 @@ def pairs(
 
 @pl.jit
 def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor],
-           o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor]):  # fmt: skip
+           o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor],
+           o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor]):  # fmt: skip
     with pl.at(level=pl.Level.CORE_GROUP):
         p, q = pl.interleave(x, y)
         a, b = pl.deinterleave(p, q)
@@ -201,6 +204,9 @@ def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out
             o5, pl.histogram(pl.reinterpret_view(pl.load(i, [0, 0], [8, 32]), pl.UINT32), bins), [0, 0]
         )
         o6 = pl.assemble(o6, pl.random(1, 2, 3, 4, 5, 6, [1, 256], dtype=pl.UINT32, rounds=7), [0, 0])
+        small, exponents = pl.quant_mx(x, pl.FP8E4M3FN)
+        o7 = pl.assemble(o7, small, [0, 0])
+        o8 = pl.assemble(o8, exponents, [0, 0])
     return o1
 
 
@@ -233,7 +239,19 @@ def test_several_results(target: str) -> None:
         zeros((8, 256), np.uint32),
         zeros((1, 256), np.uint32),
     ]
-    want = [stream[:, :32], stream[:, 32:], x - y, i.astype(np.int16), counts, _philox(target)]
+    outs += [zeros((8, 32), float8_e4m3fn), zeros((8, 1), np.uint8)]
+    exponent = np.frexp(x.max(1, keepdims=True))[1] - 1 - 8
+    small = np.minimum(x * np.exp2(-exponent), 448).astype(float8_e4m3fn)
+    want = [
+        stream[:, :32],
+        stream[:, 32:],
+        x - y,
+        i.astype(np.int16),
+        counts,
+        _philox(target),
+        small,
+        exponent + 127,
+    ]
     check(mixing, [x, y, i, bins], outs, want, target)
 
 
@@ -291,6 +309,10 @@ def test_ranks(target: str) -> None:
 
 @pl.jit
 def numbers(x: pl.Tensor, o: pl.InOut[pl.Tensor], p: pl.Out[pl.Tensor]):
+    context = pl.prefetch.make_context()
+    event = pl.prefetch.async_prefetch(x, context)
+    pl.prefetch.wait(event, pl.prefetch.session(context))
+    x = pl.dump_tag(x)
     with pl.at(level=pl.Level.CORE_GROUP):
         rows = pl.min(pl.dim(x, 0), 5)
         cols = pl.max(rows, 16)

@@ -34,6 +34,7 @@ from .enums import (
     ScopeMode,
     SplitMode,
     TensorLayout,
+    TileLayout,
 )
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
@@ -42,6 +43,7 @@ from .types import Array, DynVar, InOut, Out, Scalar, TaskId, Tensor, Tile, Tupl
 
 Mem = MemorySpace
 ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
+MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 
 def _namespace(name: str) -> _types.SimpleNamespace:
@@ -51,7 +53,7 @@ def _namespace(name: str) -> _types.SimpleNamespace:
     return _types.SimpleNamespace(**found)
 
 
-tensor, tile, array, system = (_namespace(n) for n in ("tensor", "tile", "array", "system"))
+tensor, tile, array, system, prefetch = (_namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch"))
 tile.MaskPattern = MaskPattern
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
@@ -64,8 +66,8 @@ def yield_(*values: Any) -> Any:
 
 
 __all__ = [
-    "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
+    "DN", "MX_A_ZZ", "MX_B_NN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
     "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
-    "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
+    "TensorLayout", "Tile", "TileLayout", "Tuple", "array", "dynamic", "function", "inline", "jit", "prefetch", "program", "system", "tensor", "tile",
     "yield_",
 ]  # fmt: skip

@@ -17,6 +17,7 @@ TITLES = {
     "tile-scalar-and-immediate": "With a number",
     "compute": "Comparisons, waves, counts",
     "casts": "Conversions",
+    "quant": "Conversions",
     "reduce-and-expand": "Reductions, and columns and rows for all",
     "cube": "Products",
     "gather": "By index, by pattern, sorted",
@@ -24,6 +25,7 @@ TITLES = {
     "fifo": "Between cores",
     "system": "Order of pipes and cores, arrays",
     "directives": "For the reader of a program",
+    "hints": "Without effect on values",
 }
 
 

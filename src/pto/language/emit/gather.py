@@ -15,6 +15,7 @@ from .. import index
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..enums import COMPARISONS, MaskPattern
 from ..ir import Op, TileType, Value
+from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
 from .operators import is_column, is_window
 from .types import two_dimensions
@@ -330,3 +331,27 @@ class Gathers(Base):
         return self.build.op(
             "arith.constant", [type], {"value": OpaqueAttr("dense<0> : vector<4xi16>")}
         ).result
+
+    # ---- quantisation ----
+
+    def op_quant(self, op: Op) -> None:
+        x, scale, offset = (op.args[n] for n in ("x", "scale", "offset"))
+        scheme = "INT8_SYM" if offset is None else "INT8_ASYM"
+        more = {} if offset is None else {"offset": self.values[offset]}
+        self.build.op(
+            "pto.tquant", None, {"quant_type": EnumAttr("quant_type", scheme)}, src=self.values[x],
+            fp=self.values[scale], dst=self.result(op.result), **more,
+        )  # fmt: skip
+
+    def op_quant_mx(self, op: Op) -> None:
+        x, (made, exponents) = op.args["x"], op.results
+        groups = exponents.type.shape[0] * exponents.type.shape[1]
+        flat = TileType(FP32 if x.type.dtype == FP32 else x.type.dtype, (1, groups), None, "vec")
+        attrs = {
+            "quant_type": EnumAttr("quant_type", MX[op.args["dtype"].name]),
+            "scale_alg": StrAttr(op.args["scale_alg"]),
+        }
+        self.build.op(
+            "pto.tquant", None, attrs, src=self.values[x], dst=self.result(made), exp=self.result(exponents),
+            max=self.alloc(flat, "largest"), scaling=self.alloc(flat, "scaling"),
+        )  # fmt: skip

@@ -1,6 +1,6 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, gather, memory, shapes, system
+from . import casts, compute, gather, hints, memory, quant, shapes, system
 from .core import OPERATORS, Operator
 from .rows import add_all
 
@@ -9,4 +9,16 @@ add_all()
 ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor"}
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
-__all__ = ["ALIASES", "OPERATORS", "Operator", "casts", "compute", "gather", "memory", "shapes", "system"]
+__all__ = [
+    "ALIASES",
+    "OPERATORS",
+    "Operator",
+    "casts",
+    "compute",
+    "gather",
+    "hints",
+    "memory",
+    "quant",
+    "shapes",
+    "system",
+]

@@ -281,6 +281,8 @@ _ANYWHERE = (
     "create_tensor",
     "reinterpret_view",
     "view",
+    "async_prefetch",
+    "dump_tag",
 )
 
 
