@@ -257,6 +257,7 @@ ARRAYS["less"] = np.full((1, 8), 3, np.int32)
 ARRAYS["p"] = np.argsort(_rng.random((M, N - 3)), axis=1)[:, :16].astype(np.int32)
 ARRAYS["q"] = ARRAYS["p"].astype(np.int16)
 ARRAYS["v"], ARRAYS["w"] = _floats((M, 16)), _floats((M, 16), np.float16)
+ARRAYS["x6"], ARRAYS["h6"] = _floats((6, 10)), _floats((6, 10), np.float16)
 ARRAYS["half"] = _floats((M, N // 2))
 ARRAYS["flat"] = _ints((2, 16), np.int32, 0, M * N)
 GATHERS = [
@@ -279,6 +280,10 @@ SHAPES = [
     Case("pl.concat(f, g)", "np.concatenate([f, g], 1)", ragged=False), Case("pl.concat(h, k)", "np.concatenate([h, k], 1)", ragged=False),
     Case("pl.reshape(f, [4, 48])", "f.reshape(4, 48)", ragged=False), Case("pl.reshape(col, [1, 8])", "col.reshape(1, -1)"),
     Case("pl.reshape(row, [24, 1])", "row.reshape(-1, 1)"),
+    *(Case(f"pl.reshape(pl.add({x}, {x}), {shape})", f"{x}.reshape({shape}) * 2", ragged=False)
+      for x, shape in (("x6", [4, 15]), ("x6", [1, 60]), ("x6", [60, 1]), ("x6", [12, 5]), ("h6", [10, 6]))),
+    Case("pl.reshape(pl.slice(f, [8, 6], [0, 8]), [4, 12])", "f[:, 8:14].reshape(4, 12)", ragged=False),
+    Case("pl.reshape(col, [4, 2])", "col.reshape(4, 2)", ragged=False), Case("pl.reshape(row, [8, 3])", "row.reshape(8, 3)", ragged=False),
     Case("pl.full([8, 24], pl.FP32, 1.5) + f", "f + 1.5", ragged=False), Case("pl.add(s, pl.tile.full([8, 24], pl.INT16, -3))", "s - 3", ragged=False),
     Case("pl.fillpad(f)", lambda f: _padded(f, 0), level="tile"), Case("pl.fillpad(f, pl.PadValue.min)", lambda f: _padded(f, -np.inf), level="tile"),
     Case("pl.fillpad(i, pl.PadValue.max)", lambda i: _padded(i, 2**31 - 1), level="tile"), Case("pl.tile.fillpad_inplace(h, float('inf'))", lambda h: _padded(h, np.inf), level="tile"),

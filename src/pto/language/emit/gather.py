@@ -198,6 +198,30 @@ class Gathers(Base):
             tmp=scratch,
         )
 
+    def rearranged(self, op: Op) -> None:
+        """Another shape of a tile whose rows are padded, or are to be: element n of the one is element n of the
+        other, wherever that is in a row."""
+        x, t = op.args["x"], op.result.type
+        if is_column(t):  # a column lies in memory as a row
+            line = TileType(t.dtype, (1, t.shape[0]), None if t.valid is None else (1, t.extent[0]), "vec")
+            row = self.do("reshape", line, x=x, shape=list(line.shape))
+            self.values[op.result] = self.values[self.do("reshape", t, x=row, shape=list(t.shape))]
+            return
+        source: Any = self.as_row(self.values[x], x.type) if is_column(x.type) else self.settled(x)
+        rows, cols = t.shape
+        line = TileType(INT32, (1, cols), None, "vec")
+        count = self.do("arange", line, start=0, shape=[1, cols], dtype=INT32, descending=0)
+        whole = TileType(INT32, (rows, cols), None, "vec")
+        if rows > 1:
+            count = self.do("col_expand", whole, target=count, col_vec=count)
+        count = self.numbered(count, cols)
+        if source.type.rows > 1:
+            width = x.type.shape[1]
+            row_of = self.do("divs", whole, lhs=count, rhs=width)
+            gap = self.do("muls", whole, lhs=row_of, rhs=source.type.cols - width)
+            count = self.do("add", whole, lhs=count, rhs=gap)
+        self._gather(op, source, count)
+
     # ---- scatter ----
 
     def op_scatter(self, op: Op) -> None:

@@ -356,17 +356,27 @@ class Operators(Base):
             self.values[op.result] = ptr
             return
         made = tile_type(op.result.type, self.profile)
-        source = self.values[x]
+        source: Any = self.values[x]
+        alike = (source.type.rows, source.type.cols, source.type.blayout) == (
+            made.rows,
+            made.cols,
+            made.blayout,
+        )
+        gaps = is_window(source) or has_gaps(x.type, source.type) or has_gaps(op.result.type, made)
+        if gaps and not alike:
+            self.rearranged(op)
+            return
         self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
 
     def reshaped(
         self, source: PtoValue, have: TileType, want: TileType, made: TileBufType, op: Op
     ) -> PtoValue:
+        """Another name for the same bytes."""
         t: Any = source.type
         if (t.rows, t.cols, t.blayout, t.elem) == (made.rows, made.cols, made.blayout, made.elem):
             return self.seen_as(source, have, t.rows, t.cols, self.valid(want), False)
         if t.size != made.size or is_window(source):
-            fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
+            fail(UNSUPPORTED, "a tile whose rows are padded has no other type", op.loc,
                  got=f"{have}, in memory {t}", help="use widths that are multiples of 32 bytes")  # fmt: skip
         whole = made.replace(v_row=made.rows, v_col=made.cols) if made.valid is None else made
         row = self.build.op("pto.treshape", [whole], src=source).result
@@ -473,6 +483,12 @@ class Operators(Base):
         mask = self.seen(mask, *mask.type.shape, (v_row, whole[1] // 8))  # type: ignore[attr-defined]
         self.build.op("pto.tsel", mask=mask, src0=found["lhs"], src1=found["rhs"],
                       dst=self.seen(dst, *whole, (v_row, whole[1])))  # fmt: skip
+
+
+def has_gaps(type: TileType, tile: Any) -> bool:
+    """Whether rows of a tile are padded, so that they do not follow one another."""
+    rows, cols = two_dimensions(type.shape)
+    return tile.blayout == "row_major" and tile.cols != cols and rows > 1
 
 
 def is_window(tile: PtoValue) -> bool:
