@@ -466,6 +466,25 @@ def _engines() -> str:
     return table(("engine", "executes", "takes", "options"), lines)
 
 
+def _operators() -> str:
+    """Operators of the Python language, family by family."""
+    from pto.language.catalogue import families
+
+    lines: list[str] = []
+    for title, operators in families().items():
+        rows = [
+            (
+                code(o.call),
+                text(o.doc),
+                " ".join(f"[{code(r.name)}]({page_name(r)})" for r in o.rows),
+                " ".join(o.targets),
+            )
+            for o in operators
+        ]
+        lines += [f"## {title}", "", table(("operator", "what it does", "instruction", "targets"), rows), ""]
+    return "\n".join(lines)
+
+
 #: Commands whose help is shown in docs/tools.md.
 TOOLS: dict[str, tuple[str, ...]] = {
     "ptoas": ("pto.cli.ptoas",),
@@ -506,6 +525,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "semantics": _semantics,
     "engines": _engines,
     "floors": floors.floors,
+    "operators": _operators,
     **{f"drawing {name}": make for name, make in drawings.DRAWINGS.items()},
     **{f"help {tool}": _help(tool) for tool in TOOLS},
 }

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from ml_dtypes import float8_e4m3fn
 
 import pto.language as pl
+from pto.diag import Diagnostic, DiagnosticError
 
 TARGETS = ("a3", "a5", "cpu")
 
@@ -23,6 +27,7 @@ def check(
         found.append(made)
     for n, (one, two, w) in enumerate(zip(*found, want, strict=True)):
         assert one.tobytes() == two.tobytes(), f"engines differ in output {n} on {target}"
+        one, w = (np.asarray(v).astype(np.float64) for v in (one, w))
         np.testing.assert_allclose(one, w, rtol=1e-5, atol=1e-6, err_msg=f"output {n} on {target}")
 
 
@@ -186,7 +191,8 @@ def pairs(
 
 @pl.jit
 def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor],
-           o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor]):  # fmt: skip
+           o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor],
+           o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor]):  # fmt: skip
     with pl.at(level=pl.Level.CORE_GROUP):
         p, q = pl.interleave(x, y)
         a, b = pl.deinterleave(p, q)
@@ -198,6 +204,9 @@ def mixing(x: pl.Tensor, y: pl.Tensor, i: pl.Tensor, bins: pl.Tensor, o1: pl.Out
             o5, pl.histogram(pl.reinterpret_view(pl.load(i, [0, 0], [8, 32]), pl.UINT32), bins), [0, 0]
         )
         o6 = pl.assemble(o6, pl.random(1, 2, 3, 4, 5, 6, [1, 256], dtype=pl.UINT32, rounds=7), [0, 0])
+        small, exponents = pl.quant_mx(x, pl.FP8E4M3FN)
+        o7 = pl.assemble(o7, small, [0, 0])
+        o8 = pl.assemble(o8, exponents, [0, 0])
     return o1
 
 
@@ -230,7 +239,19 @@ def test_several_results(target: str) -> None:
         zeros((8, 256), np.uint32),
         zeros((1, 256), np.uint32),
     ]
-    want = [stream[:, :32], stream[:, 32:], x - y, i.astype(np.int16), counts, _philox(target)]
+    outs += [zeros((8, 32), float8_e4m3fn), zeros((8, 1), np.uint8)]
+    exponent = np.frexp(x.max(1, keepdims=True))[1] - 1 - 8
+    small = np.minimum(x * np.exp2(-exponent), 448).astype(float8_e4m3fn)
+    want = [
+        stream[:, :32],
+        stream[:, 32:],
+        x - y,
+        i.astype(np.int16),
+        counts,
+        _philox(target),
+        small,
+        exponent + 127,
+    ]
     check(mixing, [x, y, i, bins], outs, want, target)
 
 
@@ -281,3 +302,172 @@ def test_ranks(target: str) -> None:
     want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
             a.transpose(1, 0, 2), twice.reshape(4, 4, 32)]  # fmt: skip
     check(ranks, [a, v, w], [zeros(x.shape) for x in want], want, target)
+
+
+# ---- numbers, identities, order ----
+
+
+@pl.jit
+def numbers(x: pl.Tensor, o: pl.InOut[pl.Tensor], p: pl.Out[pl.Tensor]):
+    context = pl.prefetch.make_context()
+    event = pl.prefetch.async_prefetch(x, context)
+    pl.prefetch.wait(event, pl.prefetch.session(context))
+    x = pl.dump_tag(x)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.min(pl.dim(x, 0), 5)
+        cols = pl.max(rows, 16)
+        t = pl.create_tensor([8, 24], pl.FP32, init_value=2.0)
+        part = pl.slice(x, [8, 24], [0, 0], valid_shape=[rows, cols])
+        o = pl.assemble(o, pl.add(pl.mul(part, t), pl.const(3.0, pl.FP32)), [0, 0])
+        sum = (
+            pl.get_block_idx() * 100
+            + pl.get_block_num() * 10
+            + pl.get_subblock_idx()
+            + pl.system.available_cluster_count()
+            + pl.system.available_aiv_count()
+        )
+        pl.write(p, [0, 0], pl.cast(sum, pl.INT32))
+        pl.write(p, [0, 1], pl.const(7, pl.INT32))
+    return o
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_numbers(target: str) -> None:
+    x = np.random.default_rng(2).random((8, 24), np.float32)
+    o, want = zeros((8, 24)), zeros((8, 24))
+    want[:5, :16] = x[:5, :16] * 2 + 3
+    check(numbers, [x], [o, zeros((1, 8), np.int32)], [want, [[82, 7, 0, 0, 0, 0, 0, 0]]], target)
+
+
+@pl.jit
+def ordered(x: pl.Tensor, flags: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(x, [0, 0], [8, 24])
+        pl.system.sync_src(set_pipe=pl.PipeType.MTE2, wait_pipe=pl.PipeType.V, event_id=0)
+        pl.system.sync_dst(set_pipe=pl.PipeType.MTE2, wait_pipe=pl.PipeType.V, event_id=0)
+        t = pl.add(t, 1.0)
+        pl.system.sync_src(set_pipe=pl.PipeType.V, wait_pipe=pl.PipeType.MTE3, event_id=1)
+        pl.system.sync_dst(set_pipe=pl.PipeType.V, wait_pipe=pl.PipeType.MTE3, event_id=1)
+        o = pl.store(t, [0, 0], o)
+        pl.system.set_ffts(flags)
+        pl.system.cacheinvalid(x)
+    return o
+
+
+def test_order() -> None:
+    x = np.random.default_rng(2).random((8, 24), np.float32)
+    flags, o = zeros((1, 256), np.int64), zeros((8, 24))
+    check(ordered, [x, flags], [o], [x + 1], "a3")
+    text = ordered.lower(x, flags, o).as_pto()
+    for name in ("set_flag", "wait_flag", "cmo.cacheinvalid"):
+        assert f"pto.{name}" in text
+
+
+@pl.jit
+def signals(x: pl.Tensor, counter: pl.InOut[pl.Tensor], o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        o = pl.store(pl.load(x, [0, 0], [8, 24]), [0, 0], o)
+        pl.system.sync_set(3, pipe=pl.PipeType.MTE3, ffts_mode=1)
+        pl.system.sync_wait(3, pipe=pl.PipeType.V)
+        pl.system.bar_m()
+        pl.system.syncall(core_type="aiv_only", mode="soft", gm_workspace=counter, used_cores=1)
+    return o
+
+
+def test_signals() -> None:
+    text = signals.lower(zeros((8, 24)), zeros((1, 16), np.int32), zeros((8, 24))).as_pto()
+    for name in ("sync.set", "sync.wait", "syncall", "barrier"):
+        assert f"pto.{name}" in text
+
+
+# ---- columns that loops hand on ----
+
+
+@pl.jit
+def online(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        m = pl.full([8, 1], pl.FP32, -1e30)
+        s = pl.full([8, 1], pl.FP32, 0.0)
+        a = pl.full([8, 1], pl.FP32, 1.0)
+        b = pl.full([8, 1], pl.FP32, 2.0)
+        for i in pl.range(4):
+            t = pl.load(x, [0, i * 24], [8, 24])
+            n = pl.maximum(m, pl.row_max(t))
+            s = pl.add(pl.mul(s, pl.exp(pl.sub(m, n))), pl.row_sum(pl.row_expand_expdif(t, n)))
+            m = n
+            c = a
+            a = b
+            b = pl.add(c, 1.0)
+        o = pl.assemble(o, pl.add(pl.log(s), m), [0, 0])
+        p = pl.assemble(p, pl.add(a, pl.mul(b, 10.0)), [0, 0])
+    return o
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_columns_in_loops(target: str) -> None:
+    x = np.random.default_rng(0).standard_normal((8, 96), np.float32)
+    want = [np.log(np.exp(x).sum(1, keepdims=True)), np.full((8, 1), 43)]
+    check(online, [x], [zeros((8, 1)), zeros((8, 1))], want, target)
+
+
+# ---- what is refused ----
+
+
+def refused(path: Path, body: str) -> Diagnostic:
+    """What is said of a line in a kernel of tiles."""
+    path = path / "refused.py"
+    path.write_text(f"""import pto.language as pl
+
+@pl.jit
+def kernel(a_: pl.Tensor, i_: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        f = pl.load(a_, [0, 0], [8, 24])
+        i = pl.load(i_, [0, 0], [8, 24])
+        o = pl.assemble(o, {body}, [0, 0])
+    return o
+""")
+    spec = importlib.util.spec_from_file_location("refused", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with pytest.raises(DiagnosticError) as found:
+        module.kernel.lower(zeros((8, 24)), zeros((8, 24), np.int32), zeros((8, 24)))
+    return found.value.diagnostics[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "place", "expected"),
+    [
+        ("pl.add(f, i)", "PTO-E3004", "i", "FP32"),
+        ("pl.add(f, pl.full([8, 8], pl.FP32, 0.0))", "PTO-E3005", "pl.full([8, 8], pl.FP32, 0.0)", "a column"),
+        ("pl.row_expand_add(f, f)", "PTO-E3005", "f", "[8, 1]"),
+        ("pl.exp(i)", "PTO-E3004", "i", "FP32"),
+        ("pl.and_(f, f)", "PTO-E3004", "f", "INT16"),
+        ("pl.add(i, 1.5)", "PTO-E3004", "1.5", ""),
+        ("pl.cmp(f, f, 7)", "PTO-E3003", "7", "0 to 5"),
+        ("pl.cast(f, pl.INT32, mode='up')", "PTO-E3003", "'up'", "floor"),
+        ("pl.cast(f, 3)", "PTO-E3004", "3", ""),
+        ("pl.fillpad(f, 3)", "PTO-E3003", "3", "PadValue"),
+        ("pl.fillpad_expand(f, [4, 24])", "PTO-E3005", "[4, 24]", "[8, 24]"),
+        ("pl.set_validshape(f, 9, 24)", "PTO-E3005", "9", "0 to 8"),
+        ("pl.gather(f, dim=0, index=i)", "PTO-E3003", "0", "-1"),
+        ("pl.gather(f, dim=-1, index=f)", "PTO-E3004", "f", "INT32"),
+        ("pl.gather(f, mask_pattern=9)", "PTO-E3003", "9", "P0101"),
+        ("pl.scatter(f, dim=-1, index=i, src=i)", "PTO-E3005", "i", "FP32"),
+        ("pl.arange(0, [8, 24])", "PTO-E3005", "[8, 24]", "[1, n]"),
+        ("pl.sin(i)", "PTO-E3004", "i", "FP32"),
+        ("pl.transpose(f, 0, 2)", "PTO-E3003", "", "0 to 1"),
+        ("pl.interleave(f, f)", "PTO-E3003", "pl.interleave(f, f)", "a5"),
+        ("pl.random(1, 2, 3, 4, 5, 6, [1, 8], rounds=8)", "PTO-E3003", "8", "7, 10"),
+        ("pl.full([8, 24], 3, 0.0)", "PTO-E3004", "3", ""),
+        ("pl.sel(f, f, f, 4, 5)", "PTO-E3003", "", "pl.sel("),
+        ("pl.maximum(f)", "PTO-E3003", "", "pl.maximum("),
+    ],
+)  # fmt: skip
+def test_refusals(body: str, code: str, place: str, expected: str, tmp_path: Path) -> None:
+    found = refused(tmp_path, body)
+    assert found.code == code, found
+    assert expected in found.expected, found
+    assert found.span is not None
+    if place:
+        assert found.span.source.text[found.span.start : found.span.end] == place

@@ -1,17 +1,17 @@
 """Tile instructions as functions of Python: their names, parameters and what they return.
 
 Most follow from the row. `tadd(src0, src1, dst)` is `add(lhs, rhs)`, `trowsum(src, tmp, dst)` is
-`row_sum(x, tmp_tile=None)`; one that adds to its destination, `taxpy(src, scalar, dst)`, takes what that holds first:
-`axpy(acc, lhs, rhs)`. A row says what does not follow in `py`, "NAME param .. -> result ..":
+`row_sum(x, tmp_tile=None)`; one that adds to its destination, `taxpy(src, scalar, dst)`, takes what that
+holds first: `axpy(acc, lhs, rhs)`. A row says what does not follow in `py`, "NAME param .. -> result ..":
 
     "row_argmax x:src tmp_tile:tmp -> column(x):i32"          param:operand; shape(of):element type
     "tri diagonal shape dtype=i32 upper:upperOrLower=0 -> new(shape, dtype)"
     "dequant x:src scale offset -> like(x):scale"             the element type of a parameter
     "-"                                                       none: the language writes it by hand
 
-A shape is one of SHAPES. `?` marks a parameter that may be left out, `=` one that has a default; scratch always may
-be: it is made where it is missing. A parameter that is no operand and no attribute says something of the result.
-` | ` separates several functions of one row.
+A shape is one of SHAPES. `?` marks a parameter that may be left out, `=` one that has a default; scratch
+always may be: it is made where it is missing. A parameter that is no operand and no attribute says something
+of the result. ` | ` separates several functions of one row.
 """
 
 from __future__ import annotations
@@ -44,8 +44,14 @@ _WORDS = (
     ("row", "row_"), ("col", "col_"), ("part", "part_"),
 )  # fmt: skip
 _NAMES = {
-    "max": "maximum", "min": "minimum", "maxs": "maximums", "mins": "minimums", "and": "and_", "or": "or_", "not": "not_",
-}  # fmt: skip
+    "max": "maximum",
+    "min": "minimum",
+    "maxs": "maximums",
+    "mins": "minimums",
+    "and": "and_",
+    "or": "or_",
+    "not": "not_",
+}
 _PARAMS = {
     "src": "x",
     "src0": "lhs",
@@ -68,8 +74,8 @@ class Parameter(Record):
 
 
 class Result(Record):
-    """What a function returns: `shape` of the parameters `of`; `dtype` is an element type, a parameter that has or
-    is one, or empty: that of the first."""
+    """What a function returns: `shape` of the parameters `of`; `dtype` is an element type, a parameter that
+    has or is one, or empty: that of the first."""
 
     shape: str
     of: tuple[str, ...]

@@ -35,6 +35,7 @@ from .enums import (
     ScopeMode,
     SplitMode,
     TensorLayout,
+    TileLayout,
 )
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
@@ -58,6 +59,7 @@ from .types import (
 
 Mem = MemorySpace
 ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
+MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 
 def _namespace(name: str) -> _types.SimpleNamespace:
@@ -67,7 +69,9 @@ def _namespace(name: str) -> _types.SimpleNamespace:
     return _types.SimpleNamespace(**found)
 
 
-tensor, tile, array, system = (_namespace(n) for n in ("tensor", "tile", "array", "system"))
+tensor, tile, array, system, prefetch = (
+    _namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch")
+)
 tile.MaskPattern = MaskPattern
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
@@ -75,8 +79,8 @@ globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
 __all__ = [
-    "DN", "ND", "NZ", "UNSET", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut",
+    "DN", "MX_A_ZZ", "MX_B_NN", "ND", "NZ", "UNSET", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut",
     "Level", "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode",
-    "TaskId", "Tensor", "TensorLayout", "TensorView", "Tile", "TileView", "Tuple", "array", "dynamic", "function",
-    "inline", "jit", "loads", "loads_program", "parse", "parse_program", "program", "system", "tensor", "tile",
+    "TaskId", "Tensor", "TensorLayout", "TensorView", "Tile", "TileLayout", "TileView", "Tuple", "array", "dynamic", "function",
+    "inline", "jit", "loads", "loads_program", "parse", "parse_program", "prefetch", "program", "system", "tensor", "tile",
 ]  # fmt: skip

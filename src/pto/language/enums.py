@@ -114,6 +114,12 @@ class TensorLayout(enum.Enum):
     MX_B_NN = 4
 
 
+class TileLayout(enum.Enum):
+    none_box = 0
+    row_major = 1
+    col_major = 2
+
+
 class MaskPattern(enum.Enum):
     P0101 = 1
     P1010 = 2

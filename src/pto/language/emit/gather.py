@@ -1,13 +1,13 @@
 """Gather, scatter and sort as instructions.
 
-Instructions count elements through a whole tile; the language counts within rows. So indices get the number of the
-first element of their row, which `arange` makes. Scattering clears the rest of the tile on hardware: what was
-there before is selected back, by where ones went.
+Instructions count elements through a whole tile; the language counts within rows. So indices get the number
+of the first element of their row, which `arange` makes. Scattering clears the rest of the tile on hardware:
+what was there before is selected back, by where ones went.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import BoolAttr, EnumAttr, IntAttr, OpaqueAttr, StrAttr
 from ...ir.core import Value as PtoValue
@@ -15,14 +15,13 @@ from .. import index
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..enums import COMPARISONS, MaskPattern
 from ..ir import Op, TileType, Value
+from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
 from .operators import is_column, is_window
 from .types import two_dimensions
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 _FP16, _INT16 = DATA_TYPES["FP16"], DATA_TYPES["INT16"]
 
@@ -66,7 +65,8 @@ class Gathers(Base):
         return self.do("row_expand_add", t.replace(space="vec"), lhs=places, rhs=first)
 
     def padded(self, places: Value, dtype: DataType) -> tuple[PtoValue, int]:
-        """Indices for every element of a tile of rows that are whole blocks; where there were none, the first."""
+        """Indices for every element of a tile of rows that are whole blocks; where there were none, the
+        first."""
         t = places.type
         rows, cols = t.shape
         line = 256 // min(t.dtype.bits, dtype.bits)
@@ -93,8 +93,13 @@ class Gathers(Base):
         x, places = op.args["src"], op.args["indices"]
         source = self.as_row(self.values[x], x.type) if is_column(x.type) else self.settled(x)
         if source.type.cols != x.type.shape[-1] and source.type.rows > 1:  # type: ignore[attr-defined]
-            fail(UNSUPPORTED, "a tile whose rows are padded, by numbers of its elements", op.loc, got=x.type,
-                 help="use widths that are multiples of 32 bytes, or pl.gather(x, dim=-1, index=..)")  # fmt: skip
+            fail(
+                UNSUPPORTED,
+                "a tile whose rows are padded, by numbers of its elements",
+                op.loc,
+                got=x.type,
+                help="use widths that are multiples of 32 bytes, or pl.gather(x, dim=-1, index=..)",
+            )
         if places.type.dtype.bits == 16:
             places = self._words(places)
         self._gather(op, source, places)
@@ -137,7 +142,8 @@ class Gathers(Base):
             fail(UNSUPPORTED, "elements of rows that have one", op.loc, got=x.type)
 
     def op_tile_gather_mask(self, op: Op) -> None:
-        """Kept columns of all rows follow one another: rows are taken one by one where that leaves no gaps."""
+        """Kept columns of all rows follow one another: rows are taken one by one where that leaves no
+        gaps."""
         x, t = op.args["src"], op.result.type
         mask: MaskPattern = op.args["mask_pattern"]
         attrs = {"maskPattern": EnumAttr("mask_pattern", mask.name)}
@@ -181,8 +187,40 @@ class Gathers(Base):
             "offset": IntAttr(op.args["offset"]),
         }
         value = self.number(op.args["kvalue"], x.type.dtype)
-        self.build.op("pto.tgather", None, attrs, src=self.settled(x), dst=self.result(found), cdst=self.result(counts),
-                      kValue=value, tmp=scratch)  # fmt: skip
+        self.build.op(
+            "pto.tgather",
+            None,
+            attrs,
+            src=self.settled(x),
+            dst=self.result(found),
+            cdst=self.result(counts),
+            kValue=value,
+            tmp=scratch,
+        )
+
+    def rearranged(self, op: Op) -> None:
+        """Another shape of a tile whose rows are padded, or are to be: element n of the one is element n of the
+        other, wherever that is in a row."""
+        x, t = op.args["x"], op.result.type
+        if is_column(t):  # a column lies in memory as a row
+            line = TileType(t.dtype, (1, t.shape[0]), None if t.valid is None else (1, t.extent[0]), "vec")
+            row = self.do("reshape", line, x=x, shape=list(line.shape))
+            self.values[op.result] = self.values[self.do("reshape", t, x=row, shape=list(t.shape))]
+            return
+        source: Any = self.as_row(self.values[x], x.type) if is_column(x.type) else self.settled(x)
+        rows, cols = t.shape
+        line = TileType(INT32, (1, cols), None, "vec")
+        count = self.do("arange", line, start=0, shape=[1, cols], dtype=INT32, descending=0)
+        whole = TileType(INT32, (rows, cols), None, "vec")
+        if rows > 1:
+            count = self.do("col_expand", whole, target=count, col_vec=count)
+        count = self.numbered(count, cols)
+        if source.type.rows > 1:
+            width = x.type.shape[1]
+            row_of = self.do("divs", whole, lhs=count, rhs=width)
+            gap = self.do("muls", whole, lhs=row_of, rhs=source.type.cols - width)
+            count = self.do("add", whole, lhs=count, rhs=gap)
+        self._gather(op, source, count)
 
     # ---- scatter ----
 
@@ -283,8 +321,12 @@ class Gathers(Base):
         window = self.window(a["src"], a["src_offset"], valid)
         dst = a["dst"]
         rows, cols = two_dimensions(a["shapes"])
-        part = Op("slice", {"x": dst, "offset": a["dst_offset"]},
-                  [TileType(dst.type.dtype, (rows, cols), two_dimensions(valid), dst.type.space)], op.loc)  # fmt: skip
+        part = Op(
+            "slice",
+            {"x": dst, "offset": a["dst_offset"]},
+            [TileType(dst.type.dtype, (rows, cols), two_dimensions(valid), dst.type.space)],
+            op.loc,
+        )
         self.subview(part, dst, a["dst_offset"])
         self.build.op("pto.tload", src=window, dst=self.values[part.result])
 
@@ -313,3 +355,27 @@ class Gathers(Base):
         return self.build.op(
             "arith.constant", [type], {"value": OpaqueAttr("dense<0> : vector<4xi16>")}
         ).result
+
+    # ---- quantisation ----
+
+    def op_quant(self, op: Op) -> None:
+        x, scale, offset = (op.args[n] for n in ("x", "scale", "offset"))
+        scheme = "INT8_SYM" if offset is None else "INT8_ASYM"
+        more = {} if offset is None else {"offset": self.values[offset]}
+        self.build.op(
+            "pto.tquant", None, {"quant_type": EnumAttr("quant_type", scheme)}, src=self.values[x],
+            fp=self.values[scale], dst=self.result(op.result), **more,
+        )  # fmt: skip
+
+    def op_quant_mx(self, op: Op) -> None:
+        x, (made, exponents) = op.args["x"], op.results
+        groups = exponents.type.shape[0] * exponents.type.shape[1]
+        flat = TileType(FP32 if x.type.dtype == FP32 else x.type.dtype, (1, groups), None, "vec")
+        attrs = {
+            "quant_type": EnumAttr("quant_type", MX[op.args["dtype"].name]),
+            "scale_alg": StrAttr(op.args["scale_alg"]),
+        }
+        self.build.op(
+            "pto.tquant", None, attrs, src=self.values[x], dst=self.result(made), exp=self.result(exponents),
+            max=self.alloc(flat, "largest"), scaling=self.alloc(flat, "scaling"),
+        )  # fmt: skip

@@ -1,8 +1,8 @@
 """InCore functions as programs of the instruction set: views, tiles, instructions, structured control flow.
 
-Tiles are values here and storage there. A value gets a tile of its own, unless a loop or a pair of arms hands it on:
-then it is computed into the tile that stands for all of them, where nothing still needs what that holds, and
-copied at the end where something does.
+Tiles are values here and storage there. A value gets a tile of its own, unless a loop or a pair of arms hands
+it on: then it is computed into the tile that stands for all of them, where nothing still needs what that
+holds, and copied at the end where something does.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def parts_of(function: Function) -> list[Function]:
 
 
 class TensorRef:
-    """A tensor: a view of the memory it is in, and where in it it begins. `axes` are the dimensions of the view
-    that it has; of the others it has one element."""
+    """A tensor: a view of the memory it is in, and where in it it begins. `axes` are the dimensions of the
+    view that it has; of the others it has one element."""
 
     def __init__(
         self,
@@ -276,8 +276,12 @@ class Emitter(Systems, Gathers, Operators):
 
     def copy(self, source: PtoValue, target: PtoValue, span: Span | None) -> None:
         if isinstance(source.type, TileBufType) and source.type.loc not in ("vec", "mat"):
-            fail(UNSUPPORTED, f"a tile in {source.type.loc} cannot be copied, and this needs two of them", span,
-                 help="use its old value before the new one is computed, or store it")  # fmt: skip
+            fail(
+                UNSUPPORTED,
+                f"a tile in {source.type.loc} cannot be copied, and this needs two of them",
+                span,
+                help="use its old value before the new one is computed, or store it",
+            )
         self.build.op("pto.tmov", src=source, dst=target)
 
     # ---- blocks ----
@@ -545,8 +549,8 @@ class Emitter(Systems, Gathers, Operators):
         return self.number(0 if value is None else value, result.type.dtype)
 
     def _arms(self, op: Op, i: int, r: Value) -> None:
-        """The tile of a value that both arms set: the one that is wanted, that of an arm that leaves it alone and
-        is not needed again, or a new one."""
+        """The tile of a value that both arms set: the one that is wanted, that of an arm that leaves it alone
+        and is not needed again, or a new one."""
         target = self.targets.pop(r, None)
         if target is None:
             for block in op.blocks:
@@ -556,8 +560,8 @@ class Emitter(Systems, Gathers, Operators):
         self.values[r] = target if target is not None else self.alloc(r.type, r.name)
 
     def _carried_tiles(self, op: Op, body: Block, first: int) -> list[tuple[int, PtoValue]]:
-        """Tiles that a loop hands on: each gets one for all iterations. Those that have to be copied to it at the
-        end of an iteration are returned."""
+        """Tiles that a loop hands on: each gets one for all iterations. Those that have to be copied to it at
+        the end of an iteration are returned."""
         copies: list[tuple[int, PtoValue]] = []
         for i, r in enumerate(op.results):
             if not is_tile(r):
@@ -599,7 +603,7 @@ class Emitter(Systems, Gathers, Operators):
             return False
         at = block.ops.index(_sum_of(new, block)[1] or op)
         later = [o for o in block.ops[at + 1 :] if o.name != "yield"]
-        if any(old in set(_all_operands(o)) for o in later):
+        if any(old in set(_all_operands(o)) for o in later) or old in block.yielded:
             return False
         if any(_aliases(o, old) for o in block.ops) or any(v is old for v in block.yielded):
             return False
@@ -622,7 +626,8 @@ class Emitter(Systems, Gathers, Operators):
         return _in_place(op, old, self.profile.isa)
 
     def _hand_on(self, op: Op, body: Block, copies: list[tuple[int, PtoValue]], numbers: list[int]) -> None:
-        """The end of an iteration. A tile that another carried value still lies in is copied out of the way first."""
+        """The end of an iteration. A tile that another carried value still lies in is copied out of the way
+        first."""
         self.place(op.loc)
         targets = {t for _, t in copies}
         ready: list[tuple[PtoValue, PtoValue]] = []

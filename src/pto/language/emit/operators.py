@@ -6,7 +6,7 @@ A column lies along itself in memory, and most instructions want rows: they get 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.core import Value as PtoValue
@@ -22,10 +22,8 @@ from ..problems import UNSUPPORTED, fail
 from .scratch import scratch_type
 from .types import tile_type, two_dimensions
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 
 def signature_of(op: Op) -> Signature | None:
@@ -289,7 +287,7 @@ class Operators(Base):
         dst = self.result(op.result, pad.value)
         if is_column(x.type) and is_column(op.result.type):
             src, dst = self.as_row(src, x.type), self.as_row(dst, op.result.type)
-        if name == "pto.tfillpad" and (src.type.rows, src.type.cols) != (dst.type.rows, dst.type.cols):  # type: ignore[attr-defined]
+        if name == "pto.tfillpad" and src.type.shape != dst.type.shape:  # type: ignore[attr-defined]
             name = "pto.tfillpad_expand"
         whole = dst.type.replace(v_row=dst.type.rows, v_col=dst.type.cols)  # type: ignore[attr-defined]
         if dst.type != whole:
@@ -358,17 +356,27 @@ class Operators(Base):
             self.values[op.result] = ptr
             return
         made = tile_type(op.result.type, self.profile)
-        source = self.values[x]
+        source: Any = self.values[x]
+        alike = (source.type.rows, source.type.cols, source.type.blayout) == (
+            made.rows,
+            made.cols,
+            made.blayout,
+        )
+        gaps = is_window(source) or has_gaps(x.type, source.type) or has_gaps(op.result.type, made)
+        if gaps and not alike:
+            self.rearranged(op)
+            return
         self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
 
     def reshaped(
         self, source: PtoValue, have: TileType, want: TileType, made: TileBufType, op: Op
     ) -> PtoValue:
+        """Another name for the same bytes."""
         t: Any = source.type
         if (t.rows, t.cols, t.blayout, t.elem) == (made.rows, made.cols, made.blayout, made.elem):
             return self.seen_as(source, have, t.rows, t.cols, self.valid(want), False)
         if t.size != made.size or is_window(source):
-            fail(UNSUPPORTED, "a tile whose rows are padded has no other shape", op.loc,
+            fail(UNSUPPORTED, "a tile whose rows are padded has no other type", op.loc,
                  got=f"{have}, in memory {t}", help="use widths that are multiples of 32 bytes")  # fmt: skip
         whole = made.replace(v_row=made.rows, v_col=made.cols) if made.valid is None else made
         row = self.build.op("pto.treshape", [whole], src=source).result
@@ -428,6 +436,10 @@ class Operators(Base):
         first, second = {"ne": (a, b), "le": (larger, b), "gt": (larger, b)}.get(mode, (larger, a))
         dst = self.result(op.result)
         eq = {"cmpMode": EnumAttr("cmp", "eq")}
+        t: Any = dst.type
+        dst = self.seen(
+            dst, t.rows, t.cols, (self.mask_rows(lhs.type), t.cols)
+        )  # all of it is set, for `opposite`
         if is_scalar(rhs) and second is b:
             self.build.op("pto.tcmps", None, eq, src=first, scalar=second, dst=dst)
         else:
@@ -471,6 +483,12 @@ class Operators(Base):
         mask = self.seen(mask, *mask.type.shape, (v_row, whole[1] // 8))  # type: ignore[attr-defined]
         self.build.op("pto.tsel", mask=mask, src0=found["lhs"], src1=found["rhs"],
                       dst=self.seen(dst, *whole, (v_row, whole[1])))  # fmt: skip
+
+
+def has_gaps(type: TileType, tile: Any) -> bool:
+    """Whether rows of a tile are padded, so that they do not follow one another."""
+    rows, cols = two_dimensions(type.shape)
+    return tile.blayout == "row_major" and tile.cols != cols and rows > 1
 
 
 def is_window(tile: PtoValue) -> bool:

@@ -1,7 +1,7 @@
 """Memory that instructions work in: how much each wants where the program gives it none.
 
-A row says in its rules and notes what its scratch holds; here is the tile that satisfies them on every target.
-What is not listed takes a tile like its first operand.
+A row says in its rules and notes what its scratch holds; here is the tile that satisfies them on every
+target. What is not listed takes a tile like its first operand.
 """
 
 from __future__ import annotations

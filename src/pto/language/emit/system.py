@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.attrs import EnumAttr, IntAttr
 from ...ir.types import LocalArrayType
@@ -10,10 +10,8 @@ from ..dtypes import INT32
 from ..ir import Op
 from .scalars import number
 
-if TYPE_CHECKING:
-    from .incore import Emitter as Base
-else:
-    Base = object
+#: Methods of an `Emitter` (incore.py), which has the rest.
+Base: Any = object
 
 
 class Systems(Base):

@@ -1,6 +1,6 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, cube, directives, fifo, gather, memory, shapes, system, tasks
+from . import casts, compute, cube, directives, fifo, gather, hints, memory, quant, shapes, system, tasks
 from .core import OPERATORS, Operator
 from .rows import add_all
 
@@ -10,6 +10,6 @@ ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "creat
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
 __all__ = [
-    "ALIASES", "OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "gather", "memory",
-    "shapes", "system", "tasks",
+    "ALIASES", "OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "gather", "hints", "memory",
+    "quant", "shapes", "system", "tasks",
 ]  # fmt: skip

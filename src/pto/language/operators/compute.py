@@ -65,7 +65,8 @@ def _ones(b: Build, mask: Value, lhs: Value) -> Any:
 
 @operator
 def sels(b: Build, mask: Any, src: Any, tmp: Any = None, scalar: Any = None) -> Any:
-    """Selects tile elements or a scalar by a packed predicate: `sels(mask, src, scalar)`, or with scratch third."""
+    """Selects tile elements or a scalar by a packed predicate: `sels(mask, src, scalar)`, or with scratch
+    third."""
     if scalar is None and is_scalar(tmp):
         tmp, scalar = None, tmp
     if is_shaped(src) and is_scalar(scalar):
@@ -94,7 +95,8 @@ def cos(b: Build, x: Any) -> Any:
 
 
 def _wave(b: Build, x: Any, name: str) -> Any:
-    """With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); cosine is half a turn ahead."""
+    """With k the nearest multiple of pi: r = x - k pi, sin(x) = (-1)^k sin(r); cosine is half a turn
+    ahead."""
     if not is_shaped(x) or x.type.dtype != FP32:
         b.fail(TYPE, f"{name} of FP32", "x", expected="FP32", got=getattr(x, "type", repr(x)),
                help="pl.cast(x, pl.FP32)")  # fmt: skip

@@ -1,7 +1,7 @@
 """Operators: functions of the language that become operations.
 
-An operator is written as a function of a `Build` and its parameters, and called when a program is read: it checks
-what it was given, and appends an operation whose arguments are the parameters.
+An operator is written as a function of a `Build` and its parameters, and called when a program is read: it
+checks what it was given, and appends an operation whose arguments are the parameters.
 
     @operator
     def reshape(b, x, shape): ...

@@ -15,7 +15,15 @@ from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
 
 #: Of every so many columns, the one that a pattern keeps.
-_KEEPS = {"P0101": (2, 0), "P1010": (2, 1), "P0001": (4, 0), "P0010": (4, 1), "P0100": (4, 2), "P1000": (4, 3), "P1111": (1, 0)}  # fmt: skip
+_KEEPS = {
+    "P0101": (2, 0),
+    "P1010": (2, 1),
+    "P0001": (4, 0),
+    "P0010": (4, 1),
+    "P0100": (4, 2),
+    "P1000": (4, 3),
+    "P1111": (1, 0),
+}
 
 
 def pattern(b: Build, given: Any, at: str = "mask_pattern") -> MaskPattern:
@@ -51,20 +59,37 @@ def _indices(b: Build, value: Any, at: str) -> Value:
 
 @operator
 def gather(
-    b: Build, x: Any, dim: int | None = None, index: Any = None, *, mask_pattern: Any = None,
-    output_dtype: DataType | None = None, kvalue: Any = None, cmp_mode: Any = None, out_cols: int | None = None,
-    offset: int = 0, count_dtype: DataType | None = None,
-) -> Any:  # fmt: skip
-    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those
-    that compare so with `kvalue`, and how many there are."""
+    b: Build,
+    x: Any,
+    dim: int | None = None,
+    index: Any = None,
+    *,
+    mask_pattern: Any = None,
+    output_dtype: DataType | None = None,
+    kvalue: Any = None,
+    cmp_mode: Any = None,
+    out_cols: int | None = None,
+    offset: int = 0,
+    count_dtype: DataType | None = None,
+) -> Any:
+    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of
+    those that compare so with `kvalue`, and how many there are."""
     t = shaped_value(b, x, "x").type
     if mask_pattern is not None:
         return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
     if kvalue is not None:
         if out_cols is None:
             b.fail(ARGUMENTS, "'out_cols' says how many indices there is room for", "out_cols")
-        return gather_compare.function(b, x, kvalue, None, cmp_mode=cmp_mode or 0, offset=offset, out_cols=out_cols,
-                                       count_dtype=count_dtype)  # fmt: skip
+        return gather_compare.function(
+            b,
+            x,
+            kvalue,
+            None,
+            cmp_mode=cmp_mode or 0,
+            offset=offset,
+            out_cols=out_cols,
+            count_dtype=count_dtype,
+        )
     if index is None:
         b.fail(ARGUMENTS, "gather by what?", expected="index=, mask_pattern= or kvalue=")
     if is_shaped(dim):  # tile.gather(src, indices, tmp)
@@ -104,19 +129,28 @@ def gather_mask(b: Build, src: Any, mask_pattern: Any, *, output_dtype: DataType
             expected=f"{t.dtype.bits} bits",
             got=dtype.bits,
         )
-    cols, v_col = extents.known(t.shape[-1]), extents.known(t.extent[-1])
-    if cols is None or v_col is None:
+    cols = extents.known(t.shape[-1])
+    if cols is None:
         b.fail(SHAPE, "columns of a pattern are picked from known columns", "src", got=t)
-    valid = None if t.valid is None else (*t.valid[:-1], kept(mask, v_col))
+    of, first = _KEEPS[mask.name]
+    v_col = b.scalar("floordiv", b.scalar("add", t.extent[-1], of - 1 - first), of)
+    valid = None if t.valid is None else (*t.valid[:-1], v_col)
     made = array_type(dtype, (*t.shape[:-1], kept(mask, cols)), valid, isinstance(t, TileType))
     return b.op("tile.gather_mask", [made], src=src, mask_pattern=mask, output_dtype=dtype)
 
 
 @operator(level="tile")
 def gather_compare(
-    b: Build, src: Any, kvalue: Any, tmp: Any = None, *, cmp_mode: Any = 0, offset: int = 0, out_cols: int = 0,
+    b: Build,
+    src: Any,
+    kvalue: Any,
+    tmp: Any = None,
+    *,
+    cmp_mode: Any = 0,
+    offset: int = 0,
+    out_cols: int = 0,
     count_dtype: DataType | None = None,
-) -> tuple[Value, ...]:  # fmt: skip
+) -> tuple[Value, ...]:
     """The numbers of the elements of each row that equal `kvalue`, or are larger; and how many there are."""
     t = shaped_value(b, src, "src").type
     mode = comparison(b, cmp_mode, "cmp_mode")
@@ -157,7 +191,8 @@ def scatter(
     mask_pattern: Any = None,
     dst: Any = None,
 ) -> Value:
-    """`x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a pattern."""
+    """`x` with the elements of `src` at the indices of each row; or `dst` with `x` in the columns of a
+    pattern."""
     if mask_pattern is not None:
         return scatter_mask.function(b, dst, x, mask_pattern)
     if is_shaped(dim) and is_shaped(index) and src is None:  # tile.scatter(dst, src, indexes)
@@ -205,7 +240,8 @@ def scatter_mask(b: Build, dst: Any, src: Any, mask_pattern: Any) -> Value:
 
 @operator
 def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
-    """`x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src, dim=)."""
+    """`x` with its row `index[k]` replaced by row k of `src`: (x, dim, index, src), or (x, index, src,
+    dim=)."""
     given = dict(kwargs)
     rest = list(args)
     if rest and not is_shaped(rest[0]):
@@ -273,8 +309,16 @@ def mgather(
     if valid_shape is not None:
         valid = tuple(b.as_index(d) for d in b.dims(valid_shape, "valid_shape", len(shape)))
     made = TileType(t.dtype, tuple(b.static(list(shape), "mem")), valid, target_memory.isa)
-    return b.op("tile.mgather", [made], mem=mem, idx=idx, coalesce=how, gather_oob=beyond, target_memory=target_memory,
-                valid_shape=None if valid is None else list(valid))  # fmt: skip
+    return b.op(
+        "tile.mgather",
+        [made],
+        mem=mem,
+        idx=idx,
+        coalesce=how,
+        gather_oob=beyond,
+        target_memory=target_memory,
+        valid_shape=None if valid is None else list(valid),
+    )
 
 
 def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
@@ -287,7 +331,8 @@ def _word(b: Build, given: Any, words: tuple[str, ...], at: str) -> str:
 
 @operator
 def mscatter(b: Build, src: Any, idx: Any, output_tensor: Any) -> Value:
-    """Write the elements of a tile to the numbers of a tensor that `idx` has; the tensor is what it returns."""
+    """Write the elements of a tile to the numbers of a tensor that `idx` has; the tensor is what it
+    returns."""
     in_core(b, "mscatter")
     t, s = tensor_value(b, output_tensor, "output_tensor").type, shaped_value(b, src, "src").type
     i = _indices(b, idx, "idx").type
@@ -329,8 +374,19 @@ def gather_row(
         b.fail(
             SHAPE, "a window of the tensor", "shapes", expected=f"{t.dtype.name}, {t.rank} extents", got=sizes
         )
-    b.append("gather_row", [], {"dst": dst, "src": src, "dst_offset": at, "src_offset": start, "shapes": sizes,
-                                "transpose": transpose, "valid_shape": valid})  # fmt: skip
+    b.append(
+        "gather_row",
+        [],
+        {
+            "dst": dst,
+            "src": src,
+            "dst_offset": at,
+            "src_offset": start,
+            "shapes": sizes,
+            "transpose": transpose,
+            "valid_shape": valid,
+        },
+    )
     return dst
 
 
@@ -339,8 +395,8 @@ def paged_gather(
     b: Build, src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *,
     space: MemorySpace = MemorySpace.Mat, col_off: int = 0, is_trans: bool = False, is_b_matrix: bool = False,
 ) -> Value:  # fmt: skip
-    """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] %
-    block_size]`, `size` columns of it from `col_off` on."""
+    """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size +
+    indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     in_core(b, "paged_gather")
     t = tensor_value(b, src, "src").type
     i = shaped_value(b, indices, "indices").type
@@ -372,11 +428,18 @@ def paged_gather(
 
 @operator
 def mrgsort(
-    b: Build, src0: Any, src1: Any = None, src2: Any = None, src3: Any = None, tmp: Any = None, exhausted: bool = False,
-    *, block_len: Any = None,
-) -> Value:  # fmt: skip
-    """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two
-    to four rows."""
+    b: Build,
+    src0: Any,
+    src1: Any = None,
+    src2: Any = None,
+    src3: Any = None,
+    tmp: Any = None,
+    exhausted: bool = False,
+    *,
+    block_len: Any = None,
+) -> Value:
+    """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by
+    fours; or two to four rows."""
     t = shaped_value(b, src0, "src0").type
     lists = [v for v in (src0, src1, src2, src3) if v is not None]
     if (block_len is None) != (len(lists) > 1):

@@ -1,4 +1,5 @@
-"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and tensors."""
+"""Operators that move data and name parts of it: loads, stores, windows, other shapes; new tiles and
+tensors."""
 
 from __future__ import annotations
 
@@ -150,8 +151,15 @@ def slice(
     if isinstance(t, TensorType):
         strides = t.strides or dense_strides(b, t.shape)
         type_ = type_.replace(strides=tuple(strides[i] for i in kept))
-    return b.op("slice", [type_], x=x, shape=sizes, offset=at,
-                valid_shape=None if valid is None else list(valid), drop_dims=list(dropped) or None)  # fmt: skip
+    return b.op(
+        "slice",
+        [type_],
+        x=x,
+        shape=sizes,
+        offset=at,
+        valid_shape=None if valid is None else list(valid),
+        drop_dims=list(dropped) or None,
+    )
 
 
 def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
@@ -205,8 +213,8 @@ def reshape(b: Build, x: Any, shape: Any) -> Value:
 
 
 def _valid_reshaped(b: Build, t: ShapedType, sizes: list[Any]) -> tuple[Any, ...] | None:
-    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and a run
-    of whole rows is one in the new shape too. None where it is no box."""
+    """The valid part in another shape: dimensions that are whole stay so, one that stays keeps its part, and
+    a run of whole rows is one in the new shape too. None where it is no box."""
     out: list[Any] = []
     before = [(d, v) for d, v in zip(t.shape, t.extent, strict=True) if index.known(d) != 1]
     after = [d for d in sizes if index.known(d) != 1]

@@ -1,5 +1,5 @@
-"""Operators that are tile instructions: one for every row that is a function of tiles (isa/python.py), and the
-sugar that takes a number or a column where the instruction of that name takes a tile."""
+"""Operators that are tile instructions: one for every row that is a function of tiles (isa/python.py), and
+the sugar that takes a number or a column where the instruction of that name takes a tile."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def result_type(like: ShapedType, dtype: DataType | None = None) -> ShapedType:
 
 
 def _dtype(first: ShapedType, result: Result, args: dict[str, Any]) -> DataType:
-    given = args.get(result.dtype)
+    given: Any = args.get(result.dtype)
     if isinstance(given, DataType):
         return given
     if is_shaped(given):
@@ -200,8 +200,14 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
         if t.dtype == dtype:
             continue
         if all(isinstance(u, TileType) for u in types):
-            b.fail(TYPE, f"{signature.name} of {dtype.name} and {t.dtype.name}", name,
-                   expected=dtype.name, got=t.dtype.name, help=f"pl.cast({name}, pl.{dtype.name})")  # fmt: skip
+            b.fail(
+                TYPE,
+                f"{signature.name} of {dtype.name} and {t.dtype.name}",
+                name,
+                expected=dtype.name,
+                got=t.dtype.name,
+                help=f"pl.cast({name}, pl.{dtype.name})",
+            )
         dtype = promoted(dtype, t.dtype)
     for name in names:
         if args[name].type.dtype != dtype:
@@ -246,8 +252,14 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
         if dtype is not None and dtype != BOOL and dtype.isa not in row.dtypes[isa]:
             legal = [BY_ISA[d].name for d in row.dtypes[isa] if d in BY_ISA]
             at = held.get(operand) or next(iter(held.values()), "dtype")
-            b.fail(TYPE, f"{signature.name} of {dtype.name} on {b.target.name}", at, expected=", ".join(legal),
-                   got=dtype.name, help="pl.cast first, or another target")  # fmt: skip
+            b.fail(
+                TYPE,
+                f"{signature.name} of {dtype.name} on {b.target.name}",
+                at,
+                expected=", ".join(legal),
+                got=dtype.name,
+                help="pl.cast first, or another target",
+            )
 
 
 def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
@@ -260,8 +272,14 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
         return value
     dtype = scalar_type(value)
     if dtype is not None and dtype != x.type.dtype:
-        b.fail(TYPE, f"a number of {dtype.name} with an array of {x.type.dtype.name}", at,
-               expected=x.type.dtype.name, got=dtype.name, help=f"pl.cast(scalar, pl.{x.type.dtype.name})")  # fmt: skip
+        b.fail(
+            TYPE,
+            f"a number of {dtype.name} with an array of {x.type.dtype.name}",
+            at,
+            expected=x.type.dtype.name,
+            got=dtype.name,
+            help=f"pl.cast(scalar, pl.{x.type.dtype.name})",
+        )
     return value
 
 

@@ -93,7 +93,8 @@ def reinterpret_view(b: Build, x: Any, dtype: DataType, *, shape: Any = None) ->
 
 @operator
 def expand_clone(b: Build, src: Any, target: Any) -> Value:
-    """`src` in the shape of `target`, repeated along the one dimension in which it is 1; what `target` holds after."""
+    """`src` in the shape of `target`, repeated along the one dimension in which it is 1; what `target` holds
+    after."""
     s, t = shaped_value(b, src, "src").type, shaped_value(b, target, "target").type
     apart = [i for i, (m, n) in enumerate(zip(s.shape, t.shape, strict=False)) if not index.same(m, n)]
     if s.rank != t.rank or len(apart) > 1 or (apart and index.known(s.shape[apart[0]]) != 1):

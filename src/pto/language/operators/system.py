@@ -67,8 +67,16 @@ def sync_set(
     """Signal the other cores of the block when a pipe has done its work so far."""
     in_core(b, "sync_set")
     _event(b, event_id)
-    b.append("system.sync_set", [], {"event_id": event_id, "pipe": _pipe(b, pipe, "pipe"), "ffts_mode": ffts_mode,
-                                     "core_type": core_type})  # fmt: skip
+    b.append(
+        "system.sync_set",
+        [],
+        {
+            "event_id": event_id,
+            "pipe": _pipe(b, pipe, "pipe"),
+            "ffts_mode": ffts_mode,
+            "core_type": core_type,
+        },
+    )
 
 
 @operator(level="system")

@@ -1,10 +1,10 @@
 """Tiles get two dimensions: leading ones are merged into rows, a single one is a row.
 
     x = pl.load(t, [0, 0, 0], [2, 8, 32])        x = pl.reshape(pl.load(t, [0, 0, 0], [2, 8, 32]), [16, 32])
-    y = pl.col_sum(x)                            y = pl.create_tile([2, 32], ..), a row of it for every page of x
+    y = pl.col_sum(x)                            y = pl.create_tile([2, 32], ..), a row of it per page
 
-What works within rows stays one operation. What works within a page, the last two dimensions, is done page by page;
-windows and parts that are no run of rows are put together from runs.
+What works within rows stays one operation. What works within a page, the last two dimensions, is done page by
+page; windows and parts that are no run of rows are put together from runs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Flatten(Rewriter):
             lead = list(zip(t.shape[:-1], t.extent[:-1], strict=True))
             part = merged_part(self.build, lead, [rows]) if lead else [1]
             if part is None:
-                self._no_run(t)
+                part = self._no_run(t)
             valid = (part[0], t.extent[-1])
         return t.replace(shape=(rows, t.shape[-1]), valid=valid)
 
@@ -111,7 +111,7 @@ class _Flatten(Rewriter):
 
     def op_slice(self, op: Op) -> None:
         x = op.args["x"]
-        if not is_tile(x) or x.type.rank == 2 and op.result.type.rank == 2:
+        if not is_tile(x) or (x.type.rank == 2 and op.result.type.rank == 2):
             self.copy(op)
             return
         shape, offset = list(op.args["shape"]), self.of(op.args["offset"])
@@ -149,7 +149,7 @@ class _Flatten(Rewriter):
 
     def op_assemble(self, op: Op) -> None:
         target, source = op.args["target"], op.args["source"]
-        if not is_tile(target) or target.type.rank == 2 and source.type.rank == 2:
+        if not is_tile(target) or (target.type.rank == 2 and source.type.rank == 2):
             self.copy(op)
             return
         t, s, offset = self.of(target), self.of(source), self.of(op.args["offset"])
@@ -157,7 +157,7 @@ class _Flatten(Rewriter):
         extent = [1] * (target.type.rank - len(extent)) + extent
         known = [index.known(n) for n in extent]
         runs = list(_runs(target.type, known)) if None not in known[:-1] else []
-        if len(runs) > 1 or not runs and target.type.rank > 2:
+        if len(runs) > 1 or (not runs and target.type.rank > 2):
             if source.type.valid is not None:
                 self._no_run(source.type)
         for n, (start, rows) in enumerate(runs or [([0] * len(offset), s.type.shape[0])]):
@@ -214,8 +214,14 @@ class _Flatten(Rewriter):
             self._paged(op, {"x": op.args["x"]}, {"axis1": 0, "axis2": 1})
             return
         if axes[1] == rank - 1:
-            fail(UNSUPPORTED, "columns change places with rows of the same page", op.loc, got=x.type,
-                 expected=f"axes {rank - 2} and {rank - 1}, or none of them the last", help="transpose in two steps")  # fmt: skip
+            fail(
+                UNSUPPORTED,
+                "columns change places with rows of the same page",
+                op.loc,
+                got=x.type,
+                expected=f"axes {rank - 2} and {rank - 1}, or none of them the last",
+                help="transpose in two steps",
+            )
         source, t = self.of(x), self.type_of(op.result.type)
         made = self._create(t)
         line = t.replace(shape=(1, t.shape[-1]), valid=None if t.valid is None else (1, t.extent[-1]))

@@ -324,6 +324,8 @@ _ANYWHERE = (
     "view",
     "static_print",
     "static_assert",
+    "async_prefetch",
+    "dump_tag",
 )
 
 

@@ -1,0 +1,139 @@
+"""`__init__.pyi`: what `import pto.language as pl` has, for editors and type checkers.
+
+`python -m pto.language.stub` writes it from the names that there are, `--check` says whether it is up to
+date.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .dtypes import DataType
+from .operators import Operator
+
+TARGET = Path(__file__).with_name("__init__.pyi")
+_HEAD = '''# Made by `python -m pto.language.stub` from the operators that there are: do not edit.
+# ruff: noqa
+# fmt: off
+"""The Python language of PTO: kernels and graphs of tasks, read from their syntax trees."""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+'''
+#: Annotations of parameters take what is annotated.
+_GENERIC = '''_T = TypeVar("_T")
+
+class Out(Generic[_T]):
+    """A parameter that is written and not read before: `pl.Out[pl.Tensor]`."""
+
+class InOut(Generic[_T]):
+    """A parameter that is read and written."""
+'''
+_PACKAGE = __package__ or ""
+
+
+def text() -> str:
+    """The whole file."""
+    names = public()
+    own = [n for n in names if n not in ("Out", "InOut")]
+    parts = [_HEAD, *_imports({n: names[n] for n in own}), "", _GENERIC]
+    for name in own:
+        parts += _shown(name, names[name])
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def public() -> dict[str, Any]:
+    """Every name of the language, in order."""
+    module = sys.modules[_PACKAGE]
+    found = {n: v for n, v in vars(module).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    del found["Any"], found["annotations"]
+    return dict(sorted(found.items()))
+
+
+def _home(name: str, value: Any) -> str:
+    """The module of the package that an object is written in, under this name."""
+    module = getattr(value, "__module__", "")
+    if isinstance(value, Operator | DataType) or not module.startswith(f"{_PACKAGE}."):
+        return ""
+    here = sys.modules.get(module)
+    return module.removeprefix(f"{_PACKAGE}.") if getattr(here, name, None) is value else ""
+
+
+def _imports(names: dict[str, Any]) -> Iterator[str]:
+    yield from sorted({"from .dtypes import DataType as DataType"} | {
+        f"from .{_home(n, v)} import {n} as {n}" for n, v in names.items() if _home(n, v)
+    })  # fmt: skip
+
+
+def _shown(name: str, value: Any) -> list[str]:
+    """A name that is not imported."""
+    if isinstance(value, Operator):
+        return [*_function(name, value), ""]
+    if isinstance(value, types.SimpleNamespace):
+        lines = [f"class {name}:"]
+        for inner, item in sorted(vars(value).items()):
+            if isinstance(item, Operator):
+                lines += [f"    {line}" for line in ("@staticmethod", *_function(inner, item))]
+            else:
+                lines.append(f"    {inner}: Any")
+        return [*lines, ""]
+    if _home(name, value) or value is DataType:
+        return []
+    if inspect.isfunction(value):
+        return [f"def {name}(*args: Any, **kwargs: Any) -> Any:", f'    """{_doc(value)}"""', ""]
+    kind = type(value).__name__ if isinstance(value, DataType) else "Any"
+    return [f"{name}: {kind}"]
+
+
+def _function(name: str, op: Operator) -> list[str]:
+    """An operator as a function of a stub."""
+    words: list[str] = []
+    star = False
+    for p in op.signature.parameters.values():
+        if p.kind is p.KEYWORD_ONLY and not star:
+            words.append("*")
+        star |= p.kind in (p.KEYWORD_ONLY, p.VAR_POSITIONAL)
+        prefix = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+        default = "" if p.default is p.empty else " = ..."
+        words.append(f"{prefix}{p.name}: {_type(p.annotation)}{default}")
+    return [f"def {name}({', '.join(words)}) -> Any:", f'    """{_doc(op)}"""']
+
+
+def _doc(value: Any) -> str:
+    return " ".join((value.__doc__ or "").split()).replace('"""', "'''")
+
+
+#: Types of parameters that say what to write; others are values of a program.
+_SAID = (
+    "int",
+    "bool",
+    "str",
+    "None",
+    "DataType",
+    "MemorySpace",
+    "PadValue",
+    "AtomicType",
+    "TensorLayout",
+    "PipeType",
+)
+
+
+def _type(annotation: Any) -> str:
+    words = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "Any")
+    return words if all(word in _SAID for word in words.replace("|", " ").split()) else "Any"
+
+
+def main(args: list[str]) -> int:
+    from ..codegen.generated import write
+
+    return write(TARGET, text(), "pto.language.stub", "--check" in args)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
