@@ -37,6 +37,7 @@ from .enums import (
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
 from .operators import OPERATORS as _OPERATORS
+from .operators.fifo import AUTO
 from .types import Array, DynVar, InOut, Out, Scalar, TaskId, Tensor, Tile, Tuple, dynamic
 
 Mem = MemorySpace
@@ -63,7 +64,7 @@ def yield_(*values: Any) -> Any:
 
 
 __all__ = [
-    "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
+    "AUTO", "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
     "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
     "TensorLayout", "Tile", "Tuple", "array", "dynamic", "function", "inline", "jit", "program", "system", "tensor", "tile",
     "yield_",

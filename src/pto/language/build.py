@@ -25,6 +25,7 @@ class Build:
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
+        self.said: Any = None  # the type that is written beside the name of what is computed
         self.split: Any = None  # which way the region at hand halves vector work
 
     @contextmanager

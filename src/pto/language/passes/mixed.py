@@ -49,6 +49,7 @@ from ..operators.cube import PRODUCTS
 from ..operators.fifo import C2V, V2C
 from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
+from .groups import grouped, joined, slots_at
 from .halves import halves
 from .rewrite import Rewriter, each_function
 
@@ -63,8 +64,12 @@ _SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}
 
 def mixed(program: Program) -> Program:
     parts: list[Function] = []
+    members = {o.args["callee"] for f in program.functions.values() if f.kind == "group" for o in f.body.ops
+               if o.name == "call"}  # fmt: skip
 
     def change(function: Function) -> Function:
+        if function.kind == "group":
+            return grouped(function, program.target, parts)
         if function.kind != "incore":
             return function
         inlined = _Inlined()
@@ -73,6 +78,8 @@ def mixed(program: Program) -> Program:
         return _split(plan, parts) if plan.both else function
 
     program = each_function(program, change)
+    for member in members:
+        program.functions.pop(member.name, None)
     for part in parts:
         program.functions[part.name] = part
     return each_function(program, lambda f: _Callers().function(f) if f.kind == "orchestration" else f)
@@ -301,28 +308,10 @@ def _split(plan: Plan, parts: list[Function]) -> Function:
     if in_memory and plan.fifos:
         made.attrs["slots"] = sum(f.size for f in plan.fifos) * plan.slots
     halved = [_Half(plan, core).function(whole) for core in (CUBE, VECTOR)]
-    for value in halved[0].body.args:
-        made.body.add_arg(value.type, value.name)
-    pairs = dict(zip(halved[0].body.args, made.body.args, strict=True))
-    for value in made.body.args:
-        value.type = Rewriter.type_of(_renaming(pairs), value.type)
-    made.params = [Param(pairs[p.value], p.direction) for p in halved[0].params]
     for part in halved:
         clean_function(part)
-        made.body.append(Op("call", {"callee": part, "args": list(made.body.args)}, [], whole.loc))
-        parts.append(part)
-    return made
-
-
-def _renaming(pairs: dict[Value, Value]) -> Rewriter:
-    found = Rewriter()
-    found.values = dict(pairs)
-    return found
-
-
-def slots_at(args: list[Value]) -> int:
-    """Where among parameters the slots of FIFOs are: behind all tensors."""
-    return max((i + 1 for i, v in enumerate(args) if isinstance(v.type, TensorType)), default=0)
+    parts += halved
+    return joined(made, halved)
 
 
 class _Half(Rewriter):
@@ -672,4 +661,4 @@ class _Callers(Rewriter):
         self.build.block.append(made)
 
 
-__all__ = ["mixed", "slots_at"]
+__all__ = ["mixed"]

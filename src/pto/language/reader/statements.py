@@ -81,8 +81,10 @@ def _assign(f: Frame, node: ast.Assign) -> None:
 def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
-    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
     said = annotation(value_of(f, node.annotation))
+    f.build.said = said
+    value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
+    f.build.said = None
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
         if isinstance(value, Value) and value.type.dtype != said.dtype:
             value = OPERATORS["cast"].function(f.build, value, said.dtype)
