@@ -66,6 +66,7 @@ def _statement(f: Frame, node: ast.stmt) -> None:
     if reader is None:
         fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
     f.build.place = f.span(node)
+    f.build.said = annotation(value_of(f, node.annotation)) if isinstance(node, ast.AnnAssign) else None
     reader(f, node)
 
 
@@ -81,10 +82,8 @@ def _assign(f: Frame, node: ast.Assign) -> None:
 def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     if node.value is None:
         return
-    said = annotation(value_of(f, node.annotation))
-    f.build.said = said
     value = _yielded(f, node.value) if _is_yield(f, node.value) else value_of(f, node.value)
-    f.build.said = None
+    said = annotation(value_of(f, node.annotation))
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
         if isinstance(value, Value) and value.type.dtype != said.dtype:
             value = OPERATORS["cast"].function(f.build, value, said.dtype)
