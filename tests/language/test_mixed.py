@@ -287,6 +287,43 @@ def test_what_is_not_of_a_lane_is_done_once():
     check(in_turns, given, (32, 32), np.float32, lambda a, b, c: np.concatenate([np.exp(c[:24]), c[:8]]))
 
 
+@pl.jit.incore
+def called(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out[:] = pl.add(pl.matmul(a, b), c)
+
+
+@pl.jit
+def ragged(a: pl.Tensor, b: pl.Tensor, n: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        some = pl.cast(pl.read(n, [0]), pl.INDEX)
+        x = pl.load(a, [0, 0], [32, 32], valid_shape=[some, 32])
+        y = pl.matmul(pl.mul(x, 2.0), b)  # some rows
+        z = pl.load(a, [0, 0], [32, 32], valid_shape=[32, some])
+        w = pl.load(b, [0, 0], [32, 32], valid_shape=[some, 32])
+        u = pl.matmul(z, pl.mul(w, 2.0))  # some terms
+        out[0:32, :] = pl.neg(u)
+        out[0:32, :] = pl.exp(pl.mul(y, 0.1))
+    return out
+
+
+def test_parts_that_hold_data():
+    def expected(a, b, n):
+        k = int(n[0])
+        return np.concatenate([np.exp(0.2 * (a[:k] @ b)), -2 * (a[:, :k] @ b[:k])[k:]])
+
+    for n in (20, 32):
+        given = [array((32, 32)), array((32, 32), seed=1), np.array([n], np.int32)]
+        check(ragged, given, (32, 32), np.float32, expected, slack=20)
+
+
+def test_a_function_of_a_core_that_is_called():
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(called, given, (32, 32), np.float32, lambda a, b, c: a @ b + c)
+    out = np.zeros((32, 32), np.float32)
+    called(*given, out)
+    np.testing.assert_allclose(out, given[0] @ given[1] + given[2], atol=1e-4)
+
+
 @pl.program
 class Written:
     """out = exp((a + b) @ c): two FIFOs from vector to cube, one back, as an author writes them."""

@@ -63,9 +63,7 @@ class Compiled:
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
         else:
-            slots = self.entry.attrs.get("slots")
-            memory = [rt.tensor([slots], "u8")] if slots else []
-            rt.submit(kernels[self.entry.name], *tensors, *memory, *symbols)
+            rt.submit(kernels[self.entry.name], *tensors, *symbols)
         return reports
 
 

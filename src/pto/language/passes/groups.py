@@ -6,8 +6,8 @@
         self.cube(a)                      X calls both
         self.vector(out)
 
-Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Without a split
-one vector core has the data, so one writes global memory.
+Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Without a
+split one vector core has the data, so one writes global memory.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from ..problems import PLACE, fail
 from .rewrite import Rewriter
 
 _SIDES = {"aic": "a cube core", "aiv": "vector cores"}
+#: The parameter that slots of FIFOs are.
+SLOTS = "fifo_slots"
 _OPENS = ("aic_initialize_pipe", "aiv_initialize_pipe")
 
 
@@ -97,7 +99,7 @@ class _Member(Rewriter):
             type = TensorType(DATA_TYPES["UINT8"], (sum(self.slots.values()),))
             args.insert(slots_at(self.group.body.args), (None, type))
         for old, type in args:
-            copy = made.body.add_arg(type, old.name if old is not None else "fifo_slots")
+            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
             made.params.append(Param(copy, OUT if old is None else directions.get(old, "in")))
             if old is None:
                 self.memory = copy

@@ -49,7 +49,7 @@ from ..operators.cube import PRODUCTS
 from ..operators.fifo import C2V, V2C
 from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
-from .groups import grouped, joined, slots_at
+from .groups import SLOTS, grouped, joined, slots_at
 from .halves import halves
 from .rewrite import Rewriter, each_function
 
@@ -82,6 +82,9 @@ def mixed(program: Program) -> Program:
         program.functions.pop(member.name, None)
     for part in parts:
         program.functions[part.name] = part
+    entry = program.entry
+    if entry is not None and entry.attrs.get("slots"):
+        program.entry = program.add(_caller(entry))
     return each_function(program, lambda f: _Callers().function(f) if f.kind == "orchestration" else f)
 
 
@@ -340,7 +343,7 @@ class _Half(Rewriter):
             args.insert(slots_at(function.body.args), (None, TensorType(DATA_TYPES["UINT8"], (bytes,))))
         memory: Value | None = None
         for old, type in args:
-            copy = made.body.add_arg(type, old.name if old is not None else "fifo_slots")
+            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
             if old is None:
                 memory = copy
                 made.params.append(Param(copy, OUT))
@@ -637,6 +640,21 @@ class _ThroughVector(Rewriter):
         self.build.append("store", [], {**self.of(op.args), "tile": moved})
 
 
+def _caller(entry: Function) -> Function:
+    """An orchestration of one task, for a function that Python calls and that needs slots."""
+    made = Function(f"{entry.name}_task", "orchestration", entry.loc)
+    made.attrs = {k: v for k, v in entry.attrs.items() if k in ("symbols", "hidden")}
+    same = Rewriter()
+    given = [v for v in entry.body.args if v.name != SLOTS]
+    for value in given:
+        same.map(value, made.body.add_arg(value.type, value.name))
+    for value in made.body.args:
+        value.type = same.type_of(value.type)
+    made.params = [Param(same.values[p.value], p.direction) for p in entry.params if p.name != SLOTS]
+    made.body.append(Op("call", {"callee": entry, "args": list(made.body.args)}, [], entry.loc))
+    return made
+
+
 class _Callers(Rewriter):
     """Calls bring the slots of FIFOs."""
 
@@ -653,9 +671,9 @@ class _Callers(Rewriter):
         slots = self.build.op(
             "create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None
         )
-        slots.name = "fifo_slots"
+        slots.name = SLOTS
         args = list(made.args["args"])
-        names = [v for v in callee.body.args if v.name != "fifo_slots"]
+        names = [v for v in callee.body.args if v.name != SLOTS]
         args.insert(slots_at(names), slots)
         made.args["args"] = args
         self.build.block.append(made)
