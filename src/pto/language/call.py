@@ -63,7 +63,9 @@ class Compiled:
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
         else:
-            rt.submit(kernels[self.entry.name], *tensors, *symbols)
+            slots = self.entry.attrs.get("slots")
+            memory = [rt.tensor([slots], "u8")] if slots else []
+            rt.submit(kernels[self.entry.name], *tensors, *memory, *symbols)
         return reports
 
 
