@@ -288,3 +288,97 @@ def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
 def test_what_is_not_of_a_lane_is_done_once():
     given = [array((32, 32), seed=seed) for seed in range(3)]
     check(in_turns, given, (32, 32), np.float32, lambda a, b, c: np.concatenate([np.exp(c[:24]), c[:8]]))
+
+
+@pl.jit.incore
+def called(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    out[:] = pl.add(pl.matmul(a, b), c)
+
+
+@pl.jit
+def ragged(a: pl.Tensor, b: pl.Tensor, n: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        some = pl.cast(pl.read(n, [0]), pl.INDEX)
+        x = pl.load(a, [0, 0], [32, 32], valid_shape=[some, 32])
+        y = pl.matmul(pl.mul(x, 2.0), b)  # some rows
+        z = pl.load(a, [0, 0], [32, 32], valid_shape=[32, some])
+        w = pl.load(b, [0, 0], [32, 32], valid_shape=[some, 32])
+        u = pl.matmul(z, pl.mul(w, 2.0))  # some terms
+        out[0:32, :] = pl.neg(u)
+        out[0:32, :] = pl.exp(pl.mul(y, 0.1))
+    return out
+
+
+def test_parts_that_hold_data():
+    def expected(a, b, n):
+        k = int(n[0])
+        return np.concatenate([np.exp(0.2 * (a[:k] @ b)), -2 * (a[:, :k] @ b[:k])[k:]])
+
+    for n in (20, 32):
+        given = [array((32, 32)), array((32, 32), seed=1), np.array([n], np.int32)]
+        check(ragged, given, (32, 32), np.float32, expected, slack=20)
+
+
+def test_a_function_of_a_core_that_is_called():
+    given = [array((32, 32), seed=seed) for seed in range(3)]
+    check(called, given, (32, 32), np.float32, lambda a, b, c: a @ b + c)
+    out = np.zeros((32, 32), np.float32)
+    called(*given, out)
+    np.testing.assert_allclose(out, given[0] @ given[1] + given[2], atol=1e-4)
+
+
+@pl.program
+class Written:
+    """out = exp((a + b) @ c): two FIFOs from vector to cube, one back, as an author writes them."""
+
+    @pl.function(type=pl.FunctionType.AIC)
+    def cube(self, c: pl.Tensor[[16, 16], pl.FP32]):
+        here = pl.reserve_buffer(name="sums", size=4096, base=pl.AUTO)
+        there = pl.import_peer_buffer(name="products", peer_func="vector")
+        pl.aic_initialize_pipe(pl.const(0, pl.INT32), here, dir_mask=2, slot_size=1024, slot_num=4, id=0)
+        pl.aic_initialize_pipe(c2v_consumer_buf=there, dir_mask=1, slot_size=1024, slot_num=2, id=1)
+        right = pl.move(pl.load(c, [0, 0], [16, 16], target_memory=pl.Mem.Mat), target_memory=pl.Mem.Right)
+        for _ in pl.range(2):
+            x: pl.Tile[[16, 16], pl.FP32, pl.Mem.Mat] = pl.tpop_from_aiv(split=0)
+            y = pl.matmul(pl.move(x, target_memory=pl.Mem.Left), right)
+            pl.tfree_to_aiv(x)
+            pl.tpush_to_aiv(y, split=0, id=1)
+
+    @pl.function(type=pl.FunctionType.AIV)
+    def vector(
+        self, a: pl.Tensor[[32, 16], pl.FP32], b: pl.Tensor[[32, 16], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 16], pl.FP32]],
+    ):  # fmt: skip
+        here = pl.reserve_buffer(name="products", size=2048)
+        there = pl.import_peer_buffer(name="sums", peer_func="cube")
+        pl.aiv_initialize_pipe(v2c_consumer_buf=there, dir_mask=2, slot_size=1024, slot_num=4, id=0)
+        pl.aiv_initialize_pipe(c2v_consumer_buf=here, dir_mask=1, slot_size=1024, slot_num=2, id=1)
+        for r in pl.range(0, 32, 16):
+            pl.tpush_to_aic(pl.add(pl.load(a, [r, 0], [16, 16]), pl.load(b, [r, 0], [16, 16])), split=0)
+            y = pl.tpop_from_aic(shape=[16, 16], dtype=pl.FP32, split=0, id=1)
+            e = pl.exp(y)
+            pl.tfree_to_aic(y, id=1)
+            out = pl.store(e, [r, 0], out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Group)
+    def both(
+        self, a: pl.Tensor[[32, 16], pl.FP32], b: pl.Tensor[[32, 16], pl.FP32], c: pl.Tensor[[16, 16], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 16], pl.FP32]],
+    ):  # fmt: skip
+        self.cube(c)
+        out = self.vector(a, b, out)
+        return out
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, a: pl.Tensor[[32, 16], pl.FP32], b: pl.Tensor[[32, 16], pl.FP32], c: pl.Tensor[[16, 16], pl.FP32],
+        out: pl.Out[pl.Tensor[[32, 16], pl.FP32]],
+    ):  # fmt: skip
+        out = self.both(a, b, out=out, c=c)
+        return out
+
+
+def test_a_group_that_is_written():
+    given = [array((32, 16)), array((32, 16), seed=1), array((16, 16)) / np.float32(4)]
+    check(Written, given, (32, 16), np.float32, lambda a, b, c: np.exp((a + b) @ c), slack=20)

@@ -40,6 +40,7 @@ from .enums import (
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
 from .operators import OPERATORS as _OPERATORS
+from .operators.fifo import AUTO
 from .text import loads, loads_program, parse, parse_program
 from .types import (
     UNSET,
@@ -79,7 +80,7 @@ globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
 __all__ = [
-    "DN", "MX_A_ZZ", "MX_B_NN", "ND", "NZ", "UNSET", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut",
+    "AUTO", "DN", "MX_A_ZZ", "MX_B_NN", "ND", "NZ", "UNSET", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut",
     "Level", "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode",
     "TaskId", "Tensor", "TensorLayout", "TensorView", "Tile", "TileLayout", "TileView", "Tuple", "array", "dynamic", "function",
     "inline", "jit", "loads", "loads_program", "parse", "parse_program", "prefetch", "program", "system", "tensor", "tile",

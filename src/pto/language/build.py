@@ -25,6 +25,7 @@ class Build:
         self.place: Span | None = None
         self.place_of: Callable[[str], Span | None] = lambda _: None
         self.in_core = False
+        self.said: Any = None  # the type that is written beside the name of what is computed
         self.split: Any = None  # which way the region at hand halves vector work
         self.exact = False  # what is read says all there is to say: nothing is inferred
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block

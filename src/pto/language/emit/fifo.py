@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ...ir.attrs import BoolAttr, EnumAttr, IntAttr, StrAttr, SymbolAttr
 from ...ir.types import ScalarType
 from ..ir import Op
+from ..operators.fifo import C2V, V2C
 from .types import tile_type
 
 if TYPE_CHECKING:
@@ -50,7 +51,8 @@ def initialize(e: Emitter, op: Op) -> None:
     attrs = {
         k: IntAttr(a[k]) for k in ("id", "dir_mask", "slot_size", "slot_num", "local_slot_num") if a.get(k)
     }
-    operands = {k: e.values[a[k]] for k in ("c2v_consumer_buf", "v2c_consumer_buf") if a.get(k) is not None}
+    buffers = [k for k, way in (("c2v_consumer_buf", C2V), ("v2c_consumer_buf", V2C)) if a["dir_mask"] & way]
+    operands = {k: e.values[a[k]] for k in buffers if a.get(k) is not None}
     if a.get("gm_slot_buffer") is not None:
         pointer = e.values[a["gm_slot_buffer"]]
         operands["gm_slot_buffer"] = e.build.op(

@@ -183,24 +183,26 @@ def _text(d: Any) -> str:
 
 def leaving(value: Value) -> DataType:
     """The elements of an array outside its region: of a product, what was asked for or its operands have."""
-    seen: set[Value] = set()
-    stack = [value]
+    seen: set[Any] = set()
+    stack: list[Any] = [value]
+    plain: DataType | None = None
     while stack:
         v = stack.pop()
-        op = v.op
-        if v in seen or op is None:
+        op = v.op if isinstance(v, Value) else None
+        if op is None or v in seen:
             continue
         seen.add(v)
-        if op.name in PRODUCTS:
-            lhs = op.args["lhs"].type.dtype
-            return op.args.get("out_dtype") or (value.type.dtype if lhs.is_int else lhs)
         if op.name in ("for", "while", "if"):
-            stack += [
-                y
-                for b in op.blocks[-2 if op.name == "if" else -1 :]
-                if isinstance(y := b.yielded[v.index], Value)
-            ]
-    return value.type.dtype
+            arms = op.blocks if op.name == "if" else op.blocks[-1:]
+            stack += [b.yielded[v.index] for b in arms]
+            stack += op.args["init_values"][v.index : v.index + 1] if "init_values" in op.args else []
+        elif "acc" in op.args and op.name in PRODUCTS:
+            stack.append(op.args["acc"])
+        elif op.name not in PRODUCTS or op.args.get("out_dtype"):
+            return op.args.get("out_dtype") or v.type.dtype
+        elif not op.args["lhs"].type.dtype.is_int:
+            plain = op.args["lhs"].type.dtype
+    return plain or value.type.dtype
 
 
 @operator(level="tile")

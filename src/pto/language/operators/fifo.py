@@ -11,12 +11,14 @@ from typing import Any
 from ..build import Build
 from ..dtypes import INT32, DataType
 from ..ir import ScalarType, TileType, Value, is_tile
-from ..problems import TYPE
+from ..problems import ARGUMENTS, TYPE
 from .core import operator
 from .memory import in_core
 
 #: From where, to where, and the memory that tiles arrive in: FIFOs by their bit in `dir_mask`.
 C2V, V2C = 1, 2
+#: An address that is found.
+AUTO = -1
 ARRIVES = {C2V: "vec", V2C: "mat"}
 
 
@@ -32,8 +34,16 @@ def _push(name: str, side: str) -> Callable[..., Any]:
 
 
 def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
-    def pop(b: Build, *, shape: Any, dtype: DataType, split: int = 0, id: int | None = None) -> Value:
+    def pop(
+        b: Build, *, shape: Any = None, dtype: DataType | None = None, split: int = 0, id: int | None = None
+    ) -> Value:  # fmt: skip
         in_core(b, name)
+        said = b.said  # `x: pl.Tile[shape, dtype] = pl.tpop..`
+        shape = shape if shape is not None or said is None else list(said.shape or ())
+        dtype = dtype if dtype is not None or said is None else said.dtype
+        if not shape or dtype is None:
+            b.fail(ARGUMENTS, f"{name} needs a shape and an element type",
+                   help=f"x: pl.Tile[[rows, cols], dtype] = pl.{name}(split=..)")  # fmt: skip
         sizes = b.static(shape, "shape")
         return b.op(
             name, [TileType(dtype, tuple(sizes), None, space)], shape=sizes, dtype=dtype, split=split, id=id
@@ -46,6 +56,9 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
 def _free(name: str, side: str) -> Callable[..., Any]:
     def free(b: Build, tile: Any, *, split: int | None = None, id: int | None = None) -> None:
         in_core(b, name)
+        popped = tile.op if isinstance(tile, Value) else None
+        if split is None and popped is not None:
+            split = popped.args.get("split")
         b.append(name, [], {"tile": tile, "split": split, "id": id})
 
     free.__doc__ = f"Give the place of a tile that came from {side} back."
@@ -81,8 +94,8 @@ _initialize("aiv_initialize_pipe")
 
 
 @operator
-def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = None) -> Value:
-    """Memory for what arrives in a FIFO."""
+def reserve_buffer(b: Build, *, name: str, size: int, base: int | None = AUTO) -> Value:
+    """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     in_core(b, "reserve_buffer")
     return b.op("reserve_buffer", [ScalarType(INT32)], name=name, size=size, base=base)
 

@@ -49,6 +49,7 @@ from ..operators.cube import PRODUCTS
 from ..operators.fifo import C2V, V2C
 from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
+from .groups import SLOTS, grouped, joined, slots_at
 from .halves import halves
 from .rewrite import Rewriter, each_function
 
@@ -63,8 +64,12 @@ _SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}
 
 def mixed(program: Program) -> Program:
     parts: list[Function] = []
+    members = {o.args["callee"] for f in program.functions.values() if f.kind == "group" for o in f.body.ops
+               if o.name == "call"}  # fmt: skip
 
     def change(function: Function) -> Function:
+        if function.kind == "group":
+            return grouped(function, program.target, parts)
         if function.kind != "incore":
             return function
         inlined = _Inlined()
@@ -73,8 +78,13 @@ def mixed(program: Program) -> Program:
         return _split(plan, parts) if plan.both else function
 
     program = each_function(program, change)
+    for member in members:
+        program.functions.pop(member.name, None)
     for part in parts:
         program.functions[part.name] = part
+    entry = program.entry
+    if entry is not None and entry.attrs.get("slots"):
+        program.entry = program.add(_caller(entry))
     return each_function(program, lambda f: _Callers().function(f) if f.kind == "orchestration" else f)
 
 
@@ -303,28 +313,10 @@ def _split(plan: Plan, parts: list[Function]) -> Function:
     if in_memory and plan.fifos:
         made.attrs["slots"] = sum(f.size for f in plan.fifos) * plan.slots
     halved = [_Half(plan, core).function(whole) for core in (CUBE, VECTOR)]
-    for value in halved[0].body.args:
-        made.body.add_arg(value.type, value.name)
-    pairs = dict(zip(halved[0].body.args, made.body.args, strict=True))
-    for value in made.body.args:
-        value.type = Rewriter.type_of(_renaming(pairs), value.type)
-    made.params = [Param(pairs[p.value], p.direction) for p in halved[0].params]
     for part in halved:
         clean_function(part)
-        made.body.append(Op("call", {"callee": part, "args": list(made.body.args)}, [], whole.loc))
-        parts.append(part)
-    return made
-
-
-def _renaming(pairs: dict[Value, Value]) -> Rewriter:
-    found = Rewriter()
-    found.values = dict(pairs)
-    return found
-
-
-def slots_at(args: list[Value]) -> int:
-    """Where among parameters the slots of FIFOs are: behind all tensors."""
-    return max((i + 1 for i, v in enumerate(args) if isinstance(v.type, TensorType)), default=0)
+    parts += halved
+    return joined(made, halved)
 
 
 class _Half(Rewriter):
@@ -353,7 +345,7 @@ class _Half(Rewriter):
             args.insert(slots_at(function.body.args), (None, TensorType(DATA_TYPES["UINT8"], (bytes,))))
         memory: Value | None = None
         for old, type in args:
-            copy = made.body.add_arg(type, old.name if old is not None else "fifo_slots")
+            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
             if old is None:
                 memory = copy
                 made.params.append(Param(copy, OUT))
@@ -650,6 +642,21 @@ class _ThroughVector(Rewriter):
         self.build.append("store", [], {**self.of(op.args), "tile": moved})
 
 
+def _caller(entry: Function) -> Function:
+    """An orchestration of one task, for a function that Python calls and that needs slots."""
+    made = Function(f"{entry.name}_task", "orchestration", entry.loc)
+    made.attrs = {k: v for k, v in entry.attrs.items() if k in ("symbols", "hidden")}
+    same = Rewriter()
+    given = [v for v in entry.body.args if v.name != SLOTS]
+    for value in given:
+        same.map(value, made.body.add_arg(value.type, value.name))
+    for value in made.body.args:
+        value.type = same.type_of(value.type)
+    made.params = [Param(same.values[p.value], p.direction) for p in entry.params if p.name != SLOTS]
+    made.body.append(Op("call", {"callee": entry, "args": list(made.body.args)}, [], entry.loc))
+    return made
+
+
 class _Callers(Rewriter):
     """Calls bring the slots of FIFOs."""
 
@@ -666,12 +673,12 @@ class _Callers(Rewriter):
         slots = self.build.op(
             "create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None
         )
-        slots.name = "fifo_slots"
+        slots.name = SLOTS
         args = list(made.args["args"])
-        names = [v for v in callee.body.args if v.name != "fifo_slots"]
+        names = [v for v in callee.body.args if v.name != SLOTS]
         args.insert(slots_at(names), slots)
         made.args["args"] = args
         self.build.block.append(made)
 
 
-__all__ = ["mixed", "slots_at"]
+__all__ = ["mixed"]

@@ -19,6 +19,7 @@ from ..dtypes import FP32
 from ..enums import MemorySpace
 from ..ir import IN, Function, Op, Program, TensorType, TileType, Value, root
 from ..operators.cube import PRODUCTS
+from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
@@ -43,6 +44,7 @@ _ANYWHERE = (
     "region",
     "aiv_shard",
     "aic_gather",
+    *FIFO_OPERATIONS,
     *_ALIASES,
 )
 WORDS = {m.isa: m for m in MemorySpace}

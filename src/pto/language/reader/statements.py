@@ -72,6 +72,7 @@ def _statement(f: Frame, node: ast.stmt) -> None:
     if reader is None:
         fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
     f.build.place = f.span(node)
+    f.build.said = annotation(value_of(f, node.annotation)) if isinstance(node, ast.AnnAssign) else None
     reader(f, node)
 
 

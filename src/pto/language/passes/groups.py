@@ -1,0 +1,153 @@
+"""Functions of a cluster: what its cube core does and what its vector cores do, in one program.
+
+`mixed` makes such pairs; authors write them too, as a Group function that calls an AIC and an AIV function:
+
+    def both(self, a, out):               X_aic and X_aiv, with the parameters of X;
+        self.cube(a)                      X calls both
+        self.vector(out)
+
+Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Without a
+split one vector core has the data, so one writes global memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...isa.profiles import Profile
+from ..dtypes import DATA_TYPES, INDEX
+from ..ir import OUT, Function, Op, Param, ScalarType, TensorType, Value
+from ..problems import PLACE, fail
+from .rewrite import Rewriter
+
+_SIDES = {"aic": "a cube core", "aiv": "vector cores"}
+#: The parameter that slots of FIFOs are.
+SLOTS = "fifo_slots"
+_OPENS = ("aic_initialize_pipe", "aiv_initialize_pipe")
+
+
+def slots_at(args: list[Value]) -> int:
+    """Where among parameters the slots of FIFOs are: behind all tensors."""
+    return max((i + 1 for i, v in enumerate(args) if isinstance(v.type, TensorType)), default=0)
+
+
+def joined(group: Function, parts: list[Function]) -> Function:
+    """A function that calls both parts, with their parameters."""
+    first = parts[0]
+    same = Rewriter()
+    for value in first.body.args:
+        same.map(value, group.body.add_arg(value.type, value.name))
+    for value in group.body.args:
+        value.type = same.type_of(value.type)
+    group.params = [Param(same.values[p.value], p.direction) for p in first.params]
+    for part in parts:
+        group.body.append(Op("call", {"callee": part, "args": list(group.body.args)}, [], group.loc))
+    return group
+
+
+def grouped(function: Function, profile: Profile, parts: list[Function]) -> Function:
+    """A Group function that was written, with its members as parts."""
+    calls = {op.args["callee"].kind: op for op in function.body.ops if op.name == "call"}
+    if set(calls) != set(_SIDES):
+        fail(PLACE, "a Group function calls one function of a cube core and one of vector cores",
+             function.loc, expected="an AIC function and an AIV function",
+             got=", ".join(sorted(calls)) or "none")  # fmt: skip
+    names = {op.args["callee"].name: f"{function.name}_{kind}" for kind, op in calls.items()}
+    slots = _slots([op.args["callee"] for op in calls.values()]) if profile.isa == "a2a3" else {}
+    made = Function(function.name, "mixed", function.loc)
+    made.attrs = dict(function.attrs)
+    if slots:
+        made.attrs["slots"] = sum(slots.values())
+    both = [_Member(function, calls[kind], names, slots).part() for kind in _SIDES]
+    parts += both
+    return joined(made, both)
+
+
+def _slots(members: list[Function]) -> dict[int, int]:
+    """Bytes of the slots of every FIFO."""
+    found: dict[int, int] = {}
+    for op in (o for f in members for o in f.walk() if o.name in _OPENS):
+        a = op.args
+        both = a["dir_mask"] == 3
+        found[a["id"] or 0] = a["slot_size"] * (a["slot_num"] or (4 if both else 8)) * (2 if both else 1)
+    return dict(sorted(found.items()))
+
+
+class _Member(Rewriter):
+    """What one member does, as a function with the parameters of its group."""
+
+    def __init__(self, group: Function, call: Op, names: dict[str, str], slots: dict[int, int]) -> None:
+        super().__init__()
+        self.group = group
+        self.call = call
+        self.callee: Function = call.args["callee"]
+        self.names = names
+        self.slots = slots
+        self.memory: Value | None = None
+        self.base: Any = 0
+        ops = list(self.callee.walk())
+        halved = any(op.args.get("split") for op in ops) or any(op.name == "get_subblock_idx" for op in ops)
+        self.once = self.callee.kind == "aiv" and not halved
+        self.first: Value | None = None
+
+    def part(self) -> Function:
+        made = Function(self.names[self.callee.name], self.callee.kind, self.callee.loc)
+        outer = Rewriter()
+        directions = {p.value: p.direction for p in self.group.params}
+        args: list[tuple[Value | None, Any]] = [(v, v.type) for v in self.group.body.args]
+        if self.slots:
+            type = TensorType(DATA_TYPES["UINT8"], (sum(self.slots.values()),))
+            args.insert(slots_at(self.group.body.args), (None, type))
+        for old, type in args:
+            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
+            made.params.append(Param(copy, OUT if old is None else directions.get(old, "in")))
+            if old is None:
+                self.memory = copy
+            else:
+                outer.map(old, copy)
+        for value in made.body.args:
+            value.type = outer.type_of(value.type)
+        for param, given in zip(self.callee.body.args, outer.of(self.call.args["args"]), strict=True):
+            self.values[param] = given
+        with self.build.into(made.body):
+            self.build.place, self.build.in_core = self.callee.loc, True
+            self._begin()
+            self.ops(self.callee.body.ops)
+        return made
+
+    def _begin(self) -> None:
+        if self.memory is not None:
+            block = self.build.op("get_block_idx", [ScalarType(INDEX)])
+            self.base = self.build.scalar("mul", block, sum(self.slots.values()))
+        if self.once:
+            lane = self.build.op("get_subblock_idx", [ScalarType(INDEX)])
+            self.first = self.build.scalar("eq", lane, 0)
+
+    def _open(self, op: Op) -> None:
+        made = self.copy(op)
+        if self.memory is not None:
+            self.build.block.ops.pop()
+            before = sum(n for k, n in self.slots.items() if k < (op.args["id"] or 0))
+            made.args |= {
+                "gm_slot_buffer": self.memory,
+                "gm_offset": self.build.scalar("add", self.base, before),
+            }
+            self.build.block.append(made)
+
+    op_aic_initialize_pipe = op_aiv_initialize_pipe = _open
+
+    def op_import_peer_buffer(self, op: Op) -> None:
+        made = self.copy(op)
+        made.args["peer_func"] = self.names.get(op.args["peer_func"], op.args["peer_func"])
+
+    def op_store(self, op: Op) -> None:
+        if self.first is None:
+            self.copy(op)
+            return
+        made = Op("if", {"cond": self.first}, [], op.loc)
+        with self.build.into(made.add_block()):
+            self.copy(op)
+            self.build.append("yield", [], {"values": []})
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": []})
+        self.build.block.append(made)
