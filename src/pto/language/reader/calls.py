@@ -35,8 +35,8 @@ CORES = ("incore", "aic", "aiv")
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
-    """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
-    or `DynVar`s, and the value of each number."""
+    """Read the function that a program begins with. `given`: a TensorType per array, whose extents are
+    numbers or `DynVar`s, and the value of each number."""
     unit.call, unit.submit = call_function, submitted
     symbols: dict[str, Value] = {}
     function = _function(declared)
@@ -104,8 +104,9 @@ def _exact(unit: Unit, declared: Declared) -> Function:
             for axis, d in enumerate(written.shape):
                 if isinstance(d, DynVar) and d.name not in bound:
                     function.attrs["symbols"].setdefault(d.name, (i, axis))
-            dims = {"shape": tuple(map(extent, written.shape)),
-                    "valid": None if written.valid is None else tuple(map(extent, written.valid))}  # fmt: skip
+            dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
+            if written.valid is not None:
+                dims["valid"] = tuple(map(extent, written.valid))
             if isinstance(written, TensorType) and written.strides is not None:
                 dims["strides"] = tuple(map(extent, written.strides))
             written = written.replace(**dims)
@@ -164,7 +165,7 @@ def call_function(
     f: Frame, node: ast.Call, declared: Declared, args: list[Any], kwargs: dict[str, Any],
     options: dict[str, Any] | None = None,
 ) -> Any:  # fmt: skip
-    """A call of one function of the language by another. With `options` it is submitted: it gives its task, too."""
+    """A call of one function of the language by another. With `options` it gives its task, too."""
     kwargs.pop("config", None)
     try:
         bound = declared.signature.bind(*args, **kwargs)
@@ -291,16 +292,21 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         said = declared.annotations.get(name)
         type = _param_type(value, said)
         if isinstance(type, TensorType):
-            type = type.replace(shape=_own(type.shape, symbols), valid=None,
-                                strides=None if type.strides is None else _own(type.strides, symbols))  # fmt: skip
+            strides = None if type.strides is None else _own(type.strides, symbols)
+            type = type.replace(shape=_own(type.shape, symbols), valid=None, strides=strides)
         inner[name] = function.param(type, name, said.direction if said is not None else IN)
     for n, value in enumerate(symbols.values()):
         value.name = f"n{n}"
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
     unit.program.add(function)
-    by_name = {d.name: v for n, a in declared.annotations.items() if a.shape is not None and n in inner
-               for d, v in zip(a.shape, inner[n].type.shape, strict=False) if isinstance(d, DynVar)}  # fmt: skip
+    by_name = {
+        d.name: v
+        for n, a in declared.annotations.items()
+        if a.shape is not None and n in inner
+        for d, v in zip(a.shape, inner[n].type.shape, strict=False)
+        if isinstance(d, DynVar)
+    }
     _read(unit, declared, function, inner, by_name)
     return function
 
