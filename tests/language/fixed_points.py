@@ -20,7 +20,8 @@ def check(kernel: Any, *args: Any) -> list[str]:
     program, _ = lower.read(kernel.declared, types, profile)
     texts = [_fixed(program)]
     for _, after in lower.stages(program):
-        texts.append(_fixed(after))
+        if program_text(after) != texts[-1]:
+            texts.append(_fixed(after))
         program = after
     again = lower.Lowered(lower.exact(pl.parse_program(texts[-1])), profile)
     assert _anonymous(again.as_pto()) == _anonymous(lower.Lowered(program, profile).as_pto())

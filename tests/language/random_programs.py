@@ -24,7 +24,8 @@ class Case(NamedTuple):
     kernel: Any
     numpy: Any
     args: list[Any]
-    text: str
+    program: str
+    text: str  # of both
 
 
 class _Text:
@@ -94,7 +95,7 @@ class _Maker:
         else:
             ins = [(rng.integers(-64, 64, (self.rows, self.cols)) / 16).astype(kind) for _ in range(2)]
         outs = [np.zeros((self.rows, self.cols), kind) for _ in range(2)]
-        return Case(pl.parse(text), names["same"], [*ins, *outs], f"{text}\n{numpy}")
+        return Case(pl.parse(text), names["same"], [*ins, *outs], text, f"{text}\n{numpy}")
 
     def region(self, outputs: list[str]) -> None:
         """A task per chunk of rows, in one of several ways, which writes to an output what later ones may read."""

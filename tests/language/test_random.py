@@ -1,18 +1,38 @@
-"""Random programs: executed, compiled for every engine and written with NumPy they give the same bits, sanitizers have
-nothing to say, and every stage prints as a program that reads back."""
+"""Random programs: executed, compiled for every engine and written with NumPy they give the same bits, sanitizers
+have nothing to say, and every stage prints as a program that reads back."""
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
-from tests.language import fixed_points, random_programs
+from tests.language import fixed_points, mutants, random_programs
 from tests.seeds import seeds
+
+import pto.language as pl
+from pto.diag import DiagnosticError
 
 
 @pytest.mark.seeded
 def test_random_programs() -> None:
-    for seed in seeds(range(12)):
+    for seed in seeds(range(8)):
         check(seed)
+
+
+@pytest.mark.seeded
+def test_mutants_are_refused_with_diagnostics() -> None:
+    """Whatever is written into a function, reading it gives a program or says what is wrong."""
+    for base in seeds(range(4)):
+        case = random_programs.make(base)
+        for n in range(25):
+            text = mutants.mutant(case.program, Random(base * 25 + n))
+            try:
+                pl.parse(text).lower(*case.args)
+            except DiagnosticError as e:
+                assert e.diagnostics
+            except Exception as e:
+                raise AssertionError(text) from e
 
 
 def check(seed: int) -> None:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from ..diag import Span
+from .dtypes import DataType
 from .problems import TYPE, fail
 from .types import Annotation, annotation
 
@@ -61,7 +62,8 @@ class Declared:
             if isinstance(given, str):
                 given = self._evaluated(name, given)
             found = annotation(given)
-            if given is not inspect.Parameter.empty and found is None:
+            odd = found is not None and not isinstance(found.dtype, DataType | None)
+            if given is not inspect.Parameter.empty and (found is None or odd):
                 fail(TYPE, f"parameter '{name}' of {self.name} has a type that is none of the language",
                      self._place(), got=repr(given))  # fmt: skip
             if found is not None:

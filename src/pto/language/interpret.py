@@ -1,8 +1,8 @@
 """Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
 
 Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by
-the same function as when a program is read, and computes at once: what moves and names data with NumPy (here),
-what computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+the same function as when a program is read, and computes at once: what moves and names data with NumPy, what
+computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import ast
 import math
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from weakref import WeakSet
@@ -625,6 +626,11 @@ class _Here:
         return self.file.span(node) if self.file is not None and hasattr(node, "lineno") else None
 
 
+@cache
+def _positions(code: Any) -> list[tuple[Any, ...]]:
+    return list(code.co_positions())
+
+
 def _user_node() -> tuple[File | None, Any]:
     """The expression that the innermost function outside this package is executing."""
     frame: Any = sys._getframe(1)
@@ -638,7 +644,7 @@ def _user_node() -> tuple[File | None, Any]:
         return None, nothing
     where: tuple[Any, ...] = (frame.f_lineno, None, None, None)
     if hasattr(frame.f_code, "co_positions"):
-        where = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+        where = _positions(frame.f_code)[frame.f_lasti // 2]
     return file, file.node(where) or nothing
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import traceback
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,14 @@ def _names(text: str, name: str) -> dict[str, Any]:
         line = getattr(e, "lineno", None) or 1
         span = source.at(min(line, source.lines), getattr(e, "offset", None) or 0)
         raise DiagnosticError([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
-    exec(code, names)
+    try:
+        exec(code, names)
+    except DiagnosticError:
+        raise
+    except Exception as e:
+        at = [f.lineno for f in traceback.extract_tb(e.__traceback__) if f.filename == name]
+        span = Source(name, text).at(at[-1] or 1) if at else None
+        raise DiagnosticError([Diagnostic(SYNTAX, f"{type(e).__name__}: {e}", span)]) from None
     return names
 
 

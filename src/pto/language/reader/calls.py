@@ -107,8 +107,9 @@ def _exact(unit: Unit, declared: Declared) -> Function:
             for axis, d in enumerate(written.shape):
                 if isinstance(d, DynVar) and d.name not in bound:
                     function.attrs["symbols"].setdefault(d.name, (i, axis))
-            dims = {"shape": tuple(map(extent, written.shape)),
-                    "valid": None if written.valid is None else tuple(map(extent, written.valid))}  # fmt: skip
+            dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
+            if written.valid is not None:
+                dims["valid"] = tuple(map(extent, written.valid))
             if isinstance(written, TensorType) and written.strides is not None:
                 dims["strides"] = tuple(map(extent, written.strides))
             written = written.replace(**dims)
@@ -306,16 +307,21 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         said = declared.annotations.get(name)
         type = _param_type(value, said)
         if isinstance(type, TensorType):
-            type = type.replace(shape=_own(type.shape, symbols), valid=None,
-                                strides=None if type.strides is None else _own(type.strides, symbols))  # fmt: skip
+            strides = None if type.strides is None else _own(type.strides, symbols)
+            type = type.replace(shape=_own(type.shape, symbols), valid=None, strides=strides)
         inner[name] = function.param(type, name, said.direction if said is not None else IN)
     for n, value in enumerate(symbols.values()):
         value.name = f"n{n}"
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
     unit.program.add(function)
-    by_name = {d.name: v for n, a in declared.annotations.items() if a.shape is not None and n in inner
-               for d, v in zip(a.shape, inner[n].type.shape, strict=False) if isinstance(d, DynVar)}  # fmt: skip
+    by_name = {
+        d.name: v
+        for n, a in declared.annotations.items()
+        if a.shape is not None and n in inner
+        for d, v in zip(a.shape, inner[n].type.shape, strict=False)
+        if isinstance(d, DynVar)
+    }
     _read(unit, declared, function, inner, by_name)
     return function
 

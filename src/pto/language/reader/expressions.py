@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ...diag import Span
-from .. import forms, index, types
+from .. import forms, index
 from ..dtypes import DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
@@ -277,13 +277,13 @@ def _call(f: Frame, node: ast.Call) -> Any:
     args: list[Any] = []
     for part in node.args:
         if isinstance(part, ast.Starred):
-            args.extend(value_of(f, part.value))
+            args.extend(_items(f, part.value, list | tuple))
         else:
             args.append(value_of(f, part))
     kwargs = {k.arg: value_of(f, k.value) for k in node.keywords if k.arg is not None}
     for k in node.keywords:
         if k.arg is None:
-            kwargs.update(value_of(f, k.value))
+            kwargs.update(_items(f, k.value, dict))
     f.build.place = f.span(node)
     if isinstance(target, Operator):
         return apply(f, node, target, args, kwargs)
@@ -291,6 +291,21 @@ def _call(f: Frame, node: ast.Call) -> Any:
         return f.unit.call(f, node, target.declared, args, kwargs)
     found = _python_call(f, node, target, args, kwargs)
     return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
+
+
+def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
+    """What `*x` and `**x` stand for in a call."""
+    found = value_of(f, node)
+    if not isinstance(found, kind) or (
+        isinstance(found, dict) and not all(isinstance(k, str) for k in found)
+    ):
+        fail(
+            TYPE,
+            "several arguments are a list, a tuple or a dictionary of Python",
+            f.span(node),
+            got=_type(found),
+        )
+    return found
 
 
 def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
@@ -303,14 +318,29 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
         from ..operators.memory import in_core
 
         in_core(f.build, op.full_name)
+    for name, value in bound.arguments.items():
+        if name in _DTYPES and not isinstance(value, DataType | None):
+            fail(
+                TYPE,
+                f"'{name}' is an element type",
+                f.span(node),
+                expected="pl.FP32 and its like",
+                got=_type(value),
+            )
     before = f.build.place_of
     f.build.place_of = lambda name: _argument(f, node, op.signature, name)
     try:
         return op.function(f.build, *bound.args, **bound.kwargs)
+    except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError, AssertionError) as e:
+        # Operators ask of objects of Python what only those of the language have.
+        fail(ARGUMENTS, f"{op.full_name} does not take this", f.span(node),
+             expected=f"{op.full_name}{op.signature}", got=", ".join(map(_type, args)) or str(e))  # fmt: skip
     finally:
         f.build.place_of = before
 
 
+#: Parameters that are element types.
+_DTYPES = ("dtype", "target_type", "out_dtype", "output_dtype", "count_dtype")
 #: Operators on arrays that an orchestrator has.
 _ANYWHERE = (
     "slice",
@@ -339,29 +369,38 @@ def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str)
     return f.span(node.args[at]) if 0 <= at < len(node.args) else None
 
 
-#: Functions of Python that only compute.
-_HARMLESS = frozenset(
-    "abs all any bool dict divmod enumerate float int len list max min pow range reversed round sorted str sum tuple zip".split()
-)
-_OF_NUMBERS: dict[Any, str] = {min: "min", max: "max", abs: "abs"}
+_OF_NUMBERS = {"min": min, "max": max, "abs": abs}
+#: Functions and types of Python that a body may use on its objects: they only compute.
+_PURE = (
+    int, float, bool, str, tuple, list, dict, set, frozenset, range, enumerate, zip, reversed, slice, type,
+    len, min, max, abs, sum, round, sorted, divmod, pow, any, all, isinstance, repr,
+)  # fmt: skip
+
+
+def _pure(target: Any) -> bool:
+    """Whether calling it does nothing but compute: a body is read, and not executed."""
+    if target is _said or any(target is p for p in _PURE) or getattr(target, "__name__", "") == "<lambda>":
+        return True
+    module = str(getattr(target, "__module__", ""))
+    if isinstance(target, type):
+        return module.startswith("pto.language")
+    owner = getattr(target, "__self__", None)
+    if isinstance(owner, DataType | str | list | tuple | dict | int | float):
+        return True
+    return module in ("math", forms.__name__, "pto.language.types")
 
 
 def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """A function of Python: on its own objects, or one that numbers of a program have too."""
     if any(isinstance(a, Value) for a in (*args, *kwargs.values())):
-        if target in _OF_NUMBERS and len(args) in (1, 2) and all(map(is_scalar, args)):
-            return f.build.scalar(_OF_NUMBERS[target], *args)
+        for name, function in _OF_NUMBERS.items():
+            if target is function and len(args) in (1, 2) and all(map(is_scalar, args)):
+                return f.build.scalar(name, *args)
         if isinstance(target, type) and target in (int, float, bool) and len(args) == 1:
             fail(TYPE, "a value is converted by the program", f.span(node), help="pl.cast(x, dtype)")
-        if target is len and is_shaped(args[0]):
+        if target is len and args and is_shaped(args[0]):
             return args[0].type.shape[0]
-    safe = (
-        (getattr(target, "__name__", "") in _HARMLESS and getattr(target, "__module__", "") == "builtins")
-        or getattr(target, "__module__", "") in ("math", forms.__name__, types.__name__)
-        or target is _said
-        or isinstance(getattr(target, "__self__", None), DataType | str | tuple | list | dict | int | float)
-    )
-    if not callable(target) or not safe:
+    if not callable(target) or not _pure(target):
         name = getattr(target, "__name__", type(target).__name__)
         fail(SYNTAX, f"'{name}' is no function of the language", f.span(node),
              help=instead_of(name) or "decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip

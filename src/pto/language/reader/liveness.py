@@ -6,24 +6,46 @@ import ast
 from collections.abc import Iterable, Sequence
 
 
-def assigned(statements: Iterable[ast.stmt]) -> list[str]:
+class _Names:
+    """Names in a part of a tree: those it reads, and those it sets, in order."""
+
+    __slots__ = ("reads", "sets")
+
+    def __init__(self) -> None:
+        self.reads: dict[str, None] = {}
+        self.sets: dict[str, None] = {}
+
+
+def _names(node: ast.AST) -> _Names:
+    """Kept at the node: loops within loops ask again and again."""
+    kept: _Names | None = node.__dict__.get("pto_names")
+    if kept is None:
+        kept = _Names()
+        if isinstance(node, ast.Name):
+            (kept.sets if isinstance(node.ctx, ast.Store) else kept.reads)[node.id] = None
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.expr | ast.stmt | ast.keyword | ast.withitem | ast.comprehension):
+                inner = _names(child)
+                kept.reads.update(inner.reads)
+                kept.sets.update(inner.sets)
+        node.__dict__["pto_names"] = kept
+    return kept
+
+
+def assigned(statements: Iterable[ast.AST]) -> list[str]:
     """Names that statements set, in order; `x[...] = y` sets no name, it writes through one."""
     found: dict[str, None] = {}
     for node in statements:
-        for part in ast.walk(node):
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                found[part.id] = None
+        found.update(_names(node).sets)
     return list(found)
 
 
 def read(nodes: Iterable[ast.AST]) -> set[str]:
     """Names that are read anywhere in them."""
-    return {
-        part.id
-        for node in nodes
-        for part in ast.walk(node)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load)
-    }
+    found: set[str] = set()
+    for node in nodes:
+        found.update(_names(node).reads)
+    return found
 
 
 def exposed(statements: Sequence[ast.stmt]) -> set[str]:

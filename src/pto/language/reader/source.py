@@ -22,6 +22,7 @@ class File:
         self.tree = ast.parse(text)
         self._ascii = text.isascii()
         self._functions: dict[tuple[int, str], _Function] = {}
+        self._places: dict[Any, ast.AST] = {}
         for node in ast.walk(self.tree):
             if isinstance(node, _Function):
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -34,21 +35,14 @@ class File:
     def node(self, place: tuple[Any, ...]) -> ast.AST | None:
         """The expression at lines and columns (first line, last line, first and last column) as code objects
         know them; the statement of the line where they know no more."""
-        line, last, start, end = place
-        for node in ast.walk(self.tree):
-            if last is not None and isinstance(node, ast.expr):
-                if (node.lineno, node.end_lineno, node.col_offset, node.end_col_offset) == (
-                    line,
-                    last,
-                    start,
-                    end,
-                ):
-                    return node
-        inner = None
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or node.lineno):
-                inner = node
-        return inner
+        if not self._places:
+            for node in ast.walk(self.tree):
+                if isinstance(node, ast.expr):
+                    self._places[node.lineno, node.end_lineno, node.col_offset, node.end_col_offset] = node
+                elif isinstance(node, ast.stmt):  # inner ones come later
+                    for line in range(node.lineno, (node.end_lineno or node.lineno) + 1):
+                        self._places[line] = node
+        return self._places.get(tuple(place)) or self._places.get(place[0])
 
     def span(self, node: Any) -> Span:
         """Where a node is written."""

@@ -1,7 +1,7 @@
 """Statements: assignments, loops, arms and regions, in SSA form from the start.
 
-A loop carries the names that its body may read before it sets them; names that it sets and that are read later are
-what it gives. Arms and regions give the names that they set and that are read later.
+A loop carries the names that its body may read before it sets them; names that it sets and that are read later
+are what it gives. Arms and regions give the names that they set and that are read later.
 """
 
 from __future__ import annotations
@@ -290,7 +290,7 @@ def _for(f: Frame, node: ast.For) -> None:
         _unrolled(f, node, over)
         return
     name, inner = _loop_names(f, node.target, explicit)
-    carried = list(zip(inner, over.init_values or (), strict=True)) if explicit else _carried(f, node.body)
+    carried = _explicit(f, node, inner, over.init_values or ()) if explicit else _carried(f, node.body)
     bounds = {
         "start": f.build.as_index(over.start),
         "stop": f.build.as_index(over.stop),
@@ -357,6 +357,17 @@ def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
     return [
         (n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and _carries(f.names[n])
     ]
+
+
+def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
+    """What `init_values` gives to the names of a loop."""
+    if len(names) != len(values):
+        fail(SYNTAX, f"{len(values)} initial values", f.span(node.target), got=f"{len(names)} names")
+    for name, value in zip(names, values, strict=True):
+        if not _carries(value) and value is not UNSET:
+            fail(TYPE, f"a loop does not carry this as '{name}'", f.span(node.iter), got=_shown(value),
+                 expected="a number, a tile or a tensor")  # fmt: skip
+    return list(zip(names, values, strict=True))
 
 
 def _carries(value: Any) -> bool:
@@ -643,8 +654,12 @@ def _while(f: Frame, node: ast.While) -> None:
         node = placed(ast.While(test, body, []), node.test)
     carried = _carried(f, [*node.body])
     needs = liveness.read([node.test])
-    carried += [(n, f.names[n]) for n in liveness.assigned(node.body)
-                if n in needs and n in f.names and n not in dict(carried) and _carries(f.names[n])]  # fmt: skip
+    known = dict(carried)
+    carried += [
+        (n, f.names[n])
+        for n in liveness.assigned(node.body)
+        if n in needs and n in f.names and n not in known and _carries(f.names[n])
+    ]
     op = Op("while", {"init_values": []}, [], f.span(node.test))
     test, body = op.add_block(), op.add_block()
     _loop_body(f, node, op, body, carried, False, lambda: None)
@@ -666,14 +681,11 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
     call: Any = node.body[at].value  # type: ignore[attr-defined]
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
-    if len(names) != len(over.init_values):
-        fail(
-            SYNTAX, f"{len(over.init_values)} initial values", f.span(node.target), got=f"{len(names)} names"
-        )
+    carried = _explicit(f, node, names, over.init_values)
     op = Op("while", {"init_values": []}, [], f.span(node.iter))
     test, body = op.add_block(), op.add_block()
     rest = ast.copy_location(ast.For(node.target, node.iter, node.body[at + 1 :], []), node)
-    _loop_body(f, rest, op, body, list(zip(names, over.init_values, strict=True)), True, lambda: None)
+    _loop_body(f, rest, op, body, carried, True, lambda: None)
     outer = dict(f.names)
     for arg in body.args:
         f.names[arg.name] = test.add_arg(arg.type, arg.name)
@@ -883,12 +895,10 @@ def _read_region(
                 f.names[counter].name = counter
             read_body(f, body, f.live)
             given = f.names.pop("yield ", None if f.unit.exact is None else ())
-            outs = list(zip(_yield_names(body), given, strict=False)) if given is not None else [
-                (name, f.names[name])
-                for name in liveness.assigned(body)
-                if name in f.live and isinstance(f.names.get(name), Value) and f.names[name] is not before.get(name)
-                and _inside(f.names[name], block)
-            ]  # fmt: skip
+            if given is not None:
+                outs = list(zip(_yield_names(body), given, strict=False))
+            else:
+                outs = [(n, f.names[n]) for n in liveness.assigned(body) if _leaves(f, n, before, block)]
             f.build.append("yield", [], {"values": [v for _, v in outs]})
     finally:
         f.build.in_core = was
@@ -907,6 +917,13 @@ def _read_region(
         tid = Value(ScalarType(TASK_ID), "", op, len(op.results))
         op.results.append(tid)
         bind(f, task, tid)
+
+
+def _leaves(f: Frame, name: str, before: dict[str, Any], block: Block) -> bool:
+    """Whether a name that a region sets is read after it, and made in it."""
+    value = f.names.get(name)
+    made = isinstance(value, Value) and value is not before.get(name) and _inside(value, block)
+    return made and name in f.live
 
 
 def _return(f: Frame, node: ast.Return) -> None:
