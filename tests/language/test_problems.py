@@ -183,6 +183,22 @@ def test_e3007_calls() -> None:
     with pytest.raises(pto.DiagnosticError, match="PTO-E3007"):
         k(X, "out")
 
+    n = pl.dynamic("N")
+
+    @pl.jit
+    def sized(x: pl.Tensor[[n, 64], pl.FP32], out: pl.Out[pl.Tensor[[n, 64], pl.FP32]]):
+        pass
+
+    for args, said in (
+        ((X, X[:5]), "got: 64 in 'x' and 5 in 'out'"),
+        ((X[:, :5], X), r"expected: \[N, 64\]\n  got: \[64, 5\]"),
+        ((X.astype(np.float64), X), "help: x.astype"),
+        ((X[::2], X[::2]), "help: numpy.ascontiguousarray"),
+    ):
+        with pytest.raises(pto.DiagnosticError, match=said), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LanguageWarning)
+            sized(*args)
+
 
 def test_e3008_names_that_are_two_things() -> None:
     @pl.jit

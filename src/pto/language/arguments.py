@@ -44,7 +44,22 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
         _ = declared.annotations
     except Problem as problem:
         raise DiagnosticError([problem.diagnostic]) from None
-    return [_type(declared, name, value) for name, value in given.items()]
+    found = [_type(declared, name, value) for name, value in given.items()]
+    _same_extents(declared, given)
+    return found
+
+
+def _same_extents(declared: Declared, given: dict[str, Any]) -> None:
+    """A dynamic extent is one number in a call."""
+    known: dict[DynVar, tuple[str, int]] = {}
+    for name, value in given.items():
+        said = declared.annotations.get(name)
+        for axis, want in enumerate((said.shape if said is not None else None) or ()):
+            if isinstance(want, DynVar) and hasattr(value, "shape"):
+                first, size = known.setdefault(want, (name, int(value.shape[axis])))
+                if size != int(value.shape[axis]):
+                    raise refuse(f"{want.name} of {declared.name} is two extents",
+                                 got=f"{size} in '{first}' and {value.shape[axis]} in '{name}'")  # fmt: skip
 
 
 def _type(declared: Declared, name: str, value: Any) -> Any:
@@ -67,7 +82,8 @@ def _type(declared: Declared, name: str, value: Any) -> Any:
 def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) -> TensorType:
     dtype = element_type(value)
     if dtype is None:
-        raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does")
+        raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
+                     help="x.astype(numpy.float32)" if str(value.dtype) == "float64" else "")  # fmt: skip
     if said is not None and said.kind == "scalar":
         raise refuse(
             f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
@@ -88,8 +104,9 @@ def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) 
             if isinstance(want, DynVar):
                 shape[axis] = want
             elif want != shape[axis]:
-                raise refuse(f"'{name}' of {declared.name} has another shape", expected=str(list(said.shape)),
-                             got=str(shape))  # fmt: skip
+                wanted = ", ".join(d.name if isinstance(d, DynVar) else str(d) for d in said.shape)
+                raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",
+                             got=str(list(value.shape)))  # fmt: skip
     return TensorType(dtype, tuple(shape))
 
 
