@@ -369,14 +369,25 @@ def signals(x: pl.Tensor, counter: pl.InOut[pl.Tensor], o: pl.Out[pl.Tensor]):
         o = pl.store(pl.load(x, [0, 0], [8, 24]), [0, 0], o)
         pl.system.sync_set(3, pipe=pl.PipeType.MTE3, ffts_mode=1)
         pl.system.sync_wait(3, pipe=pl.PipeType.V)
-        pl.system.bar_m()
         pl.system.syncall(core_type="aiv_only", mode="soft", gm_workspace=counter, used_cores=1)
     return o
 
 
+@pl.jit
+def drained(x: pl.Tensor, o: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        t = pl.load(x, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+        m = pl.matmul(pl.move(t, pl.Mem.Left), pl.move(t, pl.Mem.Right))
+        pl.system.bar_m()
+        o = pl.store(m, [0, 0], o)
+    return o
+
+
 def test_signals() -> None:
+    text = drained.lower(zeros((16, 16)), zeros((16, 16))).as_pto()
+    assert "pto.barrier" in text
     text = signals.lower(zeros((8, 24)), zeros((1, 16), np.int32), zeros((8, 24))).as_pto()
-    for name in ("sync.set", "sync.wait", "syncall", "barrier"):
+    for name in ("sync.set", "sync.wait", "syncall"):
         assert f"pto.{name}" in text
 
 

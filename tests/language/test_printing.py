@@ -87,11 +87,14 @@ class Ragged:
             v_0 = M - r
             n = pl.min(16, v_0)
             t = pl.load(tmp, [r, 0], [16, 64], valid_shape=[n, 64])
-            v_1 = pl.adds(t, 0.25)
-            v_2 = pl.row_sum(t)
-            t_0 = pl.row_expand_add(v_1, v_2)
-            v_3 = pl.muls(t_0, s_1)
-            pl.store(v_3, [r, 0], c)
+            v_1 = pl.neg(t)
+            v_2 = pl.adds(v_1, 0.0)
+            v_3 = pl.neg(v_2)
+            v_4 = pl.adds(v_3, 0.25)
+            v_5 = pl.row_sum(t)
+            t_0 = pl.row_expand_add(v_4, v_5)
+            v_6 = pl.muls(t_0, s_1)
+            pl.store(v_6, [r, 0], c)
 """
 
 

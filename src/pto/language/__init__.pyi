@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType
 from .enums import AtomicType as AtomicType
 from .enums import ForKind as ForKind
@@ -23,9 +24,11 @@ from .enums import TensorLayout as TensorLayout
 from .enums import TileLayout as TileLayout
 from .forms import at as at
 from .forms import cluster as cluster
+from .forms import cond as cond
 from .forms import cross_core_slot as cross_core_slot
 from .forms import incore as incore
 from .forms import manual_scope as manual_scope
+from .forms import no_dep as no_dep
 from .forms import parallel as parallel
 from .forms import pipeline as pipeline
 from .forms import range as range
@@ -33,19 +36,29 @@ from .forms import scope as scope
 from .forms import split as split
 from .forms import split_aiv as split_aiv
 from .forms import spmd as spmd
+from .forms import spmd_submit as spmd_submit
+from .forms import submit as submit
 from .forms import unroll as unroll
 from .forms import while_ as while_
+from .forms import yield_ as yield_
 from .jit import function as function
 from .jit import inline as inline
 from .jit import jit as jit
 from .jit import program as program
+from .text import loads as loads
+from .text import loads_program as loads_program
+from .text import parse as parse
+from .text import parse_program as parse_program
 from .types import Array as Array
 from .types import DynVar as DynVar
 from .types import Scalar as Scalar
 from .types import TaskId as TaskId
 from .types import Tensor as Tensor
+from .types import TensorView as TensorView
 from .types import Tile as Tile
+from .types import TileView as TileView
 from .types import Tuple as Tuple
+from .types import UNSET as UNSET
 from .types import dynamic as dynamic
 
 _T = TypeVar("_T")
@@ -56,6 +69,7 @@ class Out(Generic[_T]):
 class InOut(Generic[_T]):
     """A parameter that is read and written."""
 
+AUTO: Any
 BF16: DataType
 BOOL: DataType
 DN: Any
@@ -103,13 +117,25 @@ def adds(lhs: Any, rhs: Any) -> Any:
 def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
     """Adds a scalar and a second tile."""
 
+def aic_gather(x: Any, mode: Any = ...) -> Any:
+    """The halves of both vector cores as one, for the cube."""
+
+def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+    """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+
+def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+    """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+
+def aiv_shard(x: Any, mode: Any = ...) -> Any:
+    """The half of this vector core of what the cube made."""
+
 def and_(lhs: Any, rhs: Any) -> Any:
     """Element-wise bitwise AND."""
 
 def ands(lhs: Any, rhs: Any) -> Any:
     """Bitwise AND of every element and a scalar."""
 
-def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
     """A row of consecutive integers from `start` on."""
 
 class array:
@@ -135,25 +161,43 @@ class array:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
+    def aic_gather(x: Any, mode: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube."""
+    @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_shard(x: Any, mode: Any = ...) -> Any:
+        """The half of this vector core of what the cube made."""
+    @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
     @staticmethod
     def ands(lhs: Any, rhs: Any) -> Any:
         """Bitwise AND of every element and a scalar."""
     @staticmethod
-    def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
-    def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+    def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
         """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
     @staticmethod
-    def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+    def batch_matmul(lhs: Any, rhs: Any) -> Any:
+        """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
+    def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
-    def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -207,22 +251,22 @@ class array:
     def concat(src0: Any, src1: Any) -> Any:
         """Join the rows of two tiles side by side."""
     @staticmethod
-    def const(value: Any, dtype: DataType) -> Any:
+    def const(value: Any, dtype: Any) -> Any:
         """A number of a certain type."""
     @staticmethod
     def cos(x: Any) -> Any:
         """Cosine, of FP32."""
     @staticmethod
-    def create(extent: int, dtype: DataType) -> Any:
-        """Numbers, truth values or task ids on the stack; a task id is invalid until it is set."""
+    def create(extent: Any, dtype: Any) -> Any:
+        """Numbers, truth values or tasks on the stack. Slots of tasks begin as no task; numbers hold nothing."""
     @staticmethod
-    def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+    def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
     @staticmethod
-    def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -231,7 +275,7 @@ class array:
     def dequant(src: Any, scale: Any, offset: Any) -> Any:
         """Turn quantised integers back into floating point with per-row scale and offset."""
     @staticmethod
-    def dim(tensor: Any, axis: int) -> Any:
+    def dim(tensor: Any, axis: Any) -> Any:
         """The extent of a dimension."""
     @staticmethod
     def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -267,20 +311,32 @@ class array:
     def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
+    def func_attr(attrs: Any) -> Any:
+        """What is to be known of a function, by name: its first statement."""
+    @staticmethod
     def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0 and adds src1."""
     @staticmethod
     def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
-    def gather(x: Any, dim: int | None = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: DataType | None = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: int | None = ..., offset: int = ..., count_dtype: DataType | None = ...) -> Any:
+    def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
         """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
-    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix."""
+    @staticmethod
+    def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """`acc` plus a row times a matrix."""
+    @staticmethod
+    def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix, plus a row."""
     @staticmethod
     def get_block_idx() -> Any:
         """The number of the block that runs."""
@@ -289,7 +345,7 @@ class array:
         """How many blocks there are."""
     @staticmethod
     def get_element(array: Any, index: Any) -> Any:
-        """One element: `array[index]`."""
+        """An element: `array[index]`."""
     @staticmethod
     def get_subblock_idx() -> Any:
         """Which vector core of its block this is."""
@@ -297,10 +353,13 @@ class array:
     def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
         """Cumulative histogram of one byte of every element, per row."""
     @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
     def interleave(lhs: Any, rhs: Any) -> Any:
         """Interleave the elements of two tiles into two."""
     @staticmethod
-    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
         """Copy a window of a tensor into a new tile; only its valid part is read."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
@@ -309,11 +368,14 @@ class array:
     def lrelu(x: Any, slope: Any) -> Any:
         """Leaky ReLU with one slope."""
     @staticmethod
-    def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-        """The product of two matrices, summed in FP32 or INT32."""
+    def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+        """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     @staticmethod
-    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
         """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    @staticmethod
+    def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
+        """The product of two matrices plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
@@ -333,10 +395,10 @@ class array:
     def minimums(lhs: Any, rhs: Any) -> Any:
         """Minimum of every element and a scalar."""
     @staticmethod
-    def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+    def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
         """A copy in another memory."""
     @staticmethod
-    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
         """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
     @staticmethod
     def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -357,6 +419,9 @@ class array:
     def not_(x: Any) -> Any:
         """Element-wise bitwise complement."""
     @staticmethod
+    def operation(name: Any, types: Any, **args: Any) -> Any:
+        """An operation that only stages make, as they print it."""
+    @staticmethod
     def or_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise OR."""
     @staticmethod
@@ -366,7 +431,7 @@ class array:
     def pack(x: Any, dtype: Any) -> Any:
         """Narrow every element to its low bits."""
     @staticmethod
-    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
         """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     @staticmethod
     def pair_reduce_sum(x: Any) -> Any:
@@ -402,7 +467,7 @@ class array:
     def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
         """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
     @staticmethod
-    def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+    def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
         """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
     @staticmethod
     def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -414,7 +479,7 @@ class array:
     def recip(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise reciprocal."""
     @staticmethod
-    def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+    def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
         """The same bytes as elements of another type; the last extent changes as their width does."""
     @staticmethod
     def relu(x: Any) -> Any:
@@ -425,6 +490,9 @@ class array:
     @staticmethod
     def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
         """Floored remainder by a scalar: the result takes the sign of the scalar."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def reshape(x: Any, shape: Any) -> Any:
         """The same elements, row after row, in another shape."""
@@ -504,7 +572,7 @@ class array:
     def sin(x: Any) -> Any:
         """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     @staticmethod
-    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
         """A window of a tensor or of a tile: other names for the same elements."""
     @staticmethod
     def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -513,7 +581,13 @@ class array:
     def sqrt(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise square root."""
     @staticmethod
-    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+    def static_assert(condition: Any, message: Any = ...) -> Any:
+        """Refuse the program unless something holds that is known when it is read."""
+    @staticmethod
+    def static_print(*args: Any) -> Any:
+        """Print what is known when the program is read: objects of Python, and the types of values."""
+    @staticmethod
+    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
         """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     @staticmethod
     def sub(lhs: Any, rhs: Any) -> Any:
@@ -534,14 +608,32 @@ class array:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
-    def transpose(x: Any, axis1: int, axis2: int) -> Any:
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
+    @staticmethod
+    def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the cube core; wait until there is one."""
+    @staticmethod
+    def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the vector cores; wait until there is one."""
+    @staticmethod
+    def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the cube core; wait while it is full."""
+    @staticmethod
+    def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the vector cores; wait while it is full."""
+    @staticmethod
+    def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
         """Two dimensions change places; on a core, elements move."""
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
         """Fill a tile with a triangular mask of ones and zeros."""
     @staticmethod
     def update_element(array: Any, index: Any, value: Any) -> Any:
-        """Set one element: `array[index] = value`; the array is what it returns."""
+        """The array with another element. On a core it is the same array, else the one given stays what it is."""
     @staticmethod
     def write(x: Any, offset: Any, value: Any) -> Any:
         """Set one element."""
@@ -552,16 +644,22 @@ class array:
     def xors(lhs: Any, rhs: Any, tmp: Any = ...) -> Any:
         """Bitwise exclusive OR of every element and a scalar."""
 
-def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
     """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
 
 def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Adds a scaled tile to dst."""
 
-def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+def batch_matmul(lhs: Any, rhs: Any) -> Any:
+    """Products of stacks of matrices."""
+
+def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+    """`acc` plus products of stacks of matrices."""
+
+def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
     """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
 
-def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
     """A row of consecutive integers from `start` on."""
 
 def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -615,19 +713,19 @@ def col_sum(x: Any, tmp_tile: Any = ...) -> Any:
 def concat(src0: Any, src1: Any) -> Any:
     """Join the rows of two tiles side by side."""
 
-def const(value: Any, dtype: DataType) -> Any:
+def const(value: Any, dtype: Any) -> Any:
     """A number of a certain type."""
 
 def cos(x: Any) -> Any:
     """Cosine, of FP32."""
 
-def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
     """A tile in Mat that holds nothing yet, to gather rows into."""
 
-def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
     """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
 
-def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
     """A tile that holds nothing yet."""
 
 def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -636,7 +734,7 @@ def deinterleave(lhs: Any, rhs: Any) -> Any:
 def dequant(src: Any, scale: Any, offset: Any) -> Any:
     """Turn quantised integers back into floating point with per-row scale and offset."""
 
-def dim(tensor: Any, axis: int) -> Any:
+def dim(tensor: Any, axis: Any) -> Any:
     """The extent of a dimension."""
 
 def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -672,20 +770,32 @@ def fmods(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
 def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
     """Fills a tile with a scalar."""
 
+def func_attr(attrs: Any) -> Any:
+    """What is to be known of a function, by name: its first statement."""
+
 def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Multiplies dst by src0 and adds src1."""
 
 def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Multiplies dst by src0, adds src1 and applies ReLU."""
 
-def gather(x: Any, dim: int | None = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: DataType | None = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: int | None = ..., offset: int = ..., count_dtype: DataType | None = ...) -> Any:
+def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
     """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
 
-def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
     """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
 
 def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
     """Collect blocks of 32 bytes by byte offset."""
+
+def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+    """A row times a matrix."""
+
+def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+    """`acc` plus a row times a matrix."""
+
+def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+    """A row times a matrix, plus a row."""
 
 def get_block_idx() -> Any:
     """The number of the block that runs."""
@@ -699,10 +809,13 @@ def get_subblock_idx() -> Any:
 def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
     """Cumulative histogram of one byte of every element, per row."""
 
+def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+    """Where the other side has the memory of a FIFO."""
+
 def interleave(lhs: Any, rhs: Any) -> Any:
     """Interleave the elements of two tiles into two."""
 
-def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
     """Copy a window of a tensor into a new tile; only its valid part is read."""
 
 def log(x: Any, high_precision: Any = ...) -> Any:
@@ -711,11 +824,14 @@ def log(x: Any, high_precision: Any = ...) -> Any:
 def lrelu(x: Any, slope: Any) -> Any:
     """Leaky ReLU with one slope."""
 
-def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-    """The product of two matrices, summed in FP32 or INT32."""
+def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+    """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
 
-def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
     """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+
+def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
+    """The product of two matrices plus a row."""
 
 def max(lhs: Any, rhs: Any) -> Any:
     """The larger of two numbers."""
@@ -735,10 +851,10 @@ def minimum(lhs: Any, rhs: Any) -> Any:
 def minimums(lhs: Any, rhs: Any) -> Any:
     """Minimum of every element and a scalar."""
 
-def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
     """A copy in another memory."""
 
-def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
     """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
 
 def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -759,6 +875,9 @@ def neg(x: Any) -> Any:
 def not_(x: Any) -> Any:
     """Element-wise bitwise complement."""
 
+def operation(name: Any, types: Any, **args: Any) -> Any:
+    """An operation that only stages make, as they print it."""
+
 def or_(lhs: Any, rhs: Any) -> Any:
     """Element-wise bitwise OR."""
 
@@ -768,7 +887,7 @@ def ors(lhs: Any, rhs: Any) -> Any:
 def pack(x: Any, dtype: Any) -> Any:
     """Narrow every element to its low bits."""
 
-def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
     """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
 
 def pair_reduce_sum(x: Any) -> Any:
@@ -821,16 +940,28 @@ class prefetch:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
+    def aic_gather(x: Any, mode: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube."""
+    @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_shard(x: Any, mode: Any = ...) -> Any:
+        """The half of this vector core of what the cube made."""
+    @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
     @staticmethod
     def ands(lhs: Any, rhs: Any) -> Any:
         """Bitwise AND of every element and a scalar."""
     @staticmethod
-    def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
-    def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+    def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
         """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     @staticmethod
     def async_prefetch(src: Any, ctx: Any) -> Any:
@@ -839,10 +970,16 @@ class prefetch:
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
     @staticmethod
-    def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+    def batch_matmul(lhs: Any, rhs: Any) -> Any:
+        """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
+    def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
-    def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -896,19 +1033,19 @@ class prefetch:
     def concat(src0: Any, src1: Any) -> Any:
         """Join the rows of two tiles side by side."""
     @staticmethod
-    def const(value: Any, dtype: DataType) -> Any:
+    def const(value: Any, dtype: Any) -> Any:
         """A number of a certain type."""
     @staticmethod
     def cos(x: Any) -> Any:
         """Cosine, of FP32."""
     @staticmethod
-    def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+    def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
     @staticmethod
-    def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -917,7 +1054,7 @@ class prefetch:
     def dequant(src: Any, scale: Any, offset: Any) -> Any:
         """Turn quantised integers back into floating point with per-row scale and offset."""
     @staticmethod
-    def dim(tensor: Any, axis: int) -> Any:
+    def dim(tensor: Any, axis: Any) -> Any:
         """The extent of a dimension."""
     @staticmethod
     def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -953,20 +1090,32 @@ class prefetch:
     def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
+    def func_attr(attrs: Any) -> Any:
+        """What is to be known of a function, by name: its first statement."""
+    @staticmethod
     def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0 and adds src1."""
     @staticmethod
     def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
-    def gather(x: Any, dim: int | None = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: DataType | None = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: int | None = ..., offset: int = ..., count_dtype: DataType | None = ...) -> Any:
+    def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
         """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
-    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix."""
+    @staticmethod
+    def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """`acc` plus a row times a matrix."""
+    @staticmethod
+    def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix, plus a row."""
     @staticmethod
     def get_block_idx() -> Any:
         """The number of the block that runs."""
@@ -980,10 +1129,13 @@ class prefetch:
     def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
         """Cumulative histogram of one byte of every element, per row."""
     @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
     def interleave(lhs: Any, rhs: Any) -> Any:
         """Interleave the elements of two tiles into two."""
     @staticmethod
-    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
         """Copy a window of a tensor into a new tile; only its valid part is read."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
@@ -995,11 +1147,14 @@ class prefetch:
     def make_context() -> Any:
         """What prefetches belong to."""
     @staticmethod
-    def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-        """The product of two matrices, summed in FP32 or INT32."""
+    def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+        """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     @staticmethod
-    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
         """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    @staticmethod
+    def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
+        """The product of two matrices plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
@@ -1019,10 +1174,10 @@ class prefetch:
     def minimums(lhs: Any, rhs: Any) -> Any:
         """Minimum of every element and a scalar."""
     @staticmethod
-    def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+    def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
         """A copy in another memory."""
     @staticmethod
-    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
         """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
     @staticmethod
     def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -1043,6 +1198,9 @@ class prefetch:
     def not_(x: Any) -> Any:
         """Element-wise bitwise complement."""
     @staticmethod
+    def operation(name: Any, types: Any, **args: Any) -> Any:
+        """An operation that only stages make, as they print it."""
+    @staticmethod
     def or_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise OR."""
     @staticmethod
@@ -1052,7 +1210,7 @@ class prefetch:
     def pack(x: Any, dtype: Any) -> Any:
         """Narrow every element to its low bits."""
     @staticmethod
-    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
         """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     @staticmethod
     def pair_reduce_sum(x: Any) -> Any:
@@ -1088,7 +1246,7 @@ class prefetch:
     def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
         """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
     @staticmethod
-    def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+    def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
         """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
     @staticmethod
     def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -1100,7 +1258,7 @@ class prefetch:
     def recip(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise reciprocal."""
     @staticmethod
-    def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+    def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
         """The same bytes as elements of another type; the last extent changes as their width does."""
     @staticmethod
     def relu(x: Any) -> Any:
@@ -1111,6 +1269,9 @@ class prefetch:
     @staticmethod
     def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
         """Floored remainder by a scalar: the result takes the sign of the scalar."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def reshape(x: Any, shape: Any) -> Any:
         """The same elements, row after row, in another shape."""
@@ -1193,7 +1354,7 @@ class prefetch:
     def sin(x: Any) -> Any:
         """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     @staticmethod
-    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
         """A window of a tensor or of a tile: other names for the same elements."""
     @staticmethod
     def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -1202,7 +1363,13 @@ class prefetch:
     def sqrt(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise square root."""
     @staticmethod
-    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+    def static_assert(condition: Any, message: Any = ...) -> Any:
+        """Refuse the program unless something holds that is known when it is read."""
+    @staticmethod
+    def static_print(*args: Any) -> Any:
+        """Print what is known when the program is read: objects of Python, and the types of values."""
+    @staticmethod
+    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
         """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     @staticmethod
     def sub(lhs: Any, rhs: Any) -> Any:
@@ -1223,7 +1390,25 @@ class prefetch:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
-    def transpose(x: Any, axis1: int, axis2: int) -> Any:
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
+    @staticmethod
+    def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the cube core; wait until there is one."""
+    @staticmethod
+    def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the vector cores; wait until there is one."""
+    @staticmethod
+    def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the cube core; wait while it is full."""
+    @staticmethod
+    def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the vector cores; wait while it is full."""
+    @staticmethod
+    def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
         """Two dimensions change places; on a core, elements move."""
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
@@ -1247,7 +1432,7 @@ def prelu(x: Any, slope: Any, tmp: Any = ...) -> Any:
 def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
     """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
 
-def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
     """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
 
 def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -1259,7 +1444,7 @@ def read(x: Any, offset: Any) -> Any:
 def recip(x: Any, high_precision: Any = ...) -> Any:
     """Element-wise reciprocal."""
 
-def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
     """The same bytes as elements of another type; the last extent changes as their width does."""
 
 def relu(x: Any) -> Any:
@@ -1270,6 +1455,9 @@ def rem(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
 
 def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
     """Floored remainder by a scalar: the result takes the sign of the scalar."""
+
+def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+    """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
 
 def reshape(x: Any, shape: Any) -> Any:
     """The same elements, row after row, in another shape."""
@@ -1349,7 +1537,7 @@ def shrs(lhs: Any, rhs: Any) -> Any:
 def sin(x: Any) -> Any:
     """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
 
-def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
     """A window of a tensor or of a tile: other names for the same elements."""
 
 def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -1358,7 +1546,13 @@ def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
 def sqrt(x: Any, high_precision: Any = ...) -> Any:
     """Element-wise square root."""
 
-def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+def static_assert(condition: Any, message: Any = ...) -> Any:
+    """Refuse the program unless something holds that is known when it is read."""
+
+def static_print(*args: Any) -> Any:
+    """Print what is known when the program is read: objects of Python, and the types of values."""
+
+def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
     """Write the valid part of a tile to a tensor; the tensor is what it returns."""
 
 def sub(lhs: Any, rhs: Any) -> Any:
@@ -1402,23 +1596,35 @@ class system:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
+    def aic_gather(x: Any, mode: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube."""
+    @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_shard(x: Any, mode: Any = ...) -> Any:
+        """The half of this vector core of what the cube made."""
+    @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
     @staticmethod
     def ands(lhs: Any, rhs: Any) -> Any:
         """Bitwise AND of every element and a scalar."""
     @staticmethod
-    def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
-    def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+    def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
         """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     @staticmethod
     def available_aiv_count() -> Any:
-        """How many vector cores a chip has."""
+        """How many vector cores there are."""
     @staticmethod
     def available_cluster_count() -> Any:
-        """How many clusters of a cube core and its vector cores a chip has."""
+        """How many clusters there are: cube cores, each with two vector cores."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
@@ -1432,13 +1638,19 @@ class system:
     def bar_v() -> Any:
         """Vector work from here on waits for all before it."""
     @staticmethod
+    def batch_matmul(lhs: Any, rhs: Any) -> Any:
+        """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
     def cacheinvalid(tensor: Any = ..., shapes: Any = ..., offsets: Any = ...) -> Any:
         """Forget what the cache of the scalar unit holds: later reads see what other cores wrote."""
     @staticmethod
-    def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+    def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
-    def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -1492,19 +1704,19 @@ class system:
     def concat(src0: Any, src1: Any) -> Any:
         """Join the rows of two tiles side by side."""
     @staticmethod
-    def const(value: Any, dtype: DataType) -> Any:
+    def const(value: Any, dtype: Any) -> Any:
         """A number of a certain type."""
     @staticmethod
     def cos(x: Any) -> Any:
         """Cosine, of FP32."""
     @staticmethod
-    def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+    def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
     @staticmethod
-    def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -1513,7 +1725,7 @@ class system:
     def dequant(src: Any, scale: Any, offset: Any) -> Any:
         """Turn quantised integers back into floating point with per-row scale and offset."""
     @staticmethod
-    def dim(tensor: Any, axis: int) -> Any:
+    def dim(tensor: Any, axis: Any) -> Any:
         """The extent of a dimension."""
     @staticmethod
     def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -1552,20 +1764,32 @@ class system:
     def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
+    def func_attr(attrs: Any) -> Any:
+        """What is to be known of a function, by name: its first statement."""
+    @staticmethod
     def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0 and adds src1."""
     @staticmethod
     def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
-    def gather(x: Any, dim: int | None = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: DataType | None = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: int | None = ..., offset: int = ..., count_dtype: DataType | None = ...) -> Any:
+    def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
         """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
-    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix."""
+    @staticmethod
+    def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """`acc` plus a row times a matrix."""
+    @staticmethod
+    def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix, plus a row."""
     @staticmethod
     def get_block_idx() -> Any:
         """The number of the block that runs."""
@@ -1579,10 +1803,13 @@ class system:
     def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
         """Cumulative histogram of one byte of every element, per row."""
     @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
     def interleave(lhs: Any, rhs: Any) -> Any:
         """Interleave the elements of two tiles into two."""
     @staticmethod
-    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
         """Copy a window of a tensor into a new tile; only its valid part is read."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
@@ -1591,11 +1818,14 @@ class system:
     def lrelu(x: Any, slope: Any) -> Any:
         """Leaky ReLU with one slope."""
     @staticmethod
-    def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-        """The product of two matrices, summed in FP32 or INT32."""
+    def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+        """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     @staticmethod
-    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
         """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    @staticmethod
+    def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
+        """The product of two matrices plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
@@ -1615,10 +1845,10 @@ class system:
     def minimums(lhs: Any, rhs: Any) -> Any:
         """Minimum of every element and a scalar."""
     @staticmethod
-    def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+    def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
         """A copy in another memory."""
     @staticmethod
-    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
         """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
     @staticmethod
     def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -1639,6 +1869,9 @@ class system:
     def not_(x: Any) -> Any:
         """Element-wise bitwise complement."""
     @staticmethod
+    def operation(name: Any, types: Any, **args: Any) -> Any:
+        """An operation that only stages make, as they print it."""
+    @staticmethod
     def or_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise OR."""
     @staticmethod
@@ -1648,7 +1881,7 @@ class system:
     def pack(x: Any, dtype: Any) -> Any:
         """Narrow every element to its low bits."""
     @staticmethod
-    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
         """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     @staticmethod
     def pair_reduce_sum(x: Any) -> Any:
@@ -1684,7 +1917,7 @@ class system:
     def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
         """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
     @staticmethod
-    def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+    def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
         """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
     @staticmethod
     def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -1696,7 +1929,7 @@ class system:
     def recip(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise reciprocal."""
     @staticmethod
-    def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+    def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
         """The same bytes as elements of another type; the last extent changes as their width does."""
     @staticmethod
     def relu(x: Any) -> Any:
@@ -1707,6 +1940,9 @@ class system:
     @staticmethod
     def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
         """Floored remainder by a scalar: the result takes the sign of the scalar."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def reshape(x: Any, shape: Any) -> Any:
         """The same elements, row after row, in another shape."""
@@ -1789,7 +2025,7 @@ class system:
     def sin(x: Any) -> Any:
         """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     @staticmethod
-    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
         """A window of a tensor or of a tile: other names for the same elements."""
     @staticmethod
     def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -1798,7 +2034,13 @@ class system:
     def sqrt(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise square root."""
     @staticmethod
-    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+    def static_assert(condition: Any, message: Any = ...) -> Any:
+        """Refuse the program unless something holds that is known when it is read."""
+    @staticmethod
+    def static_print(*args: Any) -> Any:
+        """Print what is known when the program is read: objects of Python, and the types of values."""
+    @staticmethod
+    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
         """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     @staticmethod
     def sub(lhs: Any, rhs: Any) -> Any:
@@ -1819,22 +2061,46 @@ class system:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
-    def sync_dst(*, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> Any:
+    def sync_dst(*, set_pipe: Any, wait_pipe: Any, event_id: Any) -> Any:
         """Let a pipe wait for a flag."""
     @staticmethod
-    def sync_set(event_id: Any, *, pipe: PipeType, ffts_mode: int | None = ..., core_type: str | None = ...) -> Any:
+    def sync_set(event_id: Any, *, pipe: Any, ffts_mode: Any = ..., core_type: Any = ...) -> Any:
         """Signal the other cores of the block when a pipe has done its work so far."""
     @staticmethod
-    def sync_src(*, set_pipe: PipeType, wait_pipe: PipeType, event_id: int) -> Any:
+    def sync_src(*, set_pipe: Any, wait_pipe: Any, event_id: Any) -> Any:
         """Raise a flag when a pipe has done its work so far. A kernel with flags orders its pipes itself."""
     @staticmethod
-    def sync_wait(event_id: Any, *, pipe: PipeType, core_type: str | None = ...) -> Any:
+    def sync_wait(event_id: Any, *, pipe: Any, core_type: Any = ...) -> Any:
         """Wait for the signal of another core of the block."""
     @staticmethod
-    def syncall(*, core_type: str = ..., mode: str = ..., gm_workspace: Any = ..., used_cores: Any = ...) -> Any:
+    def syncall(*, core_type: Any = ..., mode: Any = ..., gm_workspace: Any = ..., used_cores: Any = ...) -> Any:
         """No core goes on before all have come here."""
     @staticmethod
-    def transpose(x: Any, axis1: int, axis2: int) -> Any:
+    def task_dummy(deps: Any = ...) -> Any:
+        """A task that runs nothing: who waits for it waits for all its `deps`."""
+    @staticmethod
+    def task_invalid() -> Any:
+        """No task: nobody waits for it."""
+    @staticmethod
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
+    @staticmethod
+    def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the cube core; wait until there is one."""
+    @staticmethod
+    def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the vector cores; wait until there is one."""
+    @staticmethod
+    def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the cube core; wait while it is full."""
+    @staticmethod
+    def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the vector cores; wait while it is full."""
+    @staticmethod
+    def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
         """Two dimensions change places; on a core, elements move."""
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
@@ -1872,25 +2138,43 @@ class tensor:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
+    def aic_gather(x: Any, mode: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube."""
+    @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_shard(x: Any, mode: Any = ...) -> Any:
+        """The half of this vector core of what the cube made."""
+    @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
     @staticmethod
     def ands(lhs: Any, rhs: Any) -> Any:
         """Bitwise AND of every element and a scalar."""
     @staticmethod
-    def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
-    def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+    def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
         """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
     @staticmethod
-    def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+    def batch_matmul(lhs: Any, rhs: Any) -> Any:
+        """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
+    def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
-    def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -1944,22 +2228,22 @@ class tensor:
     def concat(src0: Any, src1: Any) -> Any:
         """Join the rows of two tiles side by side."""
     @staticmethod
-    def const(value: Any, dtype: DataType) -> Any:
+    def const(value: Any, dtype: Any) -> Any:
         """A number of a certain type."""
     @staticmethod
     def cos(x: Any) -> Any:
         """Cosine, of FP32."""
     @staticmethod
-    def create(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+    def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
     @staticmethod
-    def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -1968,7 +2252,7 @@ class tensor:
     def dequant(src: Any, scale: Any, offset: Any) -> Any:
         """Turn quantised integers back into floating point with per-row scale and offset."""
     @staticmethod
-    def dim(tensor: Any, axis: int) -> Any:
+    def dim(tensor: Any, axis: Any) -> Any:
         """The extent of a dimension."""
     @staticmethod
     def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -2004,20 +2288,32 @@ class tensor:
     def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
+    def func_attr(attrs: Any) -> Any:
+        """What is to be known of a function, by name: its first statement."""
+    @staticmethod
     def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0 and adds src1."""
     @staticmethod
     def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
-    def gather(x: Any, dim: int | None = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: DataType | None = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: int | None = ..., offset: int = ..., count_dtype: DataType | None = ...) -> Any:
+    def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
         """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
-    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix."""
+    @staticmethod
+    def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """`acc` plus a row times a matrix."""
+    @staticmethod
+    def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix, plus a row."""
     @staticmethod
     def get_block_idx() -> Any:
         """The number of the block that runs."""
@@ -2031,10 +2327,13 @@ class tensor:
     def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
         """Cumulative histogram of one byte of every element, per row."""
     @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
     def interleave(lhs: Any, rhs: Any) -> Any:
         """Interleave the elements of two tiles into two."""
     @staticmethod
-    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
         """Copy a window of a tensor into a new tile; only its valid part is read."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
@@ -2043,11 +2342,14 @@ class tensor:
     def lrelu(x: Any, slope: Any) -> Any:
         """Leaky ReLU with one slope."""
     @staticmethod
-    def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-        """The product of two matrices, summed in FP32 or INT32."""
+    def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+        """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     @staticmethod
-    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
         """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
+    @staticmethod
+    def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
+        """The product of two matrices plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
@@ -2067,10 +2369,10 @@ class tensor:
     def minimums(lhs: Any, rhs: Any) -> Any:
         """Minimum of every element and a scalar."""
     @staticmethod
-    def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+    def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
         """A copy in another memory."""
     @staticmethod
-    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
         """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
     @staticmethod
     def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -2091,6 +2393,9 @@ class tensor:
     def not_(x: Any) -> Any:
         """Element-wise bitwise complement."""
     @staticmethod
+    def operation(name: Any, types: Any, **args: Any) -> Any:
+        """An operation that only stages make, as they print it."""
+    @staticmethod
     def or_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise OR."""
     @staticmethod
@@ -2100,7 +2405,7 @@ class tensor:
     def pack(x: Any, dtype: Any) -> Any:
         """Narrow every element to its low bits."""
     @staticmethod
-    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
         """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     @staticmethod
     def pair_reduce_sum(x: Any) -> Any:
@@ -2136,7 +2441,7 @@ class tensor:
     def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
         """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
     @staticmethod
-    def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+    def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
         """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
     @staticmethod
     def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -2148,7 +2453,7 @@ class tensor:
     def recip(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise reciprocal."""
     @staticmethod
-    def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+    def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
         """The same bytes as elements of another type; the last extent changes as their width does."""
     @staticmethod
     def relu(x: Any) -> Any:
@@ -2159,6 +2464,9 @@ class tensor:
     @staticmethod
     def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
         """Floored remainder by a scalar: the result takes the sign of the scalar."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def reshape(x: Any, shape: Any) -> Any:
         """The same elements, row after row, in another shape."""
@@ -2238,7 +2546,7 @@ class tensor:
     def sin(x: Any) -> Any:
         """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     @staticmethod
-    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
         """A window of a tensor or of a tile: other names for the same elements."""
     @staticmethod
     def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -2247,7 +2555,13 @@ class tensor:
     def sqrt(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise square root."""
     @staticmethod
-    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+    def static_assert(condition: Any, message: Any = ...) -> Any:
+        """Refuse the program unless something holds that is known when it is read."""
+    @staticmethod
+    def static_print(*args: Any) -> Any:
+        """Print what is known when the program is read: objects of Python, and the types of values."""
+    @staticmethod
+    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
         """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     @staticmethod
     def sub(lhs: Any, rhs: Any) -> Any:
@@ -2268,7 +2582,25 @@ class tensor:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
-    def transpose(x: Any, axis1: int, axis2: int) -> Any:
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
+    @staticmethod
+    def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the cube core; wait until there is one."""
+    @staticmethod
+    def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the vector cores; wait until there is one."""
+    @staticmethod
+    def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the cube core; wait while it is full."""
+    @staticmethod
+    def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the vector cores; wait while it is full."""
+    @staticmethod
+    def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
         """Two dimensions change places; on a core, elements move."""
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
@@ -2282,6 +2614,12 @@ class tensor:
     @staticmethod
     def xors(lhs: Any, rhs: Any, tmp: Any = ...) -> Any:
         """Bitwise exclusive OR of every element and a scalar."""
+
+def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+    """Give the place of a tile that came from the cube core back."""
+
+def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+    """Give the place of a tile that came from the vector cores back."""
 
 class tile:
     MaskPattern: Any
@@ -2307,25 +2645,43 @@ class tile:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
+    def aic_gather(x: Any, mode: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube."""
+    @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_shard(x: Any, mode: Any = ...) -> Any:
+        """The half of this vector core of what the cube made."""
+    @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
     @staticmethod
     def ands(lhs: Any, rhs: Any) -> Any:
         """Bitwise AND of every element and a scalar."""
     @staticmethod
-    def arange(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def arange(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
-    def assemble(target: Any, source: Any, offset: Any, *, atomic: AtomicType = ...) -> Any:
+    def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
         """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
     @staticmethod
-    def cast(x: Any, target_type: DataType, mode: str | int = ...) -> Any:
+    def batch_matmul(lhs: Any, rhs: Any) -> Any:
+        """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
+    def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
-    def ci(start: Any, shape: Any, dtype: DataType = ..., descending: bool = ...) -> Any:
+    def ci(start: Any, shape: Any, dtype: Any = ..., descending: Any = ...) -> Any:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def cmp(lhs: Any, rhs: Any, cmp_type: Any = ...) -> Any:
@@ -2379,22 +2735,22 @@ class tile:
     def concat(src0: Any, src1: Any) -> Any:
         """Join the rows of two tiles side by side."""
     @staticmethod
-    def const(value: Any, dtype: DataType) -> Any:
+    def const(value: Any, dtype: Any) -> Any:
         """A number of a certain type."""
     @staticmethod
     def cos(x: Any) -> Any:
         """Cosine, of FP32."""
     @staticmethod
-    def create(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
-    def create_l1(shape: Any, dtype: DataType, transpose: bool = ...) -> Any:
+    def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
     @staticmethod
-    def create_tensor(shape: Any, dtype: DataType, layout: TensorLayout = ..., manual_dep: bool = ..., init_value: Any = ...) -> Any:
+    def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = ..., init_value: Any = ...) -> Any:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
-    def create_tile(shape: Any, dtype: DataType, target_memory: MemorySpace = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
+    def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
         """A tile that holds nothing yet."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
@@ -2403,7 +2759,7 @@ class tile:
     def dequant(src: Any, scale: Any, offset: Any) -> Any:
         """Turn quantised integers back into floating point with per-row scale and offset."""
     @staticmethod
-    def dim(tensor: Any, axis: int) -> Any:
+    def dim(tensor: Any, axis: Any) -> Any:
         """The extent of a dimension."""
     @staticmethod
     def div(lhs: Any, rhs: Any, high_precision: Any = ...) -> Any:
@@ -2424,8 +2780,8 @@ class tile:
     def expands(target: Any, scalar: Any) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
-    def extract(src: Any, index_row: Any, index_col: Any, shape: Any, *, target_memory: MemorySpace = ...) -> Any:
-        """A copy of the window that starts at a row and a column, in another memory."""
+    def extract(x: Any, index_row: Any, index_col: Any, shape: Any, target_memory: Any = ...) -> Any:
+        """A window of a tile in another memory."""
     @staticmethod
     def fillpad(x: Any, pad_value: Any = ...) -> Any:
         """An array that is valid everywhere: what was outside the valid part is the padding."""
@@ -2445,6 +2801,9 @@ class tile:
     def full(shape: Any, dtype: Any, value: Any, valid_shape: Any = ...) -> Any:
         """Fills a tile with a scalar."""
     @staticmethod
+    def func_attr(attrs: Any) -> Any:
+        """What is to be known of a function, by name: its first statement."""
+    @staticmethod
     def fusedmuladd(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Multiplies dst by src0 and adds src1."""
     @staticmethod
@@ -2454,17 +2813,26 @@ class tile:
     def gather(src: Any, indices: Any, tmp: Any = ...) -> Any:
         """Elements of a tile by number, counted row after row."""
     @staticmethod
-    def gather_compare(src: Any, kvalue: Any, tmp: Any = ..., *, cmp_mode: Any = ..., offset: int = ..., out_cols: int = ..., count_dtype: DataType | None = ...) -> Any:
+    def gather_compare(src: Any, kvalue: Any, tmp: Any = ..., *, cmp_mode: Any = ..., offset: Any = ..., out_cols: Any = ..., count_dtype: Any = ...) -> Any:
         """The numbers of the elements of each row that equal `kvalue`, or are larger; and how many there are."""
     @staticmethod
-    def gather_mask(src: Any, mask_pattern: Any, *, output_dtype: DataType | None = ...) -> Any:
+    def gather_mask(src: Any, mask_pattern: Any, *, output_dtype: Any = ...) -> Any:
         """The columns of a pattern, side by side; `output_dtype` says as what their bits are read."""
     @staticmethod
-    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: bool = ..., *, valid_shape: Any = ...) -> Any:
+    def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
     @staticmethod
     def gatherb(src: Any, offset: Any, output_dtype: Any = ...) -> Any:
         """Collect blocks of 32 bytes by byte offset."""
+    @staticmethod
+    def gemv(lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix."""
+    @staticmethod
+    def gemv_acc(acc: Any, lhs: Any, rhs: Any, acc_phase: Any = ...) -> Any:
+        """`acc` plus a row times a matrix."""
+    @staticmethod
+    def gemv_bias(lhs: Any, rhs: Any, bias: Any, acc_phase: Any = ...) -> Any:
+        """A row times a matrix, plus a row."""
     @staticmethod
     def get_block_idx() -> Any:
         """The number of the block that runs."""
@@ -2478,10 +2846,13 @@ class tile:
     def histogram(src: Any, idx: Any, isMSB: Any = ...) -> Any:
         """Cumulative histogram of one byte of every element, per row."""
     @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
     def interleave(lhs: Any, rhs: Any) -> Any:
         """Interleave the elements of two tiles into two."""
     @staticmethod
-    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: MemorySpace = ..., clamp: bool = ...) -> Any:
+    def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
         """Copy a window of a tensor into a new tile; only its valid part is read."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
@@ -2490,10 +2861,10 @@ class tile:
     def lrelu(x: Any, slope: Any) -> Any:
         """Leaky ReLU with one slope."""
     @staticmethod
-    def matmul(lhs: Any, rhs: Any, out_dtype: DataType | None = ..., a_trans: bool = ..., b_trans: bool = ..., c_matrix_nz: bool = ...) -> Any:
-        """The product of two matrices, summed in FP32 or INT32."""
+    def matmul(lhs: Any, rhs: Any, out_dtype: Any = ..., a_trans: Any = ..., b_trans: Any = ..., c_matrix_nz: Any = ...) -> Any:
+        """The product of two matrices, summed in FP32 or INT32; of stacks of them, one by one."""
     @staticmethod
-    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: bool = ..., b_trans: bool = ..., init_cond: Any = ...) -> Any:
+    def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = ..., init_cond: Any = ...) -> Any:
         """`acc` plus the product of two matrices; the product alone where `init_cond` holds."""
     @staticmethod
     def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
@@ -2508,7 +2879,7 @@ class tile:
     def maximums(lhs: Any, rhs: Any) -> Any:
         """Maximum of every element and a scalar."""
     @staticmethod
-    def mgather(mem: Any, idx: Any, coalesce: Any = ..., *, gather_oob: Any = ..., target_memory: MemorySpace = ..., scratch: Any = ..., valid_shape: Any = ...) -> Any:
+    def mgather(mem: Any, idx: Any, coalesce: Any = ..., *, gather_oob: Any = ..., target_memory: Any = ..., scratch: Any = ..., valid_shape: Any = ...) -> Any:
         """Rows, or elements, of a tensor by index."""
     @staticmethod
     def min(lhs: Any, rhs: Any) -> Any:
@@ -2520,10 +2891,10 @@ class tile:
     def minimums(lhs: Any, rhs: Any) -> Any:
         """Minimum of every element and a scalar."""
     @staticmethod
-    def move(tile: Any, target_memory: MemorySpace, blayout: Any = ..., slayout: Any = ...) -> Any:
+    def move(tile: Any, target_memory: Any, blayout: Any = ..., slayout: Any = ...) -> Any:
         """A copy in another memory."""
     @staticmethod
-    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: bool = ..., *, block_len: Any = ...) -> Any:
+    def mrgsort(src0: Any, src1: Any = ..., src2: Any = ..., src3: Any = ..., tmp: Any = ..., exhausted: Any = ..., *, block_len: Any = ...) -> Any:
         """Merge sorted lists of values and indices (`sort32` makes them): runs of `block_len` of one row, by fours; or two to four rows."""
     @staticmethod
     def mscatter(src: Any, idx: Any, output_tensor: Any) -> Any:
@@ -2544,6 +2915,9 @@ class tile:
     def not_(x: Any) -> Any:
         """Element-wise bitwise complement."""
     @staticmethod
+    def operation(name: Any, types: Any, **args: Any) -> Any:
+        """An operation that only stages make, as they print it."""
+    @staticmethod
     def or_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise OR."""
     @staticmethod
@@ -2553,7 +2927,7 @@ class tile:
     def pack(x: Any, dtype: Any) -> Any:
         """Narrow every element to its low bits."""
     @staticmethod
-    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: int, size: int, max_indices: int, *, space: MemorySpace = ..., col_off: int = ..., is_trans: bool = ..., is_b_matrix: bool = ...) -> Any:
+    def paged_gather(src: Any, indices: Any, block_table: Any, block_size: Any, size: Any, max_indices: Any, *, space: Any = ..., col_off: Any = ..., is_trans: Any = ..., is_b_matrix: Any = ...) -> Any:
         """Rows of a tensor of pages: row i is `src[block_table[indices[i] // block_size] * block_size + indices[i] % block_size]`, `size` columns of it from `col_off` on."""
     @staticmethod
     def pair_reduce_sum(x: Any) -> Any:
@@ -2589,7 +2963,7 @@ class tile:
     def quant(x: Any, scale: Any, offset: Any = ...) -> Any:
         """`x * scale`, with a scale per row, rounded to INT8; with an offset per row added, to UINT8."""
     @staticmethod
-    def quant_mx(x: Any, dtype: DataType, scale_alg: str = ...) -> Any:
+    def quant_mx(x: Any, dtype: Any, scale_alg: Any = ...) -> Any:
         """Small floats with one scale per 32 columns: the elements, and the exponents of the scales as UINT8."""
     @staticmethod
     def random(key0: Any, key1: Any, counter0: Any, counter1: Any, counter2: Any, counter3: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., rounds: Any = ...) -> Any:
@@ -2601,7 +2975,7 @@ class tile:
     def recip(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise reciprocal."""
     @staticmethod
-    def reinterpret_view(x: Any, dtype: DataType, *, shape: Any = ...) -> Any:
+    def reinterpret_view(x: Any, dtype: Any, *, shape: Any = ...) -> Any:
         """The same bytes as elements of another type; the last extent changes as their width does."""
     @staticmethod
     def relu(x: Any) -> Any:
@@ -2612,6 +2986,9 @@ class tile:
     @staticmethod
     def rems(lhs: Any, rhs: Any, tmp: Any = ..., high_precision: Any = ...) -> Any:
         """Floored remainder by a scalar: the result takes the sign of the scalar."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def reshape(x: Any, shape: Any) -> Any:
         """The same elements, row after row, in another shape."""
@@ -2694,7 +3071,7 @@ class tile:
     def sin(x: Any) -> Any:
         """Sine, of FP32; exact to some 1e-7 near 0, worse than 1e-5 beyond 6000."""
     @staticmethod
-    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: bool = ...) -> Any:
+    def slice(x: Any, shape: Any, offset: Any, valid_shape: Any = ..., drop_dims: Any = ..., pad_value: Any = ..., clamp: Any = ...) -> Any:
         """A window of a tensor or of a tile: other names for the same elements."""
     @staticmethod
     def sort32(src: Any, idx: Any, tmp: Any = ...) -> Any:
@@ -2703,7 +3080,13 @@ class tile:
     def sqrt(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise square root."""
     @staticmethod
-    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: AtomicType = ...) -> Any:
+    def static_assert(condition: Any, message: Any = ...) -> Any:
+        """Refuse the program unless something holds that is known when it is read."""
+    @staticmethod
+    def static_print(*args: Any) -> Any:
+        """Print what is known when the program is read: objects of Python, and the types of values."""
+    @staticmethod
+    def store(tile: Any, offsets: Any, output_tensor: Any, shapes: Any = ..., *, atomic: Any = ...) -> Any:
         """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     @staticmethod
     def sub(lhs: Any, rhs: Any) -> Any:
@@ -2724,8 +3107,29 @@ class tile:
     def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Subtracts a scalar and adds a second tile."""
     @staticmethod
-    def transpose(x: Any, axis1: int, axis2: int) -> Any:
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
+    @staticmethod
+    def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the cube core; wait until there is one."""
+    @staticmethod
+    def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+        """The next tile of a FIFO from the vector cores; wait until there is one."""
+    @staticmethod
+    def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the cube core; wait while it is full."""
+    @staticmethod
+    def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+        """Put a tile into a FIFO to the vector cores; wait while it is full."""
+    @staticmethod
+    def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
         """Two dimensions change places; on a core, elements move."""
+    @staticmethod
+    def transpose_view(x: Any) -> Any:
+        """The transpose of a tile in Mat, by another name for the same memory."""
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
         """Fill a tile with a triangular mask of ones and zeros."""
@@ -2739,7 +3143,19 @@ class tile:
     def xors(lhs: Any, rhs: Any, tmp: Any = ...) -> Any:
         """Bitwise exclusive OR of every element and a scalar."""
 
-def transpose(x: Any, axis1: int, axis2: int) -> Any:
+def tpop_from_aic(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+    """The next tile of a FIFO from the cube core; wait until there is one."""
+
+def tpop_from_aiv(*, shape: Any = ..., dtype: Any = ..., split: Any = ..., id: Any = ...) -> Any:
+    """The next tile of a FIFO from the vector cores; wait until there is one."""
+
+def tpush_to_aic(tile: Any, *, split: Any, id: Any = ...) -> Any:
+    """Put a tile into a FIFO to the cube core; wait while it is full."""
+
+def tpush_to_aiv(tile: Any, *, split: Any, id: Any = ...) -> Any:
+    """Put a tile into a FIFO to the vector cores; wait while it is full."""
+
+def transpose(x: Any, axis1: Any, axis2: Any) -> Any:
     """Two dimensions change places; on a core, elements move."""
 
 def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
@@ -2753,6 +3169,3 @@ def xor(lhs: Any, rhs: Any, tmp: Any = ...) -> Any:
 
 def xors(lhs: Any, rhs: Any, tmp: Any = ...) -> Any:
     """Bitwise exclusive OR of every element and a scalar."""
-
-def yield_(*args: Any, **kwargs: Any) -> Any:
-    """What an iteration hands to the next; the last statement of a loop with `init_values`."""

@@ -11,11 +11,22 @@ from typing import Any
 
 from ..diag import Diagnostic
 from .enums import PadValue
-from .ir import IN, INOUT, OUT, Function, Op, Param, Program, TensorType, Value, root, values_in
+from .ir import (
+    IN,
+    INOUT,
+    OUT,
+    Function,
+    Op,
+    Param,
+    Program,
+    TensorType,
+    Value,
+    reads,
+    root,
+    values_in,
+    writes,
+)
 from .problems import DIRECTION, OVERWRITTEN, PADDING, UNWRITTEN
-
-#: Arguments that operations write.
-_TARGETS = {"store": "output_tensor", "assemble": "target", "write": "x"}
 
 
 def check(program: Program) -> list[Diagnostic]:
@@ -58,22 +69,13 @@ def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
                     if param.direction != IN:
                         yield root(value), True, op
             continue
-        target = _TARGETS.get(op.name)
         for name, arg in op.args.items():
             for value in values_in(arg):
-                if not isinstance(value.type, TensorType) or op.name in (
-                    "slice",
-                    "reshape",
-                    "yield",
-                    "for",
-                    "while",
-                ):
-                    continue
-                atomic = getattr(op.args.get("atomic"), "value", 0)
-                if name != target or atomic:
-                    yield root(value), False, op
-                if name == target:
-                    yield root(value), True, op
+                if isinstance(value.type, TensorType):
+                    if reads(op, name):
+                        yield root(value), False, op
+                    if writes(op, name):
+                        yield root(value), True, op
 
 
 def _directions(function: Function) -> list[Diagnostic]:

@@ -304,6 +304,22 @@ def is_scalar(arg: Any) -> bool:
 VIEWS = ("slice", "reshape", "transpose", "reinterpret_view", "tensor.view")
 
 
+#: Arguments that operations write.
+WRITTEN = {"store": "output_tensor", "assemble": "target", "write": "x", "mscatter": "output_tensor"}
+
+
+def writes(op: Op, name: str) -> bool:
+    """Whether an operation writes to what it is given as a parameter. Signals between cores are written."""
+    return WRITTEN.get(op.name) == name or op.name.startswith("system.")
+
+
+def reads(op: Op, name: str) -> bool:
+    """Whether an operation reads it: all but what it only writes, and names for parts of memory."""
+    if op.name in ("slice", "reshape", "yield", "for", "while"):
+        return False
+    return WRITTEN.get(op.name) != name or bool(getattr(op.args.get("atomic"), "value", 0))
+
+
 def root(value: Value) -> Value:
     """The storage that a tensor is a part of."""
     while True:

@@ -323,7 +323,8 @@ class _Printer:
         args += [f"{k}={self.said(k, v)}" for k, v in more.items()]
         targets.append(self.name(task) if task is not None else "_")
         word = "spmd_submit" if "core_num" in more else "submit"
-        self.line(f"{', '.join(targets)} = pl.{word}(self.{callee.name}, {', '.join(args)})")
+        target = f"{', '.join(targets)} = " if any(t != "_" for t in targets) else ""
+        self.line(f"{target}pl.{word}(self.{callee.name}, {', '.join(args)})")
 
     def said(self, word: str, arg: Any) -> str:
         """What a task says of itself."""

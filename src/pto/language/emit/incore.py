@@ -206,6 +206,9 @@ class Emitter(Systems, Gathers, Operators):
 
     def window(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
         """A part of a tensor, as a partition of its view."""
+        if tensor not in self.tensors:
+            fail(UNSUPPORTED, "a window of a tensor in another shape is no memory", self.loc,
+                 help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
         ref = self.tensors[tensor]
         at = list(ref.offsets)
         extent: list[Any] = [1] * len(ref.dims)

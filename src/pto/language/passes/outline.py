@@ -21,8 +21,10 @@ from ..ir import (
     TensorType,
     Value,
     dims_of,
+    reads,
     root,
     values_in,
+    writes,
 )
 from .rewrite import Rewriter, each_function
 
@@ -177,28 +179,19 @@ def _outside(block: Block, op: Op) -> list[Value]:
 
 def directions_of(block: Block, tensors: list[Value]) -> dict[Value, str]:
     """What a block does to tensors."""
-    reads: set[Value] = set()
-    writes: set[Value] = set()
+    read: set[Value] = set()
+    written: set[Value] = set()
     for op in block.walk():
-        target = {
-            "store": "output_tensor",
-            "assemble": "target",
-            "write": "x",
-            "mscatter": "output_tensor",
-        }.get(op.name)
         for name, arg in op.args.items():
             for value in values_in(arg):
-                if not isinstance(value.type, TensorType):
-                    continue
-                if name == target:
-                    writes.add(root(value))
-                    if getattr(op.args.get("atomic"), "value", 0):
-                        reads.add(root(value))
-                elif op.name not in ("slice", "reshape", "yield"):
-                    reads.add(root(value))
+                if isinstance(value.type, TensorType):
+                    if reads(op, name):
+                        read.add(root(value))
+                    if writes(op, name):
+                        written.add(root(value))
     out: dict[Value, str] = {}
     for value in tensors:
         whole = root(value)
-        reads_it, writes_it = whole in reads or value in reads, whole in writes or value in writes
+        reads_it, writes_it = whole in read or value in read, whole in written or value in written
         out[value] = (INOUT if reads_it else OUT) if writes_it else IN
     return out

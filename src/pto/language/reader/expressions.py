@@ -323,7 +323,7 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
             fail(
                 TYPE,
                 f"'{name}' is an element type",
-                f.span(node),
+                _argument(f, node, op.signature, name) or f.span(node),
                 expected="pl.FP32 and its like",
                 got=_type(value),
             )

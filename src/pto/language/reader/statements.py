@@ -216,8 +216,10 @@ def _expression(f: Frame, node: ast.Expr) -> None:
             )
         return
     value = value_of(f, node.value)
-    if f.unit.exact is not None and isinstance(value, tuple) and value and isinstance(value[-1], Value):
-        task = value[-1]
+    if f.unit.exact is not None:
+        task = value[-1] if isinstance(value, tuple) and value else value
+        if not isinstance(task, Value) or task.type.dtype != TASK_ID:
+            return
         if task.op is not None and task.op.name == "call":  # submitted, and never asked for
             task.op.results.remove(task)
 
