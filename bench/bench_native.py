@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +30,6 @@ from pto.image.lower import lowered_image
 ARM = os.uname().machine == "aarch64"
 ROUNDS = 25
 Work = Callable[[], object]
-
-
-def processor_time() -> Callable[[], float]:
-    """The clock of the processor, or that on the wall where it goes in ticks of milliseconds."""
-    seen = [time.process_time()]
-    while len(seen) < 10:
-        if (now := time.process_time()) != seen[-1]:
-            seen.append(now)
-    return time.process_time if max(b - a for a, b in pairwise(seen)) < 1e-3 else time.perf_counter
-
-
-PROCESSOR = processor_time()
 
 
 def best(
@@ -257,7 +244,7 @@ def gemm(table: Table) -> None:
             works: list[Work] = [
                 lambda k=k, t=threads: k(a, b, c, size, size, size, blocks=8, threads=t) for k in kernels
             ]
-            clock = PROCESSOR if threads == 1 else time.perf_counter
+            clock = time.process_time if threads == 1 else time.perf_counter
             native, cpp, numpy = best([*works, peer], 8, clock)
         name = f"gemm 1024^3 f16 -> f32, {threads} thread{'s' * (threads > 1)}"
         table.line(name, native, 1 / 0.85, numpy, cpp)
@@ -286,7 +273,7 @@ def attention(table: Table) -> None:
         lambda k_=kernel: k_(q, k, v, o, *fifos, length, scale, blocks=length // 64, threads=1)
         for kernel in both(Path(__file__).with_name("flash_attention.pto").read_text())
     ]
-    native, cpp, numpy = best([*works, peer], 8, PROCESSOR)
+    native, cpp, numpy = best([*works, peer], 8, time.process_time)
     assert np.allclose(o, peer(), rtol=1e-2, atol=1e-2)
     table.line("flash attention 1024x128", native, 1, numpy, cpp)
 
@@ -295,7 +282,7 @@ def stream(table: Table) -> None:
     rows = 1 << 17  # of 128: 64 MB an array
     x, y, z = (np.ones((rows, 128), np.float32) for _ in range(3))
     works: list[Work] = [lambda k=k: k(x, y, z, rows) for k in both(programs.stream())]
-    native, cpp, numpy = best([*works, lambda: np.add(x, y, out=z)], 8, PROCESSOR)
+    native, cpp, numpy = best([*works, lambda: np.add(x, y, out=z)], 8, time.process_time)
     assert (z == 2).all()
     table.line("load, load, add, store 64 MB", native, 1 / 0.6, numpy, cpp)
 

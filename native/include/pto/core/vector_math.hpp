@@ -1,4 +1,5 @@
-// exp and log of many floats on Arm: those of math.hpp, bit for bit, with the vectors laid out by hand.
+// exp and log of many floats on Arm, and (vector_math_avx512.hpp) with AVX-512: those of math.hpp, bit for bit, with
+// the vectors laid out by hand.
 //
 // Compilers copy a constant into the register that a fused step adds to, and a copy takes the units that compute;
 // here a load puts it there. `exp` of math.hpp sums up its polynomial in pairs, for machines that wait for one
@@ -201,7 +202,6 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
 #undef PTO_MATH
 
 }  // namespace pto::detail::math
-#elif defined(__AVX512F__) && defined(__GNUC__)
-#define PTO_VECTOR_MATH 1
+#else
 #include "pto/core/vector_math_avx512.hpp"
 #endif
