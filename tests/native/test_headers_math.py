@@ -162,6 +162,35 @@ def test_no_option_changes_a_bit(tmp_path: Path) -> None:
             assert np.array_equal(single, functions.power(x.astype(F32), y.astype(F32)), equal_nan=True)
 
 
+MANY = """\
+#include "pto/core/vector_math.hpp"
+#ifdef PTO_VECTOR_MATH
+extern "C" long exp_many(long n, float* out, const float* in) { return pto::detail::math::exp_many(n, out, in); }
+extern "C" long log_many(long n, float* out, const float* in) { return pto::detail::math::log_many(n, out, in); }
+#endif
+"""
+
+
+@needs_compiler
+def test_vectors_by_hand_have_the_same_bits(tmp_path: Path) -> None:
+    """Floats of all sizes, and all between 1 and 2: these are all the quotients that a logarithm has."""
+    source, library = tmp_path / "many.cpp", tmp_path / "many.so"
+    source.write_text(MANY)
+    compiled(source, library, "-O2", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")
+    made = ctypes.CDLL(str(library))
+    if not hasattr(made, "exp_many"):
+        pytest.skip("this processor has none")
+    for x in (sample(), np.arange(0x3F800000, 0x40000000, dtype=np.uint32).view(F32)):
+        for name in ("exp", "log"):
+            got = np.zeros(x.size, F32)
+            done = getattr(made, f"{name}_many")(
+                ctypes.c_long(x.size), *(ctypes.c_void_p(a.ctypes.data) for a in (got, x))
+            )
+            want = getattr(functions, name)(x)
+            assert x.size - 16 < done <= x.size
+            assert np.array_equal(got[:done].view(np.uint32), want[:done].view(np.uint32)), name
+
+
 LOOPS = """\
 #include "pto/core/math.hpp"
 #define LOOP(name, call) extern "C" void name(float* __restrict out, const float* a, const float* b, int n) { \\

@@ -1,4 +1,5 @@
-// exp and log of many floats on Arm: those of math.hpp, bit for bit, with the vectors laid out by hand.
+// exp and log of many floats on Arm, and (vector_math_avx512.hpp) with AVX-512: those of math.hpp, bit for bit, with
+// the vectors laid out by hand.
 //
 // Compilers copy a constant into the register that a fused step adds to, and a copy takes the units that compute;
 // here a load puts it there. `exp` of math.hpp sums up its polynomial in pairs, for machines that wait for one
@@ -79,34 +80,31 @@ alignas(64) inline constexpr Constant kLog[] = {0x1p+1, 0x1.999999997ac3ap-2, 0x
 
 /// What a step of log needs, in registers: of constants that it knows, a compiler makes some anew each time.
 struct LogConstants {
-  TwoBits root{both(std::uint64_t{0x3FE6A09E667F3BCD})},
-      up{both(std::uint64_t{0x3FF0000000000000 - 0x3FE6A09E667F3BCD})},
-      mask{both(std::uint64_t{0xFFFFFFFFFFFFF})}, whole{both(std::uint64_t{0x4330000000000000})};
-  Two one{both(1.0)}, bias{both(0x1p52 + 1023)}, c0{both(0x1.55555555555aep-1)},
-      c1{both(0x1.249249453306cp-2)}, c2{both(0x1.74669de670407p-3)}, c3{both(0x1.2f51d6fc742fcp-3)},
-      ln2{both(0x1.62e42fefa39efp-1)};
+  FourInts root{0x3F3504F4, 0x3F3504F4, 0x3F3504F4, 0x3F3504F4}, mask{0x7FFFFF, 0x7FFFFF, 0x7FFFFF, 0x7FFFFF};
+  Two one{both(1.0)}, c0{both(0x1.55555555555aep-1)}, c1{both(0x1.249249453306cp-2)},
+      c2{both(0x1.74669de670407p-3)}, c3{both(0x1.2f51d6fc742fcp-3)}, ln2{both(0x1.62e42fefa39efp-1)};
   const Constant* more = kLog;
   __attribute__((always_inline)) LogConstants() {
-    __asm__("" : "+w"(root), "+w"(up), "+w"(mask), "+w"(whole), "+w"(one), "+w"(bias), "+r"(more));
+    __asm__("" : "+w"(root), "+w"(mask), "+w"(one), "+r"(more));
     __asm__("" : "+w"(c0), "+w"(c1), "+w"(c2), "+w"(c3), "+w"(ln2));
   }
 };
 
-/// A step of log: four floats, the exponents of both halves and (m - 1) / (m + 1).
+/// A step of log: four floats, the exponents of both halves and (m - 1) / (m + 1). A normal float comes apart as its
+/// double does (parts_of), four at a time: `root` is the first one from sqrt(1/2) on.
 struct Begun {
   Four x;
   Two e[2], s[2];
 };
 PTO_MATH Begun begun(const float* in, const LogConstants& k) {
   Begun b{*reinterpret_cast<const Loose*>(in), {}, {}};
-  Two x[2];
-  widened(b.x, x);
+  const FourInts above = std::bit_cast<FourInts>(b.x) - k.root;
+  Two m[2];
+  widened(__builtin_convertvector(above >> 23, Four), b.e);
+  widened(std::bit_cast<Four>((above & k.mask) + k.root), m);
   PTO_LOOP
   for (int q = 0; q < 2; ++q) {
-    const TwoBits bits = std::bit_cast<TwoBits>(x[q]) + k.up;
-    b.e[q] = std::bit_cast<Two>((bits >> 52) | k.whole) - k.bias;
-    const Two m = std::bit_cast<Two>((bits & k.mask) + k.root);
-    const Two less = m - k.one, more = m + k.one;
+    const Two less = m[q] - k.one, more = m[q] + k.one;
     __asm__ volatile("fdiv %0.2d, %1.2d, %2.2d"
                      : "=w"(b.s[q])
                      : "w"(less), "w"(more));  // now, not when needed
@@ -124,13 +122,10 @@ PTO_MATH void finish(const Begun& b, float* out, const LogConstants& k) {
     y[q] = fused(b.e[q], k.ln2, s * tail);
   }
   Four found = narrowed(y);
-  const FourBits given = std::bit_cast<FourBits>(b.x);
-  FourBits largest = given - 1;
+  FourBits largest = std::bit_cast<FourBits>(b.x) - 0x00800000;
   __asm__("umaxv %s0, %1.4s" : "=w"(largest) : "w"(largest));
-  if (largest[0] >= 0x7F7FFFFF) [[unlikely]] {  // one is zero or less, infinite, or no number
-    const Four zero = Four{} - kInfinity, infinite = Four{} + kInfinity, none = Four{} + kNaN;
-    const Four special = given << 1 == 0 ? zero : given == 0x7F800000 ? infinite : none;
-    found = given - 1 < 0x7F7FFFFF ? found : special;
+  if (largest[0] >= 0x7F000000) [[unlikely]] {  // one is not normal, or negative
+    for (int i = 0; i < 4; ++i) found[i] = log(b.x[i]);
   }
   *reinterpret_cast<Loose*>(out) = found;
 }
@@ -207,7 +202,6 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
 #undef PTO_MATH
 
 }  // namespace pto::detail::math
-#elif defined(__AVX512F__) && defined(__GNUC__)
-#define PTO_VECTOR_MATH 1
+#else
 #include "pto/core/vector_math_avx512.hpp"
 #endif

@@ -7,6 +7,9 @@
 
 #include "pto/core/math.hpp"
 
+#if defined(__AVX512F__) && defined(__GNUC__)
+#define PTO_VECTOR_MATH 1
+
 namespace pto::detail::math {
 
 #define PTO_MATH inline __attribute__((always_inline))
@@ -154,3 +157,4 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
 #undef PTO_MATH
 
 }  // namespace pto::detail::math
+#endif

@@ -105,14 +105,16 @@ PTO_INLINE float held(float value) {
   if constexpr (has_infinity<D>() && limit >= largest<S>()) {
     return value;  // nothing is lost: infinities stay
   } else {
-    float inside = value > limit ? limit : value < -limit ? -limit : value;
     constexpr bool bounded = std::is_same_v<D, half> || std::is_same_v<D, bfloat16_t>;
     if constexpr (has_infinity<D>() && Hardware) {
-      inside = __builtin_fabsf(value) == math::kInfinity ? value
-                                                         : inside;  // the hardware clamps finite values only
-    } else if constexpr (bounded) {
-      inside = value != value ? limit : inside;  // so does the clamp of the simulator
+      // The hardware clamps finite values only. Sizes of floats are in the order of integers.
+      constexpr uint32_t top = __builtin_bit_cast(uint32_t, limit), infinite = 0x7F800000;
+      const uint32_t bits = __builtin_bit_cast(uint32_t, value), size = bits & 0x7FFFFFFF;
+      const uint32_t kept = size - top - 1 < infinite - top - 1 ? top : size;
+      return __builtin_bit_cast(float, kept | (bits ^ size));
     }
+    float inside = math::bounded(value, -limit, limit);
+    if constexpr (bounded) inside = value != value ? limit : inside;  // so does the clamp of the simulator
     return inside;
   }
 }

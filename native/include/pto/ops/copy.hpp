@@ -24,22 +24,18 @@ inline constexpr int kLineBytes = 16;
 template <int Bytes>
 inline constexpr int kSquare = kLineBytes / Bytes < 16 ? kLineBytes / Bytes : 16;
 
-template <class Code, int N>
-struct Lane {
-  typedef Code Vec __attribute__((vector_size(N * sizeof(Code))));
-};
-
 /// N lines of N codes, `from_step` elements apart, to columns of `to`, `to_step` apart.
 template <class Code>
 PTO_INLINE void copy_square(void* to, ptrdiff_t to_step, const void* from, ptrdiff_t from_step) {
-  constexpr int n = kSquare<sizeof(Code)>;
-  using Vec = typename Lane<Code, n>::Vec;
-  Vec v[n];
+  constexpr int n = kSquare<sizeof(Code)>, part = 16 / static_cast<int>(sizeof(Code));
   PTO_UNROLL
-  for (int i = 0; i < n; ++i) std::memcpy(&v[i], static_cast<const Code*>(from) + i * from_step, sizeof(Vec));
-  transpose<n>(v);
-  PTO_UNROLL
-  for (int i = 0; i < n; ++i) std::memcpy(static_cast<Code*>(to) + i * to_step, &v[i], sizeof(Vec));
+  for (int first = 0; first < n; first += part) {
+    typename Lane<Code, n>::Vec v[part];
+    take_columns<n>(static_cast<const Code*>(from) + first, from_step, v);
+    PTO_UNROLL
+    for (int i = 0; i < part; ++i)
+      std::memcpy(static_cast<Code*>(to) + (first + i) * to_step, &v[i], sizeof v[i]);
+  }
 }
 
 // --- copies -----------------------------------------------------------------------------------------------
@@ -58,11 +54,12 @@ template <class Code>
 [[gnu::noinline]] void copy_across(void* to, const Axis& to_rows, const Axis& to_cols, const void* from,
                                    const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
                                    ptrdiff_t cols) {
-  constexpr ptrdiff_t side = kSquare<sizeof(Code)>;
+  constexpr ptrdiff_t side = kSquare<sizeof(Code)>, band = 16;  // boxes have 16 lines
   const ptrdiff_t to_step = to_cols.step[0], from_step = from_rows.step[0];
   Walk t_row(to_rows), f_row(from_rows);
   for (ptrdiff_t r = 0, high; r < rows; r += high, t_row.go(high), f_row.go(high)) {
-    high = lesser(lesser(rows - r, side), lesser(t_row.left, f_row.left));
+    high = lesser(lesser(rows - r, band), lesser(t_row.left, f_row.left));
+    const ptrdiff_t tall = high - high % side;
     Code* const to_row = static_cast<Code*>(to) + t_row.at;
     const Code* const from_row = static_cast<const Code*>(from) + f_row.at;
     Walk t(to_cols), f(from_cols);
@@ -70,13 +67,15 @@ template <class Code>
       wide = lesser(cols - c, lesser(t.left, f.left));
       Code* out = to_row + t.at;
       const Code* in = from_row + f.at;
-      ptrdiff_t done = 0;
-      if (high == side) {
-        for (; done + side <= wide; done += side, out += side * to_step, in += side)
-          copy_square<Code>(out, to_step, in, from_step);
+      const ptrdiff_t broad = wide - wide % side;
+      for (ptrdiff_t j = 0; j < broad; j += side)
+        for (ptrdiff_t i = 0; i < tall; i += side)
+          copy_square<Code>(out + i + j * to_step, to_step, in + i * from_step + j, from_step);
+      if (tall == high && broad == wide) continue;
+      for (ptrdiff_t i = 0; i < high; ++i) {
+        const ptrdiff_t done = i < tall ? broad : 0;
+        copy_line<Code>(out + i + done * to_step, to_step, in + i * from_step + done, 1, wide - done);
       }
-      for (ptrdiff_t i = 0; i < high && done < wide; ++i)
-        copy_line<Code>(out + i, to_step, in + i * from_step, 1, wide - done);
     }
   }
 }

@@ -155,10 +155,13 @@ template <class T>
   }
 }
 
-/// Eight codes of two bytes as floats.
-typedef uint16_t EightCodes __attribute__((vector_size(16)));
+/// Codes of two bytes that are transposed together: as many as become a vector of floats, no less than eight.
+inline constexpr int kCodes = gemm::kLanes < 8 ? 8 : gemm::kLanes;
+using Codes = Lane<uint16_t, kCodes>::Vec;
+
+/// They as floats.
 template <class T>
-PTO_INLINE void widen_eight(EightCodes codes, float* to) {
+PTO_INLINE void widen_codes(Codes codes, float* to) {
 #if defined(__aarch64__)
   if constexpr (std::is_same_v<T, half>) {
     Floats low, high;
@@ -170,25 +173,37 @@ PTO_INLINE void widen_eight(EightCodes codes, float* to) {
   }
 #endif
   if constexpr (std::is_same_v<T, bfloat16_t>) {
-    typedef uint32_t Eight __attribute__((vector_size(32)));
-    const Eight bits = __builtin_convertvector(codes, Eight) << 16;
+    typedef uint32_t Wide __attribute__((vector_size(kCodes * sizeof(uint32_t))));
+    const Wide bits = __builtin_convertvector(codes, Wide) << 16;
     std::memcpy(to, &bits, sizeof bits);
-  } else {
-    T elements[8];
-    std::memcpy(static_cast<void*>(elements), &codes, sizeof codes);
-    read_lines(elements, 8, to, 8, 1, 8);
+    return;
   }
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, half>) {
+    typedef short Shorts __attribute__((vector_size(32)));
+    gemm::save(to, __builtin_ia32_vcvtph2ps512_mask(__builtin_bit_cast(Shorts, codes), gemm::Vec{}, -1, 4));
+    return;
+  }
+#endif
+  T elements[kCodes];
+  std::memcpy(static_cast<void*>(elements), &codes, sizeof codes);
+#ifdef PTO_CONVERTS_HALVES
+  if constexpr (std::is_same_v<T, half>) {
+    PTO_UNROLL
+    for (int i = 0; i < kCodes; i += kHalves) widen_halves(elements + i, to + i);
+    return;
+  }
+#endif
+  read_lines(elements, kCodes, to, kCodes, 1, kCodes);
 }
 
-/// 8 lines of 8 elements of two bytes, `step` apart, transposed and widened.
+/// kCodes lines of 8 elements of two bytes, `step` apart, transposed and widened.
 template <class T>
 inline void put_square(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch) {
-  EightCodes v[8];
+  Codes v[8];
+  take_columns<kCodes>(reinterpret_cast<const uint16_t*>(from), step, v);
   PTO_UNROLL
-  for (int i = 0; i < 8; ++i) std::memcpy(&v[i], from + i * step, sizeof v[i]);
-  transpose<8>(v);
-  PTO_UNROLL
-  for (int i = 0; i < 8; ++i) widen_eight<T>(v[i], to + i * pitch);
+  for (int i = 0; i < 8; ++i) widen_codes<T>(v[i], to + i * pitch);
 }
 
 /// Rows 0 .. rows, columns first .. first + cols of a place, as rows of `to`, which are `pitch` floats apart.
@@ -220,18 +235,18 @@ template <class T>
   }
   // Where the elements lie along columns, squares of them are transposed.
   constexpr bool in_eights = sizeof(T) == 2 && is_small_float<T>;
-  constexpr ptrdiff_t side = in_eights ? 8 : lanes;
+  constexpr ptrdiff_t side = in_eights ? 8 : lanes, broad = in_eights ? kCodes : lanes;
   const ptrdiff_t step = from.cols.step[0];
-  alignas(64) float square[side][side];
+  alignas(64) float square[broad][side];
   Walk f(from.cols, first);
   for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
-    wide = lesser(lesser(cols - c, side), f.left);
+    wide = lesser(lesser(cols - c, broad), f.left);
     const T* const col = from.data + f.at;
     Walk g(from.rows);
     for (ptrdiff_t r = 0, high; r < rows; r += high, g.go(high)) {
       high = lesser(lesser(rows - r, side), g.left);
       float* const at = to + r * pitch + c;
-      const bool whole = high == side && wide == side;
+      const bool whole = high == side && wide == broad;
       if constexpr (in_eights) {
         if (whole) {
           put_square(col + g.at, step, at, pitch);

@@ -14,16 +14,19 @@
 
 namespace pto::detail {
 
-/// Halves of a and b laced together: a0 b0 a1 b1 ..
+/// Halves of a and b laced together: a0 b0 a1 b1 .., in parts of N codes.
 template <int N, int From, class Vec, std::size_t... I>
 inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, Indices<I...>) {
-  return __builtin_shufflevector(a, b, (From + static_cast<int>(I) / 2 + static_cast<int>(I) % 2 * N)...);
+  constexpr int size = sizeof...(I);
+  return __builtin_shufflevector(
+      a, b,
+      (From + static_cast<int>(I) / N * N + static_cast<int>(I) % N / 2 + static_cast<int>(I) % 2 * size)...);
 }
 
-/// N lines of N codes transposed: every round laces line i with line i + N / 2.
+/// N lines of N codes transposed: every round laces line i with line i + N / 2. Longer lines are several squares.
 template <int N, class Vec>
 inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
-  constexpr auto lanes = IndicesTo<N>{};
+  constexpr auto lanes = IndicesTo<sizeof(Vec) / sizeof(v[0][0])>{};
   PTO_UNROLL
   for (int round = 1; round < N; round *= 2) {
     Vec next[N];
@@ -35,6 +38,44 @@ inline __attribute__((always_inline)) void transpose(Vec (&v)[N]) {
     PTO_UNROLL
     for (int i = 0; i < N; ++i) v[i] = next[i];
   }
+}
+
+template <class Code, int N>
+struct Lane {
+  typedef Code Vec __attribute__((vector_size(N * sizeof(Code))));
+};
+
+/// N codes: a line of 16 bytes, or one and the line `down` codes away from it.
+template <int N, class Code>
+inline __attribute__((always_inline)) auto pair_of(const Code* from, std::ptrdiff_t down) {
+  typename Lane<Code, N>::Vec v;
+  static_assert(sizeof v == 16 || sizeof v == 32);
+  if constexpr (sizeof v == 16) {
+    __builtin_memcpy(&v, from, sizeof v);
+  } else {
+    struct Part {
+      char bytes[16];
+    };
+    const Part &low = *reinterpret_cast<const Part*>(from),
+               &high = *reinterpret_cast<const Part*>(from + down);
+#ifdef __AVX2__
+    // Out of memory this takes no shuffle, which compilers would.
+    __asm__("vmovdqu %1, %x0\n\tvinserti128 $1, %2, %t0, %t0" : "=&x"(v) : "m"(low), "m"(high));
+#else
+    __builtin_memcpy(&v, &low, sizeof low);
+    __builtin_memcpy(reinterpret_cast<char*>(&v) + sizeof low, &high, sizeof high);
+#endif
+  }
+  return v;
+}
+/// Columns of a square of N codes a side, as many as 16 bytes hold. Vectors of 32 bytes hold two lines of it: x86
+/// shuffles within 16 bytes cheaply.
+template <int N, int Count, class Code, class Vec>
+inline __attribute__((always_inline)) void take_columns(const Code* from, std::ptrdiff_t step,
+                                                        Vec (&v)[Count]) {
+  PTO_UNROLL
+  for (int i = 0; i < Count; ++i) v[i] = pair_of<N>(from + i * step, Count * step);
+  transpose<Count>(v);
 }
 
 }  // namespace pto::detail
