@@ -21,6 +21,7 @@ from .ir import Function, Program
 from .passes.clean import clean
 from .passes.matmul import matmul
 from .passes.mixed import mixed
+from .passes.order import order
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -33,6 +34,7 @@ from .reader.frame import Unit
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("outline", outline),
+    ("order", order),
     ("clean", clean),
     ("tiles", tiles),
     ("clean", clean),
@@ -73,6 +75,7 @@ class Lowered:
         self.program = program
         self.profile = profile
         self.diagnostics = diagnostics  # warnings
+        self.source: tuple[Declared, list[Any]] | None = None  # what it was made from
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -115,4 +118,16 @@ def lowered(declared: Declared, types: list[Any], profile: Profile) -> Lowered:
     program, found = read(declared, types, profile)
     for _, after in stages(program):
         program = after
-    return Lowered(program, profile, found)
+    done = Lowered(program, profile, found)
+    done.source = declared, types
+    return done
+
+
+def texts(done: Lowered) -> Iterator[tuple[str, str]]:
+    """The program as Python text after each stage, made once more."""
+    if done.source is None:
+        return
+    program, _ = read(*done.source, done.profile)
+    yield "read", program_text(program)
+    for name, after in stages(program):
+        yield name, program_text(after)
