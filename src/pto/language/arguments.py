@@ -28,6 +28,10 @@ def element_type(value: Any) -> DataType | None:
     return BY_ISA.get(_NAMES.get(name, ""))
 
 
+def is_array(value: Any) -> bool:
+    return hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ()
+
+
 def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Arguments by parameter."""
     try:

@@ -94,13 +94,27 @@ class Compiled:
         options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
         return run(orchestrate, **options)
 
+    def save(self, folder: Any, *samples: Any) -> Any:
+        """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
+        `samples`, arguments of a call, the folder has a golden.py that gives them (folder.py)."""
+        from .folder import save
+
+        return save(self, folder, samples)
+
+    @staticmethod
+    def load(folder: Any) -> Any:
+        """A program that was saved: `saved(a, b, out)`. It needs nothing but its folder."""
+        from .folder import load
+
+        return load(folder)
+
     def __call__(self, values: list[Any]) -> None:
         """Run it; raises what goes wrong."""
         if self.is_graph:
             self.execute(values)
         elif self._alone is not None:
             kernel, order = self._alone
-            arrays = [_contiguous(arguments.as_numpy(v)) for v in values if _is_array(v)]
+            arrays = [_contiguous(arguments.as_numpy(v)) for v in values if arguments.is_array(v)]
             kernel(*[arrays[i] for i in order])
         else:
             self._submit(Serial(_launch, self.places), values, None)
@@ -145,7 +159,7 @@ class Compiled:
     def _footprint(self, values: list[Any]) -> Any:
         from .footprint import Footprint, Memory
 
-        arrays = [arguments.as_numpy(v) for v in values if _is_array(v)]
+        arrays = [arguments.as_numpy(v) for v in values if arguments.is_array(v)]
         params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
         return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
 
@@ -153,7 +167,7 @@ class Compiled:
         self._begin(rt, self.kernels(engine), values)
 
     def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
-        tensors = [rt.wrap(arguments.as_numpy(v)) for v in values if _is_array(v)]
+        tensors = [rt.wrap(arguments.as_numpy(v)) for v in values if arguments.is_array(v)]
         symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
@@ -175,10 +189,6 @@ def _contiguous(array: Any) -> Any:
     if not array.flags.c_contiguous:
         raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
     return array
-
-
-def _is_array(value: Any) -> bool:
-    return hasattr(value, "shape") and hasattr(value, "dtype") and value.shape != ()
 
 
 def _key(types: list[Any], profile: Profile) -> Any:
@@ -206,7 +216,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
     if not kwargs:
         quick = (
             getattr(config, "platform", None),
-            *[(a.shape, a.dtype) if _is_array(a) else a for a in args],
+            *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
         )
         known = function._cache.get(function._quick.get(quick))
         if known is not None:

@@ -24,6 +24,7 @@ from .passes.clean import clean
 from .passes.flatten import flatten
 from .passes.matmul import matmul
 from .passes.mixed import mixed
+from .passes.order import order
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
@@ -36,6 +37,7 @@ from .reader.frame import Unit
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("outline", outline),
+    ("order", order),
     ("clean", clean),
     ("tiles", tiles),
     ("clean", clean),
@@ -89,6 +91,7 @@ class Lowered:
         self.program = program
         self.profile = profile
         self.diagnostics = list(diagnostics)  # warnings
+        self.source: tuple[Declared, list[Any]] | None = None  # what it was made from
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -148,4 +151,16 @@ def lowered(
     for number, (name, after) in enumerate(stages(program), 1):
         program = after
         leave(number, name)
-    return Lowered(program, profile, [*found, *unordered(program)])
+    done = Lowered(program, profile, [*found, *unordered(program)])
+    done.source = declared, types
+    return done
+
+
+def texts(done: Lowered) -> Iterator[tuple[str, str]]:
+    """The program as Python text after each stage, made once more."""
+    if done.source is None:
+        return
+    program, _ = read(*done.source, done.profile)
+    yield "read", program_text(program)
+    for name, after in stages(program):
+        yield name, program_text(after)

@@ -6,6 +6,7 @@ It gets a `Tasks`, kernels by name, and the tensors and extents of the call.
 
 from __future__ import annotations
 
+import ctypes
 import linecache
 from collections.abc import Callable
 from typing import Any
@@ -29,7 +30,7 @@ def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | 
     text, places = orchestration_text(function)
     name = f"<orchestration {function.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"f32": lambda x: ctypes.c_float(x).value}
     exec(compile(text, name, "exec"), names)
     return names[function.name], places
 
@@ -41,7 +42,7 @@ class _Writer:
         self.depth = 0
         self.auto_scope = function.attrs.get("auto_scope", True)
         self.names: dict[Value, str] = {}
-        self.taken = {"rt", "kernels", "min", "max", "abs", "range"}
+        self.taken = {"rt", "kernels", "min", "max", "abs", "range", "f32", "list", "float", "int"}
 
     def line(self, text: str) -> None:
         self.lines.append("    " * self.depth + text)
@@ -100,7 +101,9 @@ class _Writer:
         if special is not None:
             special(op)
         elif op.name.startswith("scalar."):
-            self.line(f"{self.name(op.result)} = {self.expression(op)}")
+            rounded = op.result.type.dtype.is_float  # as numbers of a program are, and not as Python's
+            text = f"f32({self.expression(op)})" if rounded else self.expression(op)
+            self.line(f"{self.name(op.result)} = {text}")
         else:
             self.line(f"raise NotImplementedError({op.name!r})")
 

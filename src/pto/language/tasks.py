@@ -31,10 +31,11 @@ def task_kernel(function: Function, module: Module) -> Kernel:
             words.append(_WORDS.get(params[value].direction, "inout"))
         else:
             words.append("float" if value.type.dtype.isa == "f32" else "scalar")
-    return kernel(module, " ".join(words), core=_core(module), name=function.name)
+    return kernel(module, " ".join(words), core=core_of(module), name=function.name)
 
 
-def _core(module: Module) -> str:
+def core_of(module: Module) -> str:
+    """What runs a kernel: aic, aiv or mixed."""
     kinds = {str(f.attr("pto.kernel_kind") or "") for f in module.functions}
     if len(kinds) > 1:
         return "mixed"

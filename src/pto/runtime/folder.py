@@ -58,6 +58,7 @@ class Config(Record):
     aicpu_threads: int
     block_dim: int
     environment: Mapping[str, str]
+    track_war: bool = False  # whether it says that what is written waits for those who read what was there
 
     def jobs(self, runtime: str, profile: str) -> list[Job]:
         """What has to be compiled: the orchestration, then the kernels that are not Python."""
@@ -135,6 +136,14 @@ def load(
     return Folder(name, read, checked)
 
 
+def config_of(folder: str) -> Config:
+    """What the `kernel_config.py` of a folder says."""
+    path = os.path.join(folder, "kernel_config.py")
+    if not os.path.isfile(path):
+        raise DiagnosticError([_missing(folder, path)])
+    return _ConfigReader(UserFile(path), folder).config()
+
+
 def _missing(path: str | None, wanted: str) -> Diagnostic:
     name = os.path.basename(wanted)
     d = Diagnostic("PTO-E2601", f"no {name}: '{wanted}' does not exist")
@@ -152,13 +161,13 @@ class _ConfigReader:
         self.problems: list[Diagnostic] = []
 
     def config(self) -> Config:
-        runtime, threads, block_dim = self._runtime()
+        runtime, threads, block_dim, track_war = self._runtime()
         kernels = self._kernels(runtime)
         source, entry = self._orchestration(runtime)
         environment = self._environment()
         if self.problems:
             raise DiagnosticError(self.problems)
-        return Config(tuple(kernels), source, entry, runtime, threads, block_dim, environment)
+        return Config(tuple(kernels), source, entry, runtime, threads, block_dim, environment, track_war)
 
     def _say(self, message: str, *path: str | int, help: str = "") -> None:
         self.problems.append(Diagnostic("PTO-E2603", message, self.file.span(*path), help=help))
@@ -173,7 +182,7 @@ class _ConfigReader:
             self._say(f"{name} is {type(value).__name__}, expected {words}", name)
         return value if isinstance(value, kind) else kind()
 
-    def _runtime(self) -> tuple[str, int, int]:
+    def _runtime(self) -> tuple[str, int, int, bool]:
         name = "RUNTIME_CONFIG"
         given = self._table(name, dict, "a dict", required=False)
         runtime = given.get("runtime", DEFAULT_RUNTIME)
@@ -191,11 +200,16 @@ class _ConfigReader:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
                 self._say(f"{key} ({value!r}) must be in range [1, {most}]", name, key)
             numbers.append(value)
+        known = ("runtime", "aicpu_thread_num", "block_dim", "track_war")
         for key in given:
-            if key not in ("runtime", "aicpu_thread_num", "block_dim"):
-                known = ("runtime", "aicpu_thread_num", "block_dim")
+            if key not in known:
                 self._say(f"unknown key {key!r} of {name}", name, key, help=did_you_mean(str(key), known))
-        return runtime, numbers[0], numbers[1]
+        track_war = given.get("track_war", False)
+        if not isinstance(track_war, bool):
+            self._say(f"track_war is {track_war!r}, expected True or False", name, "track_war")
+        elif track_war and runtime != "tensormap_and_ringbuffer":
+            self._say(f"track_war: edges of {runtime} are explicit", name, "track_war")
+        return runtime, numbers[0], numbers[1], track_war is True
 
     def _orchestration(self, runtime: str) -> tuple[str, str]:
         name = "ORCHESTRATION"

@@ -74,7 +74,8 @@ class RunnerOptions(Record):
             "profiling": self.profiling,
             "seed": self.seed,
             "check_hazards": self.check_hazards,
-            "track_war": self.track_war,
+            "track_war": self.track_war
+            or (config.track_war and (self.runtime or config.runtime) == config.runtime),
         }
 
 

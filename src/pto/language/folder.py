@@ -1,0 +1,325 @@
+"""Programs as folders of the task runtime, and back: what `compiled.save(folder)` writes, and `load` runs.
+
+    folder/
+        orchestration/NAME.cpp            over the PTO2 API
+        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core; those of users in C++ stay where they are
+        kernel_config.py                  which kernel has which number
+        program.json                      parameters: names, types, extents that a call decides
+        golden.py, data/                  inputs and what they give, where there were samples
+        passes_dump/NN_after_PASS.py      the program after each pass, as Python
+        report/kernels.txt                what tasks there are, and what they take
+
+`pto runtime run FOLDER` runs one with a golden.py. `load(folder)` needs neither the source nor a golden.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..asm import to_text
+from ..diag import Diagnostic, DiagnosticError
+from ..isa.record import Record
+from . import arguments
+from .emit.orchestration import TaskKernel, orchestration_cpp
+from .ir import IN, Function, Op, TensorType, Value
+from .lower import Lowered, texts
+from .problems import Problem
+from .tasks import core_of
+
+if TYPE_CHECKING:
+    from .call import Compiled
+
+_FORMAT = 1
+_ENTRY = "aicpu_orchestration_entry"
+
+
+# ---- writing ----
+
+
+def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = ()) -> Path:
+    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects what
+    the program makes of them."""
+    root = Path(folder)
+    done = compiled.lowered
+    entry = _orchestration(compiled.entry)
+    kernels, files = _kernels(done, entry)
+    try:
+        text = orchestration_cpp(entry, {k.name: k.kernel for k in kernels})
+    except Problem as problem:
+        raise DiagnosticError([problem.diagnostic]) from None
+    name = compiled.entry.name
+    files[f"orchestration/{name}.cpp"] = text
+    files["kernel_config.py"] = _config(name, kernels)
+    files["program.json"] = json.dumps(_meta(compiled), indent=2) + "\n"
+    for n, (stage, shown) in enumerate(texts(done)):
+        files[f"passes_dump/{n:02d}_after_{stage}.py"] = shown
+    files["report/kernels.txt"] = "\n".join(_described(k) for k in kernels) + "\n"
+    for path, content in files.items():
+        target = root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(content, encoding="utf-8")
+    if samples:
+        _golden(compiled, root, list(samples))
+    return root
+
+
+class _Kernel(Record):
+    """A function of a core in a folder: its files, and the numbers of what its tasks run."""
+
+    name: str
+    function: Function
+    core: str
+    source: str
+    kernel: TaskKernel
+
+
+def _orchestration(entry: Function) -> Function:
+    """The function that submits tasks: of a program that is one kernel, one that submits it."""
+    if entry.kind == "orchestration":
+        return entry
+    made = Function(entry.name, "orchestration", entry.loc)
+    given: list[Any] = []
+    for value in entry.body.args:
+        if value in [p.value for p in entry.params] or value.name in entry.attrs.get("symbols", {}):
+            given.append(made.body.add_arg(value.type, value.name))
+    slots = entry.attrs.get("slots")
+    if slots:
+        from .dtypes import BY_ISA
+
+        u8 = BY_ISA["u8"]
+        op = Op("create_tensor", {"shape": [slots], "dtype": u8}, [TensorType(u8, (slots,))], entry.loc)
+        made.body.append(op)
+        tensors = sum(isinstance(v.type, TensorType) for v in given)
+        given.insert(tensors, op.result)
+    made.body.append(Op("call", {"callee": entry, "args": given}, [], entry.loc))
+    return made
+
+
+def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, str]]:
+    """Functions that tasks run, with their numbers, and the text of their files."""
+    from ..engine.entry import Launchable
+
+    called = {op.args["callee"].name for op in entry.walk() if op.name == "call"}
+    kernels: list[_Kernel] = []
+    files: dict[str, str] = {}
+    number = 0
+    for name, module in done.modules.items():
+        if name not in called:
+            continue
+        core = core_of(module)
+        path = f"kernels/{'mix' if core == 'mixed' else core}/{name}.pto"
+        files[path] = to_text(module)
+        if core == "mixed":
+            lanes = Launchable(module, None, None, True).subblocks
+            ids = TaskKernel(number, number + 1, number + 1 if lanes > 1 else -1)
+        else:
+            ids = TaskKernel(number) if core == "aic" else TaskKernel(-1, number)
+        number += 2 if core == "mixed" else 1
+        kernels.append(_Kernel(name, done.functions[name], core, path, ids))
+    return kernels, files
+
+
+def _config(name: str, kernels: Sequence[_Kernel]) -> str:
+    rows: list[str] = []
+    for k in kernels:
+        for core, number in (("aic", k.kernel.aic), ("aiv", k.kernel.aiv0)):
+            if number < 0:
+                continue
+            shown = f"{k.name}_{core}" if k.core == "mixed" else k.name
+            source = f'str(_HERE / "{k.source}")' if not os.path.isabs(k.source) else repr(k.source)
+            row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"}},'
+            rows.append(f"    {row}")
+    return "\n".join([
+        f'"""The kernels of {name}, by number; written from Python."""', "", "from pathlib import Path", "",
+        "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",
+        f'ORCHESTRATION = {{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
+        'RUNTIME_CONFIG = {', '    "runtime": "tensormap_and_ringbuffer",', '    "aicpu_thread_num": 4,',
+        '    "block_dim": 24,', '    "track_war": True,  # what is written waits for those who read what was there',
+        "}", "",
+    ])  # fmt: skip
+
+
+def _described(k: _Kernel) -> str:
+    """A kernel in the report: where it runs, and its parameters."""
+    directions = {p.value: p.direction for p in k.function.params}
+    params = [f"{v.name}: {v.type}" + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
+              for v in k.function.body.args]  # fmt: skip
+    numbers = ", ".join(str(n) for n in (k.kernel.aic, k.kernel.aiv0) if n >= 0)
+    return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {k.source}", *(f"    {p}" for p in params)])
+
+
+def _meta(compiled: Compiled) -> dict[str, Any]:
+    entry = compiled.entry
+    symbols = {name: list(place) for name, place in entry.attrs.get("symbols", {}).items()}
+    params = [
+        {
+            "name": p.name,
+            "dtype": p.value.type.dtype.isa,
+            "shape": [d if not isinstance(d, Value) else d.name for d in p.value.type.shape],
+            "direction": p.direction,
+        }
+        for p in entry.params
+        if isinstance(p.value.type, TensorType)
+    ]
+    return {
+        "format": _FORMAT,
+        "name": entry.name,
+        "target": compiled.profile.name,
+        "params": params,
+        "symbols": symbols,
+    }
+
+
+def _golden(compiled: Compiled, root: Path, values: list[Any]) -> None:
+    """Samples and what they give, as files; and golden.py, which reads them."""
+    import numpy as np
+
+    arrays = [np.ascontiguousarray(arguments.as_numpy(v)).copy() for v in values if arguments.is_array(v)]
+    params = _meta(compiled)["params"]
+    data = root / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    rows: list[str] = []
+    for p, a in zip(params, arrays, strict=True):
+        a.tofile(data / f"{p['name']}.bin")
+        rows.append(f"    ({p['name']!r}, {a.dtype.name!r}, {tuple(a.shape)}),")
+    compiled.execute(arrays)
+    outputs = [p["name"] for p in params if p["direction"] != IN]
+    for p, a in zip(params, arrays, strict=True):
+        if p["name"] in outputs:
+            a.tofile(data / f"{p['name']}.expected.bin")
+    symbols = [f"    ({name!r}, {arrays[p].shape[axis]})," for name, (p, axis) in
+               compiled.entry.attrs.get("symbols", {}).items()]  # fmt: skip
+    text = _GOLDEN.format(
+        name=compiled.entry.name, outputs=outputs, rows="\n".join(rows), symbols="\n".join(symbols)
+    )
+    (root / "golden.py").write_text(text, encoding="utf-8")
+
+
+_GOLDEN = '''"""Arguments of {name} and what it made of them; written from Python."""
+
+import ctypes
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+_DATA = Path(__file__).parent / "data"
+__outputs__ = {outputs}
+RTOL = ATOL = 0
+TENSORS = [
+{rows}
+]
+EXTENTS = [
+{symbols}
+]
+
+
+def _read(file, dtype, shape):
+    found = getattr(ml_dtypes, dtype, None) or dtype
+    return np.fromfile(_DATA / file, np.dtype(found)).reshape(shape)
+
+
+def generate_inputs(params):
+    tensors = [(name, _read(f"{{name}}.bin", dtype, shape)) for name, dtype, shape in TENSORS]
+    return [*tensors, *((name, ctypes.c_int64(n)) for name, n in EXTENTS)]
+
+
+def compute_golden(tensors, params):
+    for name, dtype, shape in TENSORS:
+        if name in __outputs__:
+            tensors[name][...] = _read(f"{{name}}.expected.bin", dtype, shape)
+'''
+
+
+# ---- reading ----
+
+
+class Saved:
+    """A program in a folder. `saved(a, b, out)` runs it, on arrays that are used in place."""
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        from ..runtime.folder import config_of
+
+        self.folder = Path(folder)
+        meta = self.folder / "program.json"
+        if not meta.is_file():
+            raise DiagnosticError([Diagnostic(
+                "PTO-E2601", f"'{self.folder}' holds no program of the language: there is no program.json",
+                help="compiled.save(folder) writes one",
+            )])  # fmt: skip
+        self._meta = json.loads(meta.read_text(encoding="utf-8"))
+        if self._meta.get("format") != _FORMAT:
+            raise DiagnosticError([Diagnostic("PTO-E2601", f"'{meta}' is of another version",
+                                              help="save the program again")])  # fmt: skip
+        self.name: str = self._meta["name"]
+        self.target: str = self._meta["target"]
+        self.param_names: list[str] = [p["name"] for p in self._meta["params"]]
+        self.output_indices = [i for i, p in enumerate(self._meta["params"]) if p["direction"] != IN]
+        self.config = config_of(str(self.folder))
+        self._made: list[Any] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Saved {self.name} in {self.folder}>"
+
+    def __call__(self, *args: Any) -> None:
+        self.execute(list(args))
+
+    def execute(self, values: Sequence[Any], **options: Any) -> Any:
+        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the run
+        recorded is returned."""
+        from ..runtime.compile import compile_all
+        from ..runtime.engine import TaskEngine
+
+        arrays = self._arrays(values)
+        config = self.config
+        if self._made is None:
+            self._made = compile_all(config.jobs(config.runtime, self.target))
+        engine = TaskEngine({
+            "runtime": config.runtime, "block_dim": config.block_dim, "aicpu_thread_num": config.aicpu_threads,
+            "track_war": config.track_war, **options,
+        })  # fmt: skip
+        for k, made in zip(config.kernels, self._made[1:], strict=True):
+            if made.task is not None:
+                engine.add_program(k.func_id, k.name, k.core_type, made.task)
+            else:
+                engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
+            engine.sources[k.func_id] = k.source
+        words = [a.ctypes.data for a in arrays]
+        words += [arrays[p].shape[axis] for p, axis in self._meta["symbols"].values()]
+        return engine.run_orchestration(self._made[0].path, _ENTRY, words)
+
+    def _arrays(self, values: Sequence[Any]) -> list[Any]:
+        """The memory of arguments, which are what the program was made for."""
+        given = [v for v in values if arguments.is_array(v)]
+        params = self._meta["params"]
+        if len(given) != len(params):
+            names = ", ".join(self.param_names)
+            raise TypeError(f"{self.name}({names}) takes {len(params)} arrays, got {len(given)}")
+        extents: dict[str, int] = {}
+        arrays: list[Any] = []
+        for p, v in zip(params, given, strict=True):
+            array = arguments.as_numpy(v)
+            dtype = arguments.element_type(v)
+            width = array.dtype.itemsize
+            if dtype is None or (dtype.isa != p["dtype"] and width * 8 != dtype.bits):
+                raise arguments.refuse(
+                    f"'{p['name']}' of {self.name} holds {p['dtype']}", got=str(array.dtype)
+                )
+            wanted = [extents.setdefault(d, n) if isinstance(d, str) else d
+                      for d, n in zip(p["shape"], array.shape, strict=False)]  # fmt: skip
+            if list(array.shape) != wanted or len(p["shape"]) != array.ndim:
+                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape", expected=str(p["shape"]),
+                                       got=str(list(array.shape)))  # fmt: skip
+            if not array.flags.c_contiguous:
+                raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
+            arrays.append(array)
+        return arrays
+
+
+def load(folder: str | os.PathLike[str]) -> Saved:
+    """A program that was saved."""
+    return Saved(folder)
