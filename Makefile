@@ -17,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
-NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
+NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h') src/pto/image/every_call.py
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include

@@ -83,6 +83,18 @@ kernel() {
   if grep -q False "$out/runs"; then fail 'a kernel computes something else than NumPy'; fi
 }
 
+python_language() {
+  say 'A graph in Python: relu(x @ w + bias), a cube and a vector task per 64 rows; and a mistake in one'
+  grep -n -A7 '^@pl.jit$' python/04_graph.py
+  run python python/04_graph.py | tee "$out/tasks"
+  grep -q 'close to NumPy: True' "$out/tasks" || fail 'the graph computes something else than NumPy'
+  sed 's/pl.matmul(x, w)/pl.matmul(x, x)/' python/04_graph.py >"$out/wrong.py"
+  if python "$out/wrong.py" 2>"$out/problems"; then fail 'the mistake was not found'; fi
+  echo '$ python wrong.py'
+  sed -n "s,.*$out/,,; /PTO-E3005/,\$p" "$out/problems" | tee "$out/found"
+  grep -q 'PTO-E3005' "$out/found" || fail 'PTO-E3005 was not found'
+}
+
 race() {
   say 'A race, planted: the same kernel without the flag from the loads to the addition'
   run pto check 12_race.pto
@@ -142,11 +154,12 @@ graphs() {
   fi
 }
 
-steps=(installed forms legal kernel race values micro memory emission graphs)
+steps=(installed forms legal kernel python_language race values micro memory emission graphs)
 [ $# -eq 0 ] || steps=("$@")
 for name in "${steps[@]}"; do "$name"; done
 
 say 'Done'
-echo 'docs/tutorial.md is half an hour from the first kernel on; docs/kernels.md explains softmax, GEMM, attention and more;'
+echo 'docs/python.md goes from NumPy to a task graph; docs/tutorial.md is half an hour of kernels in PTO text;'
+echo 'docs/kernels.md explains softmax, GEMM, attention and more;'
 echo 'docs/micro.md draws what vector instructions do;'
 echo 'docs/runtime.md has ten minutes of graphs of tasks; make docs builds the site, with a page per instruction and per diagnostic code.'

@@ -388,6 +388,13 @@ def test_e3015_tensors_that_are_overwritten_while_in_use() -> None:
     assert warned(turns, X, X.copy(), X.copy()) == ["PTO-E3015"]
 
 
+def test_tracebacks_are_short() -> None:
+    """They end at the call; what is wrong is in the message."""
+    with pytest.raises(pto.DiagnosticError) as caught:
+        double(X, "b")
+    assert [entry.name for entry in caught.traceback] == ["test_tracebacks_are_short", "call"]
+
+
 def test_outside_of_a_program() -> None:
     with pytest.raises(TypeError, match=r"pl.add belongs in a function"):
         pl.add(X, X)

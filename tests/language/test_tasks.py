@@ -101,6 +101,34 @@ def test_every_way_of_running(number: int) -> None:
     np.testing.assert_array_equal(out, expected)
 
 
+M, N = pl.dynamic("M"), pl.dynamic("N")
+
+
+@pl.jit
+def doubled(x: pl.Tensor[[M, 64], pl.FP32], y: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+    for r in pl.parallel(0, M, 16):
+        with pl.at():
+            t = pl.load(x, [r, 0], [16, 64], valid_shape=[pl.min(16, M - r), 64])
+            pl.store(t * 2.0, [r, 0], y)
+    return y
+
+
+@pl.jit.host
+def doubled_twice(x: pl.Tensor[[N, 64], pl.FP32], y: pl.Out[pl.Tensor[[N, 64], pl.FP32]]):
+    between = pl.create_tensor([N, 64], dtype=pl.FP32)
+    between = doubled(x, between)
+    return doubled(between, y)
+
+
+def test_an_orchestration_calls_another() -> None:
+    """Its body takes the place of the call; its dynamic extents are those of what it is given."""
+    x = RNG.standard_normal((40, 64)).astype(np.float32)
+    for how in (doubled_twice, doubled_twice.run, doubled_twice.interpret):
+        out = np.full_like(x, np.nan)
+        how(x, out)
+        np.testing.assert_array_equal(out, x * 4)
+
+
 def test_tasks_wait_for_what_they_read() -> None:
     a, b = arrays(2)
     out = np.zeros_like(a)

@@ -9,6 +9,7 @@ are met.
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -39,6 +40,8 @@ _AS_USUAL = frozenset((
 ))  # fmt: skip
 #: Elements that tiles of moves usually have; those of other types are moved from where they usually are.
 _USUAL = ("f32", "f16", "bf16", "i8", "i32", "ui64")
+#: A tile of the vector core that lies by its columns: one column, mostly.
+_COLUMN = re.compile(r"TileType::Vec, \w+, BLayout::ColMajor, SLayout::NoneBox")
 #: Instructions whose functions take the compiler longer than others do, and how many times.
 _HEAVY = {"tcvt": 6}
 
@@ -74,6 +77,8 @@ def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
         yield name
         if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):
             yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a matrix that lies by its columns
+        if row.name in ("tload", "tstore") and _COLUMN.search(name):
+            yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a column
 
 
 def _planned(row: Row, isa: str) -> Iterator[Plan]:

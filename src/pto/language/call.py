@@ -233,7 +233,7 @@ def lower(
 ) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
     done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config), dump)
-    _warn(done, 4)
+    _warn(done, 5)
     done.verify()
     if dump is not None:
         done.dump(dump)
@@ -248,7 +248,7 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config
     return explanation(done.verify())
 
 
-def _warn(done: Lowered, stacklevel: int = 5) -> None:
+def _warn(done: Lowered, stacklevel: int = 6) -> None:
     """Tell what is suspicious, the way Python does, at the line of the caller."""
     if done.diagnostics:
         import warnings

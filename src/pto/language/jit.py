@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
 
+from ..diag import DiagnosticError
 from .declare import Declared
 from .eager import current, interpreter
 from .enums import FunctionType
@@ -21,6 +23,19 @@ def _enclosing(depth: int) -> dict[str, Any]:
     """Names of the function that a decorated one is written in; none for one of a module."""
     frame = sys._getframe(depth)
     return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+
+
+def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
+    """What is wrong with a program is told without the way that we found it."""
+
+    @functools.wraps(method)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(self, *args, **kwargs)
+        except DiagnosticError as e:
+            raise e.with_traceback(None) from None
+
+    return call
 
 
 class JitFunction:
@@ -45,6 +60,7 @@ class JitFunction:
     def __repr__(self) -> str:
         return f"<pl.jit {self.declared.kind} {self.declared.name}>"
 
+    @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         it = current.get()
         if it is not None:  # called by a body that is executed
@@ -53,22 +69,26 @@ class JitFunction:
 
         return call(self, args, kwargs, config)
 
+    @_plainly
     def lower(self, *args: Any, config: Any = None, dump: Any = None, **kwargs: Any) -> Any:
         """The program after every stage; `dump` is a folder for what each leaves."""
         from .call import lower
 
         return lower(self, args, kwargs, config, dump)
 
+    @_plainly
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         from .call import compiled
 
         return compiled(self, args, kwargs, config)
 
+    @_plainly
     def run(self, *args: Any, **kwargs: Any) -> Any:
         from .call import run
 
         return run(self, args, kwargs)
 
+    @_plainly
     def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
         """The graph of its tasks, and of every kernel the memory and the flags that were inserted."""
         from .call import explain

@@ -185,7 +185,7 @@ def call_function(
         raise Quiet
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
-    if declared.kind == "inline":
+    if declared.kind == "inline" or (declared.kind in ("orchestration", "host") and not f.build.in_core):
         return _spliced(f, declared, dict(bound.arguments))
     if f.build.in_core:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
@@ -198,9 +198,22 @@ def _plain(declared: Declared) -> str:
 
 
 def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
-    """The body of an inline function in place of its call."""
+    """The body of an inline function, or of another orchestration, in place of its call."""
     file, node = file_of(declared.function)
-    inner = Frame(f.unit, file, surroundings(declared.function, declared.enclosing), f.build, f.function)
+    outside = surroundings(declared.function, declared.enclosing)
+    extents = {
+        d.name: n
+        for name, said in declared.annotations.items()
+        if isinstance(bound.get(name), Value) and isinstance(bound[name].type, ShapedType)
+        for d, n in zip(said.shape or (), bound[name].type.shape, strict=False)
+        if isinstance(d, DynVar)
+    }
+
+    def find(name: str) -> Any:
+        found = outside(name)
+        return extents.get(found.name, found) if isinstance(found, DynVar) else found
+
+    inner = Frame(f.unit, file, find, f.build, f.function)
     inner.names.update(bound)
     if declared.method:
         inner.names["self"] = declared.owner
