@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from difflib import unified_diff
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pto.language as pl
-from pto.language import arguments, lower
-from pto.language.call import profile_of
-from pto.language.printer import program_text
+from pto.language.lower import exact
 
 
-def check(kernel: Any, *args: Any) -> list[str]:
+def check(kernel: Any, *args: Any) -> Any:
     """Print, parse and print again: as it is read and after every stage, with types and without. Kernels of what
-    the last stage printed are those of the program itself."""
-    profile = profile_of(None)
-    types = arguments.types_of(kernel.declared, arguments.bound(kernel.declared, args, {}))
-    program, _ = lower.read(kernel.declared, types, profile)
-    texts = [_fixed(program)]
-    for _, after in lower.stages(program):
-        if program_text(after) != texts[-1]:
-            texts.append(_fixed(after))
-        program = after
-    again = lower.Lowered(lower.exact(pl.parse_program(texts[-1])), profile)
-    assert _anonymous(again.as_pto()) == _anonymous(lower.Lowered(program, profile).as_pto())
-    return texts
+    the last stage printed are those of the program itself, which is returned."""
+    with TemporaryDirectory() as folder:
+        done = kernel.lower(*args, dump=folder)
+        texts = [p.read_text() for p in sorted(Path(folder).glob("*.py"))]
+    for text in dict.fromkeys(texts):
+        _same(text, pl.parse_program(text).as_python())
+        short = pl.parse_program(text).as_python(concise=True)
+        _same(short, pl.parse_program(short).as_python(concise=True))
+    again = copy.copy(done)
+    again.__dict__.pop("modules", None)
+    again.program = exact(pl.parse_program(texts[-1]), done.profile)
+    _same(_anonymous(done.as_pto()), _anonymous(again.as_pto()))
+    return done
 
 
-def _fixed(program: Any) -> str:
-    for concise in (True, False):
-        text = program_text(program, concise)
-        again = pl.parse_program(text).as_python(concise)
-        assert again == text, "\n".join(unified_diff(text.splitlines(), again.splitlines(), lineterm=""))
-    return text
+def _same(text: str, again: str) -> None:
+    assert again == text, "\n".join(unified_diff(text.splitlines(), again.splitlines(), lineterm=""))
 
 
 def _anonymous(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Operators computed at once: each is a kernel of its own, with its loads and stores, on the virtual machine.
+"""Operators computed at once: each is a kernel of its own, with its loads and stores.
 
 The kernel goes through the same stages as a program that has the operator among others, so the numbers are
 the same. Kernels are kept by operator, arguments and types; how far data goes is given to them at run time.
@@ -106,8 +106,8 @@ def _kernel(
     program.entry = program.add(function)
     for _, after in stages(program):
         program = after
-    (module,) = Lowered(program, profile, []).modules.values()
-    return kernel(module, function.name, engine="native", target=profile)
+    (module,) = Lowered(program, profile).modules.values()
+    return kernel(module, function.name, target=profile)
 
 
 def _tensor(t: Any) -> TensorType:
