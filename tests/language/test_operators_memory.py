@@ -395,14 +395,16 @@ def test_signals() -> None:
 
 
 @pl.jit
-def online(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor]):
+def online(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor], q: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         m = pl.full([8, 1], pl.FP32, -1e30)
         s = pl.full([8, 1], pl.FP32, 0.0)
         a = pl.full([8, 1], pl.FP32, 1.0)
         b = pl.full([8, 1], pl.FP32, 2.0)
+        f = pl.full([8, 24], pl.FP32, 1.0)
         for i in pl.range(4):
             t = pl.load(x, [0, i * 24], [8, 24])
+            f = pl.fillpad(pl.set_validshape(pl.add(f, t), 8, 20))
             n = pl.maximum(m, pl.row_max(t))
             s = pl.add(pl.mul(s, pl.exp(pl.sub(m, n))), pl.row_sum(pl.row_expand_expdif(t, n)))
             m = n
@@ -411,14 +413,19 @@ def online(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor]):
             b = pl.add(c, 1.0)
         o = pl.assemble(o, pl.add(pl.log(s), m), [0, 0])
         p = pl.assemble(p, pl.add(a, pl.mul(b, 10.0)), [0, 0])
+        q = pl.assemble(q, f, [0, 0])
     return o
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_columns_in_loops(target: str) -> None:
     x = np.random.default_rng(0).standard_normal((8, 96), np.float32)
-    want = [np.log(np.exp(x).sum(1, keepdims=True)), np.full((8, 1), 43)]
-    check(online, [x], [zeros((8, 1)), zeros((8, 1))], want, target)
+    f = np.ones((8, 24))
+    for i in range(4):
+        f = f + x[:, i * 24 : i * 24 + 24]
+        f[:, 20:] = 0
+    want = [np.log(np.exp(x).sum(1, keepdims=True)), np.full((8, 1), 43), f]
+    check(online, [x], [zeros((8, 1)), zeros((8, 1)), zeros((8, 24))], want, target)
 
 
 # ---- what is refused ----

@@ -282,17 +282,20 @@ class Operators(Base):
     def filled(self, op: Op, name: str) -> None:
         pad: PadValue = op.args["pad_value"]
         x = op.args["x"]
-        src = self.values[x]
-        self.targets.pop(op.result, None)
-        dst = self.result(op.result, pad.value)
+        src: Any = self.values[x]
+        target = self.targets.pop(op.result, None)
+        dst: Any = self.result(op.result, pad.value)
         if is_column(x.type) and is_column(op.result.type):
             src, dst = self.as_row(src, x.type), self.as_row(dst, op.result.type)
-        if name == "pto.tfillpad" and src.type.shape != dst.type.shape:  # type: ignore[attr-defined]
+        if name == "pto.tfillpad" and src.type.shape != dst.type.shape:
             name = "pto.tfillpad_expand"
-        whole = dst.type.replace(v_row=dst.type.rows, v_col=dst.type.cols)  # type: ignore[attr-defined]
+        whole = dst.type.replace(v_row=dst.type.rows, v_col=dst.type.cols)
         if dst.type != whole:
             dst = self.seen(dst, whole.rows, whole.cols, (whole.rows, whole.cols))
         self.build.op(name, src=src, dst=dst)
+        if target is not None:  # only a tile that says its padding can be filled
+            self.copy(self.values[op.result], target, op.loc)
+            self.values[op.result] = target
 
     def op_row_expand(self, op: Op) -> None:
         vec = op.args["row_vec"]
