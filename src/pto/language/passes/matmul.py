@@ -466,14 +466,14 @@ class _Products(Rewriter):
         self.map(op.result if narrow is None else narrow.result, whole)
 
     def _may_wait(self, op: Op, store: Op) -> bool:
-        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded
-        from in between."""
+        """Whether a product may be computed where it is stored: nothing writes its operands, or what they are
+        loaded from, in between."""
         block = op.parent
         if block is None or store.parent is not block:
             return False
         lhs, rhs = self._operands(op)
         loads = [o.load for o in (lhs, rhs) if o.load is not None]
-        tensors = {root(load.args["tensor"]) for load in loads}
+        tensors = {root(load.args["tensor"]) for load in loads} | {root(o.value) for o in (lhs, rhs)}
         begin = min((block.ops.index(o) for o in loads if o.parent is block), default=block.ops.index(op))
         between = block.ops[begin : block.ops.index(store)]
         return not any(

@@ -165,7 +165,9 @@ class Plan:
         self.profile = profile
         self.lanes = lanes  # what the author gave to each vector core
         self.ops = [op for op in function.walk() if op.name not in _CONTROL]
-        self.sides = {op: side(op) for op in self.ops}
+        self.written = {root(op.args["output_tensor"]) for op in self.ops if op.name == "store"}
+        self.written |= {root(op.args["x"]) for op in self.ops if op.name == "write"}
+        self.sides = {op: self._side(op) for op in self.ops}
         self.both = {CUBE, VECTOR} <= {word for s in self.sides.values() for word in s.split("->")}
         self.users: dict[Value, list[Op]] = {}
         for op in function.walk():
@@ -187,6 +189,10 @@ class Plan:
         self.split = _SPLIT[mode] if self.axis else 0
         self.lost = {core: self._lost(core) for core in (CUBE, VECTOR)}
         self.fifos = self._fifos()
+
+    def _side(self, op: Op) -> str:
+        """Vector cores write tensors that both touch, so they read elements of them."""
+        return VECTOR if op.name == "read" and root(op.args["x"]) in self.written else side(op)
 
     def _reads_back(self) -> bool:
         """Whether a vector core reads what another may have written."""
@@ -327,8 +333,6 @@ class _Half(Rewriter):
         self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
         self.lane: Value | None = None
         self.first: Value | None = None
-        self.written = {root(op.args["output_tensor"]) for op in plan.ops if op.name == "store"}
-        self.written |= {root(op.args["x"]) for op in plan.ops if op.name == "write"}
 
     def function(self, function: Function) -> Function:
         made = Function(
@@ -425,7 +429,12 @@ class _Half(Rewriter):
         alone = self.first is not None and op not in self.plan.lanes
         if writes and whole and alone:
             self._if_first(lambda: self._copied(op))
-        elif op.name == "load" and alone and root(op.args["tensor"]) in self.written and not self.plan.axis:
+        elif (
+            op.name == "load"
+            and alone
+            and root(op.args["tensor"]) in self.plan.written
+            and not self.plan.axis
+        ):
             self._loaded(op)
         else:
             self._copied(op)
