@@ -131,6 +131,13 @@ class _Member(Rewriter):
             made.args["split"] = 0
         return made
 
+    def op_tpush_to_aiv(self, op: Op) -> None:
+        """A FIFO carries all of a tile, whatever part of it is said to hold data."""
+        made, tile = self.copy(op), op.args["tile"]
+        while tile.op is not None and tile.op.name == "set_validshape":
+            tile = tile.op.args["x"]
+        made.args["tile"] = self.of(tile)
+
     def _open(self, op: Op) -> None:
         made = self.copy(op)
         if self.memory is not None:

@@ -51,7 +51,7 @@ from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
 from .groups import SLOTS, grouped, joined, slots_at
 from .halves import halves
-from .rewrite import Rewriter, each_function
+from .rewrite import Rewriter, each_function, handed_on
 
 #: Kinds of cores.
 CUBE, VECTOR = "cube", "vector"
@@ -210,7 +210,7 @@ class Plan:
                 numbers = [r for r in op.results if isinstance(r.type, ScalarType)]
                 if numbers and (read or (op.name not in _CONTROL and any(v in lost for v in op.operands()))):
                     lost.update(numbers)
-                for same in _handed_on(op):
+                for same in handed_on(op):
                     if any(v in lost for v in same if isinstance(v, Value)):
                         lost.update(
                             v for v in same if isinstance(v, Value) and isinstance(v.type, ScalarType)
@@ -275,19 +275,6 @@ def _dense(c: Crossing) -> TileType:
 def _keeps(op: Op, names: set[Value]) -> bool:
     """Whether control flow hands a tile on, and does not only ask about it."""
     return any(v in names for v in values_in([op.args.get("values"), op.args.get("init_values")]))
-
-
-def _handed_on(op: Op) -> list[list[Any]]:
-    """Values that stand for each other around a loop or after arms."""
-    if op.name in ("for", "while"):
-        first = 1 if op.name == "for" else 0
-        return [
-            [r, op.args["init_values"][i], op.blocks[-1].yielded[i], *(b.args[first + i] for b in op.blocks)]
-            for i, r in enumerate(op.results)
-        ]
-    if op.name == "if":
-        return [[r, *(b.yielded[i] for b in op.blocks)] for i, r in enumerate(op.results)]
-    return []
 
 
 def _meet(a: Crossing, b: Crossing) -> bool:
