@@ -161,7 +161,45 @@ def test_sums_of_blocks_in_arms():
     check(wide_arms, given, (32, 64), np.float32, lambda a, b: np.tile(a @ b, (2, 1)), ["a3"], slack=50)
 
 
-@pytest.mark.parametrize("function", [by_arms, by_condition, by_atomics], ids=lambda f: f.__name__)
+@pl.jit
+def still_read(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        one = pl.matmul(a, b)
+        two = pl.matmul_acc(one, a, b)
+        c[0:32, :] = one
+        c[32:64, :] = two
+        for _ in pl.range(2):
+            three = pl.matmul_acc(two, a, b)
+        c[64:96, :] = three
+
+
+@pl.jit
+def by_windows(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tile([64, 32], pl.FP32, target_memory=pl.MemorySpace.Acc)
+        for n in pl.range(0, 32, 16):
+            for k in pl.range(0, 64, 32):
+                x = pl.load(a, [0, k], [64, 32], target_memory=pl.MemorySpace.Mat)
+                y = pl.load(b, [k, n], [32, 16], target_memory=pl.MemorySpace.Mat)
+                window = pl.slice(acc, [64, 16], [0, n])
+                window = pl.matmul_acc(window, x, y, init_cond=(k == 0))
+        c = pl.store(acc, [0, 0], c)
+
+
+def test_what_is_added_to_may_be_read_later():
+    given = [array((32, 32)), array((32, 32), seed=1)]
+    check(
+        still_read,
+        given,
+        (96, 32),
+        np.float32,
+        lambda a, b: np.concatenate([a @ b, 2 * (a @ b), 3 * (a @ b)]),
+    )
+
+
+@pytest.mark.parametrize(
+    "function", [by_arms, by_condition, by_atomics, by_windows], ids=lambda f: f.__name__
+)
 def test_sums(function):
     check(function, [array((64, 64)), array((64, 32))], (64, 32), np.float32, lambda a, b: a @ b)
 

@@ -138,6 +138,17 @@ def into_part(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
     return out
 
 
+@pl.jit
+def into_operand(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        whole = pl.load(a, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        whole = pl.tile.assemble(whole, pl.exp(pl.load(c, [0, 0], [16, 32])), [16, 0])
+        other = pl.load(b, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        other = pl.tile.assemble(other, pl.matmul(a[0:16, :], b), [16, 0])
+        out[:] = pl.matmul(whole, other)
+    return out
+
+
 def _stacked(a, b, c):
     p = np.exp(0.1 * (a.reshape(2, 16, 32) @ b.reshape(2, 16, 32).swapaxes(1, 2)))
     return np.concatenate([p.reshape(32, 16), c[:, 16:]], 1)
@@ -152,6 +163,9 @@ EXPECTED = {
     added_by_vector: lambda a, b, c: 2 * (a @ b) + c,
     one_after_the_other: lambda a, b, c: 12 * (a @ b) + c,
     stacked: _stacked,
+    into_operand: lambda a, b, c: (
+        np.concatenate([a[:16], np.exp(c[:16])]) @ np.concatenate([b[:16], a[:16] @ b])
+    ),
     into_part: lambda a, b, c: np.concatenate([c[:, :16], a @ b[:, :16]], 1),
 }
 

@@ -40,8 +40,11 @@ def matmul_acc(e: Emitter, op: Op) -> None:
     if target is not None and target is not acc:
         fail(UNSUPPORTED, "the accumulator is still needed when the sum replaces it", op.loc)
     e.values[op.result] = acc
-    name = "pto.tmatmul.acc" if op.name == "matmul_acc" else "pto.tgemv.acc"
-    e.build.op(name, acc_in=acc, **_rows(e, op), dst=acc)
+    name = "pto.tmatmul" if op.name == "matmul_acc" else "pto.tgemv"
+    if op.args.get("init_cond"):
+        e.build.op(name, **_rows(e, op), dst=acc)
+    else:
+        e.build.op(f"{name}.acc", acc_in=acc, **_rows(e, op), dst=acc)
 
 
 def move(e: Emitter, op: Op) -> None:

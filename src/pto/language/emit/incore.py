@@ -557,8 +557,9 @@ class Emitter(Systems, Gathers, Operators):
         target = self.targets.pop(r, None)
         if target is None:
             for block in op.blocks:
-                v = _sum_of(block.yielded[i], block)[0]
-                if v in self.values and self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op):
+                v, adds = _sum_of(block.yielded[i], block)
+                alone = self.uses.get(v, 0) <= _uses_in(op, v) and _defined_beside(v, op)
+                if v in self.values and (alone or adds is not None):  # a sum has no other place
                     target = self.values[v]
         self.values[r] = target if target is not None else self.alloc(r.type, r.name)
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
-from ..ir import ArrayType, Block, Function, Op, ScalarType, TensorType, Value, values_in
+from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
 from ..orchestrate import untracked
 from ..printer import _OPERATORS, _PREFIX
 from ..problems import UNSUPPORTED, fail

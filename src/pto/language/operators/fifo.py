@@ -45,8 +45,14 @@ def _pop(name: str, side: str, space: str) -> Callable[..., Any]:
             b.fail(ARGUMENTS, f"{name} needs a shape and an element type",
                    help=f"x: pl.Tile[[rows, cols], dtype] = pl.{name}(split=..)")  # fmt: skip
         sizes = b.static(shape, "shape")
+        view = (
+            next((e for e in said.extras if getattr(e, "valid_shape", None)), None)
+            if said is not None
+            else None
+        )
+        valid = None if view is None else tuple(b.as_index(d) for d in b.dims(view.valid_shape, "shape"))
         return b.op(
-            name, [TileType(dtype, tuple(sizes), None, space)], shape=sizes, dtype=dtype, split=split, id=id
+            name, [TileType(dtype, tuple(sizes), valid, space)], shape=sizes, dtype=dtype, split=split, id=id
         )
 
     pop.__doc__ = f"The next tile of a FIFO from {side}; wait until there is one."

@@ -56,11 +56,22 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
         if op.name in _HANDS_ON:
             changed |= _unused_results(op, count)
         hollow = all(len(b.ops) <= 1 for b in op.blocks) and not op.results and _plain(op)
+<<<<<<< HEAD
         effect = op.name in _EFFECTS or op.name.startswith("system.")
         if (not effect and not any(count.get(r) for r in op.results)) or hollow:
+=======
+        used = op.name in _EFFECTS or is_window(op) or any(count.get(r) for r in op.results)
+        if not used or hollow:
+>>>>>>> cube
             block.ops.remove(op)
             changed = True
     return changed
+
+
+def is_window(op: Op) -> bool:
+    """Whether an operation adds to a window of a tile, and so changes the tile."""
+    acc = op.args.get("acc") if op.name in ("matmul_acc", "gemv_acc") else None
+    return isinstance(acc, Value) and acc.op is not None and acc.op.name == "slice"
 
 
 def _plain(op: Op) -> bool:

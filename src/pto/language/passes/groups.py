@@ -6,8 +6,8 @@
         self.cube(a)                      X calls both
         self.vector(out)
 
-Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Without a
-split one vector core has the data, so one writes global memory.
+Both get the parameters of the group, and on A2/A3 the memory of their FIFOs behind all tensors. Vector
+functions that do not ask which core they are on are written for whole tiles: one vector core does the work.
 """
 
 from __future__ import annotations
@@ -58,7 +58,8 @@ def grouped(function: Function, profile: Profile, parts: list[Function]) -> Func
     made.attrs = dict(function.attrs)
     if slots:
         made.attrs["slots"] = sum(slots.values())
-    both = [_Member(function, calls[kind], names, slots).part() for kind in _SIDES]
+    lanes = any(op.name == "get_subblock_idx" for op in calls["aiv"].args["callee"].walk())
+    both = [_Member(function, calls[kind], names, slots, lanes).part() for kind in _SIDES]
     parts += both
     return joined(made, both)
 
@@ -76,7 +77,9 @@ def _slots(members: list[Function]) -> dict[int, int]:
 class _Member(Rewriter):
     """What one member does, as a function with the parameters of its group."""
 
-    def __init__(self, group: Function, call: Op, names: dict[str, str], slots: dict[int, int]) -> None:
+    def __init__(
+        self, group: Function, call: Op, names: dict[str, str], slots: dict[int, int], lanes: bool
+    ) -> None:
         super().__init__()
         self.group = group
         self.call = call
@@ -85,9 +88,8 @@ class _Member(Rewriter):
         self.slots = slots
         self.memory: Value | None = None
         self.base: Any = 0
-        ops = list(self.callee.walk())
-        halved = any(op.args.get("split") for op in ops) or any(op.name == "get_subblock_idx" for op in ops)
-        self.once = self.callee.kind == "aiv" and not halved
+        self.once = self.callee.kind == "aiv" and not lanes
+        self.whole = not lanes
         self.first: Value | None = None
 
     def part(self) -> Function:
@@ -122,6 +124,19 @@ class _Member(Rewriter):
         if self.once:
             lane = self.build.op("get_subblock_idx", [ScalarType(INDEX)])
             self.first = self.build.scalar("eq", lane, 0)
+
+    def copy(self, op: Op) -> Op:
+        made = super().copy(op)
+        if self.whole and made.args.get("split"):
+            made.args["split"] = 0
+        return made
+
+    def op_tpush_to_aiv(self, op: Op) -> None:
+        """A FIFO carries all of a tile, whatever part of it is said to hold data."""
+        made, tile = self.copy(op), op.args["tile"]
+        while tile.op is not None and tile.op.name == "set_validshape":
+            tile = tile.op.args["x"]
+        made.args["tile"] = self.of(tile)
 
     def _open(self, op: Op) -> None:
         made = self.copy(op)

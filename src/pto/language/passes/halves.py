@@ -14,6 +14,7 @@ from ...isa.python import signatures
 from .. import index
 from ..enums import SplitMode
 from ..ir import Op, TileType, Value, values_in
+from .rewrite import handed_on
 
 #: Operators without a row of their own that work on each element, row or column by itself.
 _LOCAL = ("cast", "cmp", "cmps", "row_expand", "col_expand", "sel", "move")
@@ -75,9 +76,7 @@ class _Halves:
             raise _Crossed
 
     def _handed_on(self, op: Op) -> None:
-        from .mixed import _handed_on
-
-        for same in _handed_on(op):
+        for same in handed_on(op):
             axes = {self.axis[v] for v in same if isinstance(v, Value) and v in self.axis}
             for axis in axes:
                 for v in same:

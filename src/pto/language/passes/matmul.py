@@ -31,6 +31,7 @@ from ..enums import AtomicType, MemorySpace
 from ..ir import Function, Op, Program, TileType, Value, root
 from ..operators.cube import PRODUCTS, transposed
 from ..problems import UNSUPPORTED, fail
+from .clean import is_window
 from .rewrite import Rewriter, each_function
 
 _BOX = 16  # rows of a box of 512 bytes
@@ -239,9 +240,9 @@ class _Products(Rewriter):
         cond = self.of(op.args.get("init_cond"))
         plain = op.name.removesuffix("_acc").removesuffix("_bias")
         if cond is None or not isinstance(cond, Value):
-            return make(plain if cond else op.name)
+            return make(op.name if not cond else f"{op.name} anew" if is_window(op) else plain)
         made = Op("if", {"cond": cond}, [self.type_of(op.result.type)], op.loc)
-        for name in (plain, op.name):
+        for name in (f"{op.name} anew" if is_window(op) else plain, op.name):
             with self.build.into(made.add_block()):
                 self.build.append("yield", [], {"values": [make(name)]})
         self.build.block.append(made)
@@ -258,6 +259,7 @@ class _Products(Rewriter):
         cols: Span | None = None,
     ) -> Value:
         args: dict[str, Any] = {}
+        name, _, anew = name.partition(" ")
         if name.endswith("_acc"):
             args["acc"] = acc if acc is not None else self.of(op.args["acc"])
         args |= {"lhs": lhs, "rhs": rhs}
@@ -266,7 +268,7 @@ class _Products(Rewriter):
         if name == "matmul":
             args |= {"out_dtype": op.args.get("out_dtype"), "a_trans": False, "b_trans": False}
         elif name == "matmul_acc":
-            args |= {"a_trans": False, "b_trans": False, "init_cond": None}
+            args |= {"a_trans": False, "b_trans": False, "init_cond": bool(anew) or None}
         made = self.build.op(name, [self.type_of(type)], **args)
         made.name = op.result.name
         return made
@@ -315,7 +317,7 @@ class _Products(Rewriter):
                 def one(acc: Value | None = acc, i: int = i, part: Span = part) -> Value:
                     x = self._part(lhs, at, rows, part, MemorySpace.Left)
                     y = self._part(rhs, at, part, cols, MemorySpace.Right)
-                    base = name.removesuffix("_acc").removesuffix("_bias")
+                    base = name.partition(" ")[0].removesuffix("_acc").removesuffix("_bias")
                     return self._op(op, name if i == 0 else f"{base}_acc", x, y, acc, type, cols)
 
                 acc = (
@@ -466,14 +468,14 @@ class _Products(Rewriter):
         self.map(op.result if narrow is None else narrow.result, whole)
 
     def _may_wait(self, op: Op, store: Op) -> bool:
-        """Whether a product may be computed where it is stored: nothing writes what its operands are loaded
-        from in between."""
+        """Whether a product may be computed where it is stored: nothing writes its operands, or what they are
+        loaded from, in between."""
         block = op.parent
         if block is None or store.parent is not block:
             return False
         lhs, rhs = self._operands(op)
         loads = [o.load for o in (lhs, rhs) if o.load is not None]
-        tensors = {root(load.args["tensor"]) for load in loads}
+        tensors = {root(load.args["tensor"]) for load in loads} | {root(o.value) for o in (lhs, rhs)}
         begin = min((block.ops.index(o) for o in loads if o.parent is block), default=block.ops.index(op))
         between = block.ops[begin : block.ops.index(store)]
         return not any(

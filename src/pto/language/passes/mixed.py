@@ -51,7 +51,7 @@ from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
 from .groups import SLOTS, grouped, joined, slots_at
 from .halves import halves
-from .rewrite import Rewriter, each_function
+from .rewrite import Rewriter, each_function, handed_on
 
 #: Kinds of cores.
 CUBE, VECTOR = "cube", "vector"
@@ -167,7 +167,9 @@ class Plan:
         self.profile = profile
         self.lanes = lanes  # what the author gave to each vector core
         self.ops = [op for op in function.walk() if op.name not in _CONTROL]
-        self.sides = {op: side(op) for op in self.ops}
+        self.written = {root(op.args["output_tensor"]) for op in self.ops if op.name == "store"}
+        self.written |= {root(op.args["x"]) for op in self.ops if op.name == "write"}
+        self.sides = {op: self._side(op) for op in self.ops}
         self.both = {CUBE, VECTOR} <= {word for s in self.sides.values() for word in s.split("->")}
         self.users: dict[Value, list[Op]] = {}
         for op in function.walk():
@@ -190,6 +192,10 @@ class Plan:
         self.lost = {core: self._lost(core) for core in (CUBE, VECTOR)}
         self.fifos = self._fifos()
 
+    def _side(self, op: Op) -> str:
+        """Vector cores write tensors that both touch, so they read elements of them."""
+        return VECTOR if op.name == "read" and root(op.args["x"]) in self.written else side(op)
+
     def _reads_back(self) -> bool:
         """Whether a vector core reads what another may have written."""
         loads = {root(op.args["tensor"]) for op in self.ops if op.name == "load"}
@@ -206,7 +212,7 @@ class Plan:
                 numbers = [r for r in op.results if isinstance(r.type, ScalarType)]
                 if numbers and (read or (op.name not in _CONTROL and any(v in lost for v in op.operands()))):
                     lost.update(numbers)
-                for same in _handed_on(op):
+                for same in handed_on(op):
                     if any(v in lost for v in same if isinstance(v, Value)):
                         lost.update(
                             v for v in same if isinstance(v, Value) and isinstance(v.type, ScalarType)
@@ -273,19 +279,6 @@ def _keeps(op: Op, names: set[Value]) -> bool:
     return any(v in names for v in values_in([op.args.get("values"), op.args.get("init_values")]))
 
 
-def _handed_on(op: Op) -> list[list[Any]]:
-    """Values that stand for each other around a loop or after arms."""
-    if op.name in ("for", "while"):
-        first = 1 if op.name == "for" else 0
-        return [
-            [r, op.args["init_values"][i], op.blocks[-1].yielded[i], *(b.args[first + i] for b in op.blocks)]
-            for i, r in enumerate(op.results)
-        ]
-    if op.name == "if":
-        return [[r, *(b.yielded[i] for b in op.blocks)] for i, r in enumerate(op.results)]
-    return []
-
-
 def _meet(a: Crossing, b: Crossing) -> bool:
     """Whether two tiles are in their slots at the same time."""
     return _within(a, b) or _within(b, a)
@@ -329,8 +322,6 @@ class _Half(Rewriter):
         self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
         self.lane: Value | None = None
         self.first: Value | None = None
-        self.written = {root(op.args["output_tensor"]) for op in plan.ops if op.name == "store"}
-        self.written |= {root(op.args["x"]) for op in plan.ops if op.name == "write"}
 
     def function(self, function: Function) -> Function:
         made = Function(
@@ -427,7 +418,12 @@ class _Half(Rewriter):
         alone = self.first is not None and op not in self.plan.lanes
         if writes and whole and alone:
             self._if_first(lambda: self._copied(op))
-        elif op.name == "load" and alone and root(op.args["tensor"]) in self.written and not self.plan.axis:
+        elif (
+            op.name == "load"
+            and alone
+            and root(op.args["tensor"]) in self.plan.written
+            and not self.plan.axis
+        ):
             self._loaded(op)
         else:
             self._copied(op)

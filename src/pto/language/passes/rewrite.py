@@ -116,3 +116,16 @@ def _dims(type: Type) -> list[Any]:
     from ..ir import dims_of
 
     return dims_of(type)
+
+
+def handed_on(op: Op) -> list[list[Any]]:
+    """Values that stand for each other around a loop or after arms."""
+    if op.name in ("for", "while"):
+        first = 1 if op.name == "for" else 0
+        return [
+            [r, op.args["init_values"][i], op.blocks[-1].yielded[i], *(b.args[first + i] for b in op.blocks)]
+            for i, r in enumerate(op.results)
+        ]
+    if op.name == "if":
+        return [[r, *(b.yielded[i] for b in op.blocks)] for i, r in enumerate(op.results)]
+    return []

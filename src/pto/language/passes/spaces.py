@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...isa.profiles import Profile
 from ..dtypes import FP32
 from ..enums import MemorySpace
-from ..ir import IN, Function, Op, Program, TensorType, TileType, Value, root
+from ..ir import IN, Function, Op, Program, TensorType, TileType, Value, root, values_in
 from ..operators.cube import PRODUCTS
 from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
@@ -28,7 +29,13 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
+<<<<<<< HEAD
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view")
+=======
+_ALIASES = ("slice", "reshape", "set_validshape")
+#: Products that are added to a tile, in its place.
+_SUMS = ("matmul_acc", "gemv_acc")
+>>>>>>> cube
 #: Operations that take what lies in Mat.
 _OF_MAT = ("tile.extract", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
@@ -51,13 +58,15 @@ WORDS = {m.isa: m for m in MemorySpace}
 
 
 def spaces(program: Program) -> Program:
-    return each_function(program, lambda f: _Spaces(f).function(f) if f.kind != "orchestration" else f)
+    return each_function(
+        program, lambda f: _Spaces(f, program.target).function(f) if f.kind != "orchestration" else f
+    )
 
 
 class _Spaces(Rewriter):
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, profile: Profile) -> None:
         super().__init__()
-        self.groups = _Groups(function)
+        self.groups = _Groups(function, profile)
         self.never_written = {p.value for p in function.params if p.direction == IN}
         self.moved: list[dict[tuple[Value, str, Any], Value]] = [{}]  # per open block
 
@@ -89,7 +98,7 @@ class _Spaces(Rewriter):
         """A product lies in Acc; where what shares its storage does not, it is moved there. A sum that begins
         elsewhere is added by the vector core."""
         acc = self.of(op.args.get("acc"))
-        elsewhere = isinstance(acc, Value) and acc.type.space != "acc"
+        elsewhere = isinstance(acc, Value) and (acc.type.space != "acc" or survives(op.args["acc"], op))
         if elsewhere:
             plain = op.name.removesuffix("_acc")
             args = {k: v for k, v in args.items() if k not in ("acc", "init_cond")}
@@ -106,7 +115,7 @@ class _Spaces(Rewriter):
                 "move", [value.type.replace(space="vec")], tile=value, target_memory=MemorySpace.Vec
             )
         if elsewhere:
-            value = self.build.op("add", [value.type], lhs=acc, rhs=value)
+            value = self.build.op("add", [value.type], lhs=self._in(op.args["acc"], "vec"), rhs=value)
         value.name = op.result.name
         self.values[op.result] = value
         return made
@@ -256,7 +265,8 @@ def _with(op: Op, args: dict[str, Any]) -> Op:
 class _Groups:
     """Tiles that share storage, and the memory that each group is in."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, profile: Profile) -> None:
+        self.profile = profile
         self.parent: dict[Value, Value] = {}
         self.decided: dict[Value, str] = {}
         self.members: dict[Value, list[Value]] = {}
@@ -308,7 +318,7 @@ class _Groups:
         elif op.name == "region":
             for i, r in enumerate(op.results):
                 self._same(r, op.blocks[0].yielded[i])
-        elif op.name in ("matmul_acc", "gemv_acc"):
+        elif op.name in _SUMS and not survives(op.args["acc"], op):
             self._same(op.result, op.args["acc"])
         elif op.name in _ALIASES and not (op.args["x"].op is not None and op.args["x"].op.name in PRODUCTS):
             self._same(op.result, op.args["x"])
@@ -327,6 +337,8 @@ class _Groups:
             return "mat"
         if v.op is None or v.op.name not in PRODUCTS:
             return ""
+        if v.op.name in _SUMS and survives(v.op.args["acc"], v.op):
+            return "vec"
         others = [
             o
             for o in made
@@ -345,7 +357,9 @@ class _Groups:
             for m in group
             if m.op is not None and m.op.name not in ("for", "while", "if", "region", *_ALIASES)
         }
-        if made <= {"load", "create_tile"} and ends and all(cube) and not self._written_by_vector(group):
+        if made <= {"load", "create_tile"} and self._written_by_vector(group):
+            return "vec"
+        if made <= {"load", "create_tile"} and ends and all(cube):
             return "mat"
         if made == {"cast"} and ends and all(cube) and len(group) == 1 and _narrows(v.op):
             return "mat"
@@ -355,13 +369,15 @@ class _Groups:
         return ""
 
     def _written_by_vector(self, group: list[Value]) -> bool:
-        """Whether something but products and loads is assembled into a tile."""
+        """Whether vector cores assemble a tile: others than products, or what Acc is not inserted as."""
         sources = [
             op.args["source"]
             for m in group
             for op, name in self.users.get(m, ())
             if op.name == "assemble" and name == "target"
         ]
+        if self.profile.isa == "a2a3" and sources and group[0].type.dtype.isa not in ("f16", "bf16"):
+            return True
         return any(s.op is None or s.op.name not in (*PRODUCTS, "if") for s in sources)
 
     def _as_written(self, v: Value) -> str:
@@ -369,6 +385,23 @@ class _Groups:
 
     def space(self, v: Value) -> str:
         return self.decided.get(self._find(v), "vec")
+
+
+def survives(value: Value, op: Op) -> bool:
+    """Whether something reads a value after an operation that replaces it: later, or in another iteration."""
+    at: Any = op
+    while True:
+        block: Any = at.parent
+        later = block.ops[block.ops.index(at) + 1 :]
+        if any(v is value for o in later for inner in o.walk() for v in values_in(inner.args)):
+            return True
+        if value.owner is block or (value.op is not None and value.op.parent is block):
+            return False
+        at = block.outer
+        if not isinstance(at, Op):
+            return False
+        if at.name in ("for", "while"):
+            return True
 
 
 def _passes_on(op: Op, name: str) -> bool:
