@@ -56,13 +56,8 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
         if op.name in _HANDS_ON:
             changed |= _unused_results(op, count)
         hollow = all(len(b.ops) <= 1 for b in op.blocks) and not op.results and _plain(op)
-<<<<<<< HEAD
-        effect = op.name in _EFFECTS or op.name.startswith("system.")
-        if (not effect and not any(count.get(r) for r in op.results)) or hollow:
-=======
-        used = op.name in _EFFECTS or is_window(op) or any(count.get(r) for r in op.results)
-        if not used or hollow:
->>>>>>> cube
+        effect = op.name in _EFFECTS or op.name.startswith("system.") or is_window(op)
+        if not (effect or any(count.get(r) for r in op.results)) or hollow:
             block.ops.remove(op)
             changed = True
     return changed

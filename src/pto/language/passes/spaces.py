@@ -29,13 +29,9 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
-<<<<<<< HEAD
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view")
-=======
-_ALIASES = ("slice", "reshape", "set_validshape")
 #: Products that are added to a tile, in its place.
 _SUMS = ("matmul_acc", "gemv_acc")
->>>>>>> cube
 #: Operations that take what lies in Mat.
 _OF_MAT = ("tile.extract", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
