@@ -34,7 +34,12 @@ def k(x: pl.Tensor, y: pl.Tensor, out: pl.Out[pl.Tensor]):
 
 def program(lines: int) -> str:
     """A kernel of so many lines."""
-    steps = ("a = pl.add(a, b)", "b = pl.mul(b, 0.5)", "a = pl.exp(pl.mul(a, -0.001))", "a = pl.maximum(a, b)")
+    steps = (
+        "a = pl.add(a, b)",
+        "b = pl.mul(b, 0.5)",
+        "a = pl.exp(pl.mul(a, -0.001))",
+        "a = pl.maximum(a, b)",
+    )
     return KERNEL.format(body="\n".join(f"        {steps[i % len(steps)]}" for i in range(lines - 8)))
 
 
@@ -56,7 +61,10 @@ def best(work: Callable[[], object], rounds: int = 5) -> float:
 
 def shown(what: str, seconds: float, goal: float) -> None:
     unit, factor = ("us", 1e6) if goal < 1e-3 else ("ms", 1e3)
-    print(f"{what:44} {seconds * factor:10.1f} {unit}   <= {goal * factor:.0f} {unit} {'met' if seconds <= goal else 'MISSED'}")
+    print(
+        f"{what:44} {seconds * factor:10.1f} {unit}   <= {goal * factor:.0f} {unit} "
+        f"{'met' if seconds <= goal else 'MISSED'}"
+    )
 
 
 def main() -> None:
@@ -78,7 +86,9 @@ def main() -> None:
         many = best(lambda: [first.k(x, x, out) for _ in range(100)]) / 100  # type: ignore[attr-defined]
         kernel = first.k.compile(x, x, out).kernels(None)  # type: ignore[attr-defined]
         (launch,) = kernel.values()
-        alone = best(lambda: [launch(x.reshape(-1), x.reshape(-1), out.reshape(-1)) for _ in range(100)]) / 100
+        alone = (
+            best(lambda: [launch(x.reshape(-1), x.reshape(-1), out.reshape(-1)) for _ in range(100)]) / 100
+        )
         shown("call of something known, less its kernel", many - alone, 50e-6)
         for lines, goal in ((125, 0.5), (250, 1.0), (500, 2.0)):
             long = loaded(program(lines), folder, f"long{lines}")

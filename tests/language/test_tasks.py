@@ -46,7 +46,7 @@ def chain(x: pl.Tensor, out: pl.Out[pl.Tensor]):
     now = pl.create_tensor([64, 64], dtype=pl.FP32)
     with pl.at(level=pl.Level.CORE_GROUP, name_hint="begin"):
         now[:] = pl.add(x, 0.0)
-    for i in pl.range(4):
+    for _ in pl.range(4):
         after = pl.create_tensor([64, 64], dtype=pl.FP32)
         after = add(now, now, after)
         now = after

@@ -995,7 +995,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E3010",
         "an output that nothing writes",
-        "A parameter is declared pl.Out, and no statement stores into it; often its name was given to a new value.",
+        "A parameter is declared pl.Out, and no statement stores into it; often its name was given "
+        "to a new value.",
         "Write into it: out[:] = value, pl.store(tile, offsets, out), pl.assemble(out, value, offset).",
     ),
     (
@@ -1027,9 +1028,11 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E3015",
         "a tensor is overwritten while it may be in use",
-        "A task waits for those that write what it reads. One that only writes a tensor (pl.Out) waits for nobody: it "
+        "A task waits for those that write what it reads. One that only writes a tensor (pl.Out) "
+        "waits for nobody: it "
         "may overwrite what an earlier task has not read yet, or be overwritten by one that comes before it.",
-        "Make a tensor of its own for each (pl.create_tensor, in the loop where there is one), or name the tasks to wait "
+        "Make a tensor of its own for each (pl.create_tensor, in the loop where there is one), or "
+        "name the tasks to wait "
         "for with deps=.",
     ),
 )

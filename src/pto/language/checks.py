@@ -1,7 +1,7 @@
 """What is legal and most likely not meant: reported as warnings, before anything runs.
 
-Outputs that nothing writes, parameters that say they are only read or only written and are not, and reductions that
-count padding.
+Outputs that nothing writes, parameters that say they are only read or only written and are not, and
+reductions that count padding.
 """
 
 from __future__ import annotations
@@ -49,11 +49,17 @@ def unordered(program: Program) -> list[Diagnostic]:
     found: dict[Op, Diagnostic] = {}
     for e in Graph(program.entry).hazards():
         names = " and ".join(f"'{n}'" for n in e.names)
-        first = found.setdefault(e.later.op, Diagnostic(
-            OVERWRITTEN, f"{e.later.callee.name} overwrites {names}, which an earlier task may still use",
-            e.later.op.loc, "warning",
-            help="make a tensor of its own for it: pl.create_tensor(..); tasks wait for those that write what they read",
-        ))  # fmt: skip
+        first = found.setdefault(
+            e.later.op,
+            Diagnostic(
+                OVERWRITTEN,
+                f"{e.later.callee.name} overwrites {names}, which an earlier task may still use",
+                e.later.op.loc,
+                "warning",
+                help="make a tensor of its own for it: pl.create_tensor(..); tasks wait for those "
+                "that write what they read",
+            ),
+        )
         first.notes.append((f"{e.earlier.callee.name} uses it", e.earlier.op.loc))
     return list(found.values())
 
@@ -141,10 +147,19 @@ _KEEPS = {
 }
 #: Reductions, and the paddings that cannot change their result.
 _NEUTRAL = {
-    "row_max": PadValue.min, "col_max": PadValue.min, "row_min": PadValue.max, "col_min": PadValue.max,
-    "row_prod": None, "col_prod": None, "row_sum": PadValue.zero, "col_sum": PadValue.zero,
-    "row_argmax": PadValue.min, "row_argmin": PadValue.max, "col_argmax": PadValue.min, "col_argmin": PadValue.max,
-}  # fmt: skip
+    "row_max": PadValue.min,
+    "col_max": PadValue.min,
+    "row_min": PadValue.max,
+    "col_min": PadValue.max,
+    "row_prod": None,
+    "col_prod": None,
+    "row_sum": PadValue.zero,
+    "col_sum": PadValue.zero,
+    "row_argmax": PadValue.min,
+    "row_argmin": PadValue.max,
+    "col_argmax": PadValue.min,
+    "col_argmin": PadValue.max,
+}
 
 
 def _paddings(function: Function) -> list[Diagnostic]:
@@ -158,9 +173,14 @@ def _paddings(function: Function) -> list[Diagnostic]:
         pad = source.args["pad_value"]
         wanted = _NEUTRAL[op.name]
         found = Diagnostic(
-            PADDING, f"{op.name} counts the padding, which is {pad.name}", op.loc, "warning",
-            help=f"pad with pl.PadValue.{wanted.name}, or reduce before padding" if wanted else "reduce before padding",
-        )  # fmt: skip
+            PADDING,
+            f"{op.name} counts the padding, which is {pad.name}",
+            op.loc,
+            "warning",
+            help=f"pad with pl.PadValue.{wanted.name}, or reduce before padding"
+            if wanted
+            else "reduce before padding",
+        )
         found.notes.append(("padded here", source.loc))
         out.append(found)
     return out

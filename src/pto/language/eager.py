@@ -1,4 +1,5 @@
-"""Who executes operators, loops and regions when a body runs as ordinary Python: nobody, or an interpreter."""
+"""Who executes operators, loops and regions when a body runs as ordinary Python: nobody, or an
+interpreter."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     folder/
         orchestration/NAME.cpp            over the PTO2 API
-        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core; those of users in C++ stay where they are
-        kernel_config.py                  which kernel has which number
+        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core; those of users in C++ stay where
+        they are kernel_config.py                  which kernel has which number
         program.json                      parameters: names, types, extents that a call decides
         golden.py, data/                  inputs and what they give, where there were samples
         passes_dump/NN_after_PASS.py      the program after each pass, as Python
@@ -41,8 +41,8 @@ _ENTRY = "aicpu_orchestration_entry"
 
 
 def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = ()) -> Path:
-    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects what
-    the program makes of them."""
+    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
+    what the program makes of them."""
     root = Path(folder)
     done = compiled.lowered
     entry = _orchestration(compiled.entry)
@@ -133,21 +133,38 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
             source = f'str(_HERE / "{k.source}")' if not os.path.isabs(k.source) else repr(k.source)
             row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"}},'
             rows.append(f"    {row}")
-    return "\n".join([
-        f'"""The kernels of {name}, by number; written from Python."""', "", "from pathlib import Path", "",
-        "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",
-        f'ORCHESTRATION = {{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
-        'RUNTIME_CONFIG = {', '    "runtime": "tensormap_and_ringbuffer",', '    "aicpu_thread_num": 4,',
-        '    "block_dim": 24,', '    "track_war": True,  # what is written waits for those who read what was there',
-        "}", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f'"""The kernels of {name}, by number; written from Python."""',
+            "",
+            "from pathlib import Path",
+            "",
+            "_HERE = Path(__file__).parent",
+            "",
+            "KERNELS = [",
+            *rows,
+            "]",
+            f"ORCHESTRATION = "
+            f'{{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
+            "RUNTIME_CONFIG = {",
+            '    "runtime": "tensormap_and_ringbuffer",',
+            '    "aicpu_thread_num": 4,',
+            '    "block_dim": 24,',
+            '    "track_war": True,  # what is written waits for those who read what was there',
+            "}",
+            "",
+        ]
+    )
 
 
 def _described(k: _Kernel) -> str:
     """A kernel in the report: where it runs, and its parameters."""
     directions = {p.value: p.direction for p in k.function.params}
-    params = [f"{v.name}: {v.type}" + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
-              for v in k.function.body.args]  # fmt: skip
+    params = [
+        f"{v.name}: {v.type}"
+        + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
+        for v in k.function.body.args
+    ]
     numbers = ", ".join(str(n) for n in (k.kernel.aic, k.kernel.aiv0) if n >= 0)
     return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {k.source}", *(f"    {p}" for p in params)])
 
@@ -269,8 +286,8 @@ class Saved:
         self.execute(list(args))
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
-        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the run
-        recorded is returned."""
+        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the
+        run recorded is returned."""
         from ..runtime.compile import compile_all
         from ..runtime.engine import TaskEngine
 
@@ -278,10 +295,15 @@ class Saved:
         config = self.config
         if self._made is None:
             self._made = compile_all(config.jobs(config.runtime, self.target))
-        engine = TaskEngine({
-            "runtime": config.runtime, "block_dim": config.block_dim, "aicpu_thread_num": config.aicpu_threads,
-            "track_war": config.track_war, **options,
-        })  # fmt: skip
+        engine = TaskEngine(
+            {
+                "runtime": config.runtime,
+                "block_dim": config.block_dim,
+                "aicpu_thread_num": config.aicpu_threads,
+                "track_war": config.track_war,
+                **options,
+            }
+        )
         for k, made in zip(config.kernels, self._made[1:], strict=True):
             if made.task is not None:
                 engine.add_program(k.func_id, k.name, k.core_type, made.task)
@@ -312,8 +334,11 @@ class Saved:
             wanted = [extents.setdefault(d, n) if isinstance(d, str) else d
                       for d, n in zip(p["shape"], array.shape, strict=False)]  # fmt: skip
             if list(array.shape) != wanted or len(p["shape"]) != array.ndim:
-                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape", expected=str(p["shape"]),
-                                       got=str(list(array.shape)))  # fmt: skip
+                raise arguments.refuse(
+                    f"'{p['name']}' of {self.name} has another shape",
+                    expected=str(p["shape"]),
+                    got=str(list(array.shape)),
+                )
             if not array.flags.c_contiguous:
                 raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
             arrays.append(array)

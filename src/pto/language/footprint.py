@@ -1,8 +1,8 @@
-"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, and are
-outputs written everywhere?
+"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, and
+are outputs written everywhere?
 
-A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are *parties* of a
-claim: a byte that one of them writes, no other may touch.
+A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are
+*parties* of a claim: a byte that one of them writes, no other may touch.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class Footprint(Watcher):
             CLAIM,
             f"{claim.what} {claim.party} {did} {memory.element(byte)}, which {who} {how}",
             event.op.loc,
-            help="iterations and blocks that are said to be independent run in any order, or at the same time",
+            help="iterations and blocks that are said to be independent run in any order, or at "
+            "the same time",
         )
         found.notes.append(("said here", claim.span))
         self.diagnostics.append(found)
@@ -133,11 +134,14 @@ class Footprint(Watcher):
             item = memory.array.itemsize
             missing = ~memory.written.reshape(-1, item).all(axis=1)
             first = int(np.argmax(missing))
-            self.diagnostics.append(Diagnostic(
-                HOLES,
-                f"{int(missing.sum())} of {missing.size} elements of output '{memory.name}' are never written, "
-                f"the first is {memory.element(first * item)}",
-                spans.get(memory.name),
-                "warning",
-                help="what they hold after the run is undefined: write them, or pass pl.InOut",
-            ))  # fmt: skip
+            self.diagnostics.append(
+                Diagnostic(
+                    HOLES,
+                    f"{int(missing.sum())} of {missing.size} elements of output '{memory.name}' are "
+                    f"never written, "
+                    f"the first is {memory.element(first * item)}",
+                    spans.get(memory.name),
+                    "warning",
+                    help="what they hold after the run is undefined: write them, or pass pl.InOut",
+                )
+            )

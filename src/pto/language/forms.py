@@ -30,7 +30,8 @@ class Loop(Record):
 
 
 class Region(Record):
-    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and their kin. `kind`: at, spmd, cluster, scope, split_aiv."""
+    """`with pl.at(...)`, `pl.spmd(...)`, `pl.scope()` and their kin. `kind`: at, spmd, cluster, scope,
+    split_aiv."""
 
     kind: str
     options: dict[str, Any]
@@ -112,12 +113,27 @@ def incore() -> Region:
 
 
 def spmd(
-    core_num: Any, *, sync_start: bool = False, name_hint: str = "", optimizations: Any = None, deps: Any = None,
-    allow_early_resolve: bool = False, predicate: Any = None,
-) -> Region:  # fmt: skip
+    core_num: Any,
+    *,
+    sync_start: bool = False,
+    name_hint: str = "",
+    optimizations: Any = None,
+    deps: Any = None,
+    allow_early_resolve: bool = False,
+    predicate: Any = None,
+) -> Region:
     """Work of several cores, a block each: one task."""
-    return Region("spmd", {"core_num": core_num, "sync_start": sync_start, "name_hint": name_hint, "deps": deps,
-                           "optimizations": optimizations or [], "predicate": predicate})  # fmt: skip
+    return Region(
+        "spmd",
+        {
+            "core_num": core_num,
+            "sync_start": sync_start,
+            "name_hint": name_hint,
+            "deps": deps,
+            "optimizations": optimizations or [],
+            "predicate": predicate,
+        },
+    )
 
 
 def cluster(*, name_hint: str = "") -> Region:
@@ -174,7 +190,8 @@ def submit(
     allow_early_resolve: bool = False, predicate: Any = None, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """A task of a function: what the function returns, and the task after it. Outputs at the end may be
-    left out; they are made then. It waits for `deps` besides what tensors say; tensors of `no_dep_args` say nothing."""
+    left out; they are made then. It waits for `deps` besides what tensors say; tensors of `no_dep_args` say
+    nothing."""
     return _submitted(
         function, args, kwargs, {"deps": deps, "no_dep_args": no_dep_args, "predicate": predicate}
     )

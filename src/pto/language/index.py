@@ -1,7 +1,7 @@
 """Arithmetic on extents and offsets as far as it can be done before the program runs.
 
-`affine` writes an INDEX scalar as a sum of multiples of things that are not known; two scalars with the same sum
-are equal. So `x[r : r + 16]` has 16 rows whatever r is.
+`affine` writes an INDEX scalar as a sum of multiples of things that are not known; two scalars with the same
+sum are equal. So `x[r : r + 16]` has 16 rows whatever r is.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
 
-Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by
-the same function as when a program is read, and computes at once: what moves and names data with NumPy, what
-computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given
+by the same function as when a program is read, and computes at once: what moves and names data with NumPy,
+what computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Programs above tiles: functions over tensors, tiles, scalars, arrays and task ids, as a tree in SSA form.
 
 An operation keeps the arguments of the call it stands for, by the names of its parameters: numbers, words and
-lists of them, and `Value`s anywhere within. So every stage prints as Python that reads back as the same program
-(`printer.py`). Control flow is structured: `for`, `while`, `if` and regions hold blocks; what a block hands on
-is in its last operation, `yield`.
+lists of them, and `Value`s anywhere within. So every stage prints as Python that reads back as the same
+program (`printer.py`). Control flow is structured: `for`, `while`, `if` and regions hold blocks; what a
+block hands on is in its last operation, `yield`.
 
 Memory is not in SSA form. A tensor that is a parameter or was created by an orchestration, and a tile, name
 storage: `store`, `assemble` and `write` change it, and what they return is the same value again.

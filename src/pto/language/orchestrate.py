@@ -133,7 +133,8 @@ class _Writer:
         a = op.args
         drop = f", drop={a['drop_dims']}" if a.get("drop_dims") else ""
         self.line(
-            f"{self.name(op.result)} = rt.view({self.arg(a['x'])}, {self.arg(a['shape'])}, {self.arg(a['offset'])}{drop})"
+            f"{self.name(op.result)} = rt.view({self.arg(a['x'])}, {self.arg(a['shape'])}, "
+            f"{self.arg(a['offset'])}{drop})"
         )
 
     def _reshape(self, op: Op) -> None:

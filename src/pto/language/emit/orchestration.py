@@ -1,10 +1,11 @@
 """Orchestrations as C++ over the PTO2 API: what a folder of the task runtime holds beside its kernels.
 
-    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int):  tensors, then extents that a call decides
+    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int):  tensors, then extents that a call
+    decides
 
-One statement or a few per operation, as `orchestrate.py` has it for Python. Tensors are descriptors: a window is a
-view, of which a kernel gets the address of the first element. Integers are 64 bits wide, other numbers f32.
-A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
+One statement or a few per operation, as `orchestrate.py` has it for Python. Tensors are descriptors: a
+window is a view, of which a kernel gets the address of the first element. Integers are 64 bits wide, other
+numbers f32. A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
 """
 
 from __future__ import annotations
@@ -29,16 +30,25 @@ DATA_TYPES = {
 }  # fmt: skip
 #: Elements that an orchestration reads and writes.
 _ELEMENTS = {
-    "f32": "float", "i64": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t", "i16": "int16_t",
-    "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
-}  # fmt: skip
+    "f32": "float",
+    "i64": "int64_t",
+    "u64": "uint64_t",
+    "i32": "int32_t",
+    "u32": "uint32_t",
+    "i16": "int16_t",
+    "u16": "uint16_t",
+    "i8": "int8_t",
+    "u8": "uint8_t",
+    "i1": "uint8_t",
+}
 _COMPARES = {"==": "EQ", "!=": "NE", ">": "GT", "<": "LT", ">=": "GE", "<=": "LE"}
 _WORDS = {**_OPERATORS, "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^"}
 _CALLED = {"floordiv": "floor_div", "mod": "floor_mod", "min": "least", "max": "most", "abs": "absolute"}
 
 
 class TaskKernel(Record):
-    """What tasks of a function run: numbers of kernels on the AIC and on the AIVs of a cluster; -1: nothing."""
+    """What tasks of a function run: numbers of kernels on the AIC and on the AIVs of a cluster; -1:
+    nothing."""
 
     aic: int = -1
     aiv0: int = -1
@@ -174,7 +184,8 @@ class _Writer:
             name = self.name(value)
             self.line(f"const uint64_t {name}_shape[] = {shape};")
             self.line(
-                f"const Tensor {name} = make_tensor_external(reinterpret_cast<void*>(args[{n}]), {name}_shape, "
+                f"const Tensor {name} = make_tensor_external(reinterpret_cast<void*>(args[{n}]), "
+                f"{name}_shape, "
                 f"{t.rank}, {self.data_type(t.dtype)});"
             )
         self._find_hoisted(entry.body)
@@ -548,8 +559,12 @@ class _Writer:
 
     def _cluster(self, block: Block) -> None:
         """Tasks on one cluster; those of several blocks have clusters of their own."""
-        needed = any(o.name == "call" and not o.args.get("core_num")
-                     and _mixed(self.kernels[o.args["callee"].name]) is None for o in block.walk())  # fmt: skip
+        needed = any(
+            o.name == "call"
+            and not o.args.get("core_num")
+            and _mixed(self.kernels[o.args["callee"].name]) is None
+            for o in block.walk()
+        )
         self.line("{")
         self.depth += 1
         if needed:
@@ -601,11 +616,16 @@ def _bits(value: Any, dtype: DataType) -> str:
 
 
 _KEYWORDS = frozenset(
-    "alignas alignof and asm auto bool break case catch char class compl const continue default delete do double else "
-    "enum explicit export extern false float for friend goto if inline int long mutable namespace new not operator or "
-    "private protected public register return short signed sizeof static struct switch template this throw true try "
-    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor task create window reshaped "
-    "element set_element join number least most absolute floor_div floor_mod asked runs_if params Tensor".split()
+    "alignas alignof and asm auto bool break case catch char class compl const continue default "
+    "delete do double else "
+    "enum explicit export extern false float for friend goto if inline int long mutable namespace "
+    "new not operator or "
+    "private protected public register return short signed sizeof static struct switch template "
+    "this throw true try "
+    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor task "
+    "create window reshaped "
+    "element set_element join number least most absolute floor_div floor_mod asked runs_if params "
+    "Tensor".split()
 )
 
 #: Functions that orchestrations call, each where it is used.
@@ -645,7 +665,8 @@ static Tensor reshaped(const Tensor& x, const int64_t (&shape)[N]) {
   Tensor made = x.copy();
   const TensorData& from = x.data();
   TensorData& to = made.data();
-  to.init(reinterpret_cast<void*>(from.buffer.addr), from.buffer.size, shapes, shapes, pto2_detail::kNoOffsets,
+  to.init(reinterpret_cast<void*>(from.buffer.addr), from.buffer.size, shapes, shapes,
+  pto2_detail::kNoOffsets,
           N, from.dtype, from.version);
   to.base_offset = to.start_offset = from.start_offset;
   to.owner_scope = from.owner_scope;

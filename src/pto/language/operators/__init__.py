@@ -10,6 +10,19 @@ ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "creat
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
 __all__ = [
-    "ALIASES", "OPERATORS", "Operator", "casts", "compute", "cube", "directives", "fifo", "gather", "hints", "memory",
-    "quant", "shapes", "system", "tasks",
-]  # fmt: skip
+    "ALIASES",
+    "OPERATORS",
+    "Operator",
+    "casts",
+    "compute",
+    "cube",
+    "directives",
+    "fifo",
+    "gather",
+    "hints",
+    "memory",
+    "quant",
+    "shapes",
+    "system",
+    "tasks",
+]

@@ -1,4 +1,5 @@
-"""Take away what nothing needs: results that are not used, and values that loops and arms hand on for nobody."""
+"""Take away what nothing needs: results that are not used, and values that loops and arms hand on for
+nobody."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Regions of cores become functions of their own, and tasks that call them.
 
-A region needs what it reads from outside: tensors and numbers, which become parameters. What it writes decides
-directions: `Out` where it only writes a tensor, `InOut` where it reads it too. Arrays that it gives become tensors
-that the orchestrator makes and the region writes.
+A region needs what it reads from outside: tensors and numbers, which become parameters. What it writes
+decides directions: `Out` where it only writes a tensor, `InOut` where it reads it too. Arrays that it gives
+become tensors that the orchestrator makes and the region writes.
 """
 
 from __future__ import annotations
@@ -77,8 +77,16 @@ class _Outliner(Rewriter):
         outs: list[Value] = []
         for r in results:
             whole = self.type_of(r.type)
-            outs.append(self.build.op("create_tensor", [TensorType(whole.dtype, whole.shape)], shape=list(whole.shape),
-                                      dtype=whole.dtype, manual_dep=False, init_value=None))  # fmt: skip
+            outs.append(
+                self.build.op(
+                    "create_tensor",
+                    [TensorType(whole.dtype, whole.shape)],
+                    shape=list(whole.shape),
+                    dtype=whole.dtype,
+                    manual_dep=False,
+                    init_value=None,
+                )
+            )
             self.map(r, outs[-1])
         args = [*(self.of(v) for v in inner.needs), *outs]
         options = {k: self.of(v) for k, v in op.args.items() if k in _OPTIONS and v not in (None, [], False)}
@@ -133,8 +141,16 @@ def _function(name: str, op: Op) -> _Made:
         copier.build.in_core = True
         copier.ops(block.ops[:-1])
         for value, out in outs:
-            copier.build.append("assemble", [], {"target": out, "source": copier.of(value),
-                                                 "offset": [0] * out.type.rank, "atomic": _no_atomic()})  # fmt: skip
+            copier.build.append(
+                "assemble",
+                [],
+                {
+                    "target": out,
+                    "source": copier.of(value),
+                    "offset": [0] * out.type.rank,
+                    "atomic": _no_atomic(),
+                },
+            )
     return _Made(function, [*tensors, *numbers])
 
 

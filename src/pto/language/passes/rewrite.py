@@ -1,7 +1,8 @@
 """Copying programs with changes: what passes are made of.
 
-A `Rewriter` copies operation by operation. A pass is a subclass with a method per operation that it changes, named
-after it: `op_load(self, op)` builds what takes its place, and says with `self.map` what stands for its results.
+A `Rewriter` copies operation by operation. A pass is a subclass with a method per operation that it changes,
+named after it: `op_load(self, op)` builds what takes its place, and says with `self.map` what stands for its
+results.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tensor operators on cores become tile operators, with loads and stores.
 
-Tensors in memory are loaded where an operator computes with them: a parameter that the function only reads at its
-beginning, others where they are needed, again after they were written. Arrays that operators give are tiles. What is
-assembled into memory is stored.
+Tensors in memory are loaded where an operator computes with them: a parameter that the function only reads
+at its beginning, others where they are needed, again after they were written. Arrays that operators give are
+tiles. What is assembled into memory is stored.
 """
 
 from __future__ import annotations
@@ -73,13 +73,24 @@ class _Tiles(Rewriter):
         t = source.type
         shape = [index.known(d) for d in t.shape]
         if any(d is None for d in shape):
-            fail(SHAPE, "an array on a core has known extents", self.build.place, got=t,
-                 help="take a window of known shape, with valid_shape for the part that holds data")  # fmt: skip
+            fail(
+                SHAPE,
+                "an array on a core has known extents",
+                self.build.place,
+                got=t,
+                help="take a window of known shape, with valid_shape for the part that holds data",
+            )
         name = f"{source.name}_tile"
         type = TileType(t.dtype, tuple(shape), t.valid, space)
-        made = self.build.op("load", [type], tensor=source, offsets=[0] * len(shape), shapes=shape,
-                             valid_shape=None if t.valid is None else list(t.valid),
-                             target_memory=MemorySpace.Mat if space == "mat" else MemorySpace.Vec)  # fmt: skip
+        made = self.build.op(
+            "load",
+            [type],
+            tensor=source,
+            offsets=[0] * len(shape),
+            shapes=shape,
+            valid_shape=None if t.valid is None else list(t.valid),
+            target_memory=MemorySpace.Mat if space == "mat" else MemorySpace.Vec,
+        )
         made.name = name
         return made
 
@@ -160,12 +171,28 @@ class _Tiles(Rewriter):
         target, source = op.args["target"], op.args["source"]
         tile = self.tile(source) if _tensor(source) else self.of(source)
         if is_memory(target):
-            self.build.append("store", [], {"tile": tile, "offsets": self.of(op.args["offset"]),
-                                            "output_tensor": self.of(target), "atomic": op.args["atomic"]})  # fmt: skip
+            self.build.append(
+                "store",
+                [],
+                {
+                    "tile": tile,
+                    "offsets": self.of(op.args["offset"]),
+                    "output_tensor": self.of(target),
+                    "atomic": op.args["atomic"],
+                },
+            )
             self._written(target)
             return
-        self.build.append("assemble", [], {"target": self.of(target), "source": tile,
-                                           "offset": self.of(op.args["offset"]), "atomic": op.args["atomic"]})  # fmt: skip
+        self.build.append(
+            "assemble",
+            [],
+            {
+                "target": self.of(target),
+                "source": tile,
+                "offset": self.of(op.args["offset"]),
+                "atomic": op.args["atomic"],
+            },
+        )
 
     def op_store(self, op: Op) -> None:
         tile, target = op.args["tile"], op.args["output_tensor"]

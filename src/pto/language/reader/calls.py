@@ -38,8 +38,8 @@ CORES = ("incore", "aic", "aiv")
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
-    """Read the function that a program begins with. `given`: a TensorType per array, whose extents are numbers
-    or `DynVar`s, and the value of each number."""
+    """Read the function that a program begins with. `given`: a TensorType per array, whose extents are
+    numbers or `DynVar`s, and the value of each number."""
     unit.call, unit.submit = call_function, submit_function
     symbols: dict[str, Value] = {}
     function = _function(declared)
@@ -278,8 +278,13 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
     if declared is None or declared.kind == "inline":
-        fail(CALL, "a task is one of a function of a core", place, got=getattr(declared, "name", repr(given.function)),
-             help="decorate it with @pl.jit.incore")  # fmt: skip
+        fail(
+            CALL,
+            "a task is one of a function of a core",
+            place,
+            got=getattr(declared, "name", repr(given.function)),
+            help="decorate it with @pl.jit.incore",
+        )
     if f.build.in_core:
         fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
     before, f.task = f.task, given.options

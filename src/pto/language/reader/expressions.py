@@ -402,8 +402,12 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
             return args[0].type.shape[0]
     if not callable(target) or not _pure(target):
         name = getattr(target, "__name__", type(target).__name__)
-        fail(SYNTAX, f"'{name}' is no function of the language", f.span(node),
-             help=instead_of(name) or "decorate it with @pl.jit.inline, or compute what it gives outside")  # fmt: skip
+        fail(
+            SYNTAX,
+            f"'{name}' is no function of the language",
+            f.span(node),
+            help=instead_of(name) or "decorate it with @pl.jit.inline, or compute what it gives outside",
+        )
     if any(map(is_shaped, args)) and getattr(target, "__module__", "") in ("builtins", "math"):
         fail(TYPE, f"'{target.__name__}' of Python takes no arrays of a program", f.span(node),
              help=instead_of(target.__name__))  # fmt: skip

@@ -1,7 +1,7 @@
 """Statements: assignments, loops, arms and regions, in SSA form from the start.
 
-A loop carries the names that its body may read before it sets them; names that it sets and that are read later
-are what it gives. Arms and regions give the names that they set and that are read later.
+A loop carries the names that its body may read before it sets them; names that it sets and that are read
+later are what it gives. Arms and regions give the names that they set and that are read later.
 """
 
 from __future__ import annotations
@@ -390,8 +390,8 @@ def _is_task(type: Type) -> bool:
 
 
 def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
-    """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with, and who
-    waits for what the loop gives waits for all of them."""
+    """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with,
+    and who waits for what the loop gives waits for all of them."""
     if op.args.get("kind") != "parallel" or not _is_task(arg.type):
         return now
     _substitute(block, arg, init)
@@ -529,7 +529,8 @@ def _yield_names(body: Sequence[ast.stmt]) -> list[str]:
 def _fresh(
     f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
 ) -> list[tuple[str, Value]]:
-    """Names that a loop sets first, and that are read after it: they are what the last iteration made them."""
+    """Names that a loop sets first, and that are read after it: they are what the last iteration made
+    them."""
     carried = {name for name, value, _ in args if value is not None or _is_task_now(f.names.get(name))}
     found: list[tuple[str, Value]] = []
     for name in liveness.assigned(node.body):
