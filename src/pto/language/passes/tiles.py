@@ -212,7 +212,7 @@ class _Tiles(Rewriter):
     def _view(self, op: Op) -> None:
         """A window of memory stays one; of a tile, it is a tile."""
         x = op.args["x"]
-        if op.name != "slice" and is_memory(x) and _has_gaps(x.type) or is_tile(self.values.get(x)):
+        if (op.name != "slice" and is_memory(x) and _has_gaps(x.type)) or is_tile(self.values.get(x)):
             made = Op(
                 op.name, {**self.of(op.args), "x": self.tile(x)}, [self.type_of(op.result.type)], op.loc
             )
