@@ -186,4 +186,4 @@ def test_refusals(function: Any, code: str, words: str) -> None:
         function.lower(X, BEGIN)
     (problem,) = caught.value.diagnostics
     assert problem.code == code and words in problem.message
-    assert problem.span is not None and problem.span.source.name == __file__
+    assert problem.span is not None and problem.span.source.name.endswith("test_submit.py")
