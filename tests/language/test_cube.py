@@ -246,9 +246,9 @@ def test_bias_and_rows():
     check(
         of_a_row,
         [array((1, 32)), array((32, 32)), bias],
-        (1, 32),
+        (2, 32),
         np.float32,
-        lambda a, b, v: 2 * (a @ b) + v,
+        lambda a, b, v: np.concatenate([2 * (a @ b) + v, a @ b]),
     )
 
 

@@ -56,7 +56,7 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
         if op.name in _HANDS_ON:
             changed |= _unused_results(op, count)
         hollow = all(len(b.ops) <= 1 for b in op.blocks) and not op.results and _plain(op)
-        if (op.name not in _EFFECTS and not any(count.get(r) for r in op.results)) or hollow:
+        if op.name not in _EFFECTS and not any(count.get(r) for r in op.results) or hollow:
             block.ops.remove(op)
             changed = True
     return changed
