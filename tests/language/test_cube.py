@@ -20,6 +20,14 @@ def plain(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
 
 
 @pl.jit
+def one_by_one(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        x = pl.load(a, [0, 0, 0], [2, 16, 32], target_memory=pl.MemorySpace.Mat)
+        y = pl.load(b, [0, 0, 0], [2, 16, 32], target_memory=pl.MemorySpace.Mat)
+        c = pl.store(pl.batch_matmul(x, pl.tile.transpose_view(y)), [0, 0, 0], c)
+
+
+@pl.jit
 def left_turned(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         c[:] = pl.matmul(a, b, a_trans=True)
@@ -55,6 +63,8 @@ def test_elements_and_transposes(given, stored):
 def test_stacks_rows_and_columns():
     check(plain, [array((3, 16, 32)), array((3, 32, 16))], (3, 16, 16), np.float32, lambda a, b: a @ b)
     check(plain, [array((2, 3, 16, 32)), array((3, 32, 16))], (2, 3, 16, 16), np.float32, lambda a, b: a @ b)
+    a, b = array((2, 16, 32)), array((2, 16, 32), seed=1)
+    check(one_by_one, [a, b], (2, 16, 16), np.float32, lambda a, b: a @ _turned(b))
     a, b = array((2, 16, 32), BF16), array((1, 16, 32), BF16)
     check(right_turned, [a, b], (2, 16, 16), np.float32, lambda a, b: a @ _turned(b))
     check(plain, [array((32,)), array((32, 48))], (48,), np.float32, lambda a, b: a @ b)
@@ -221,6 +231,7 @@ def of_a_row(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, c: pl.Out[pl.Tensor]):
         v = pl.load(bias, [0, 0], [1, 32], target_memory=pl.MemorySpace.Mat)
         y = pl.tile.gemv_bias(x, w, v)
         c = pl.store(pl.tile.gemv_acc(y, x, w), [0, 0], c)
+        c = pl.store(pl.gemv(x, w), [1, 0], c)
 
 
 def test_bias_and_rows():
@@ -235,9 +246,9 @@ def test_bias_and_rows():
     check(
         of_a_row,
         [array((1, 32)), array((32, 32)), bias],
-        (1, 32),
+        (2, 32),
         np.float32,
-        lambda a, b, v: 2 * (a @ b) + v,
+        lambda a, b, v: np.concatenate([2 * (a @ b) + v, a @ b]),
     )
 
 

@@ -64,12 +64,6 @@ def matmul_acc(
 
 
 @operator
-def batch_matmul_acc(b: Build, acc: Any, lhs: Any, rhs: Any) -> Value:
-    """`acc` plus products of stacks of matrices."""
-    return matmul_acc.function(b, acc, lhs, rhs)
-
-
-@operator
 def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
     """The product of two matrices plus a row."""
     made = _product(b, "matmul_bias", lhs, rhs)

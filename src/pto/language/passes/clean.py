@@ -38,6 +38,9 @@ def clean_function(function: Function) -> None:
     """In place, until nothing changes."""
     while True:
         count = uses(function.body)
+        for op in function.walk():
+            if is_window(op):
+                count[op.result] = count.get(op.result, 0) + 1
         for value in values_in(function.returns):
             count[value] = count.get(value, 0) + 1
         for arg in function.body.args:
@@ -57,7 +60,7 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
         if op.name in _HANDS_ON:
             changed |= _unused_results(op, count)
         hollow = all(len(b.ops) <= 1 for b in op.blocks) and not op.results and _plain(op)
-        effect = op.name in _EFFECTS or op.name.startswith("system.") or is_window(op)
+        effect = op.name in _EFFECTS or op.name.startswith("system.")
         if not (effect or any(count.get(r) for r in op.results)) or hollow:
             block.ops.remove(op)
             changed = True

@@ -56,7 +56,7 @@ from .rewrite import Rewriter, each_function, handed_on
 #: Kinds of cores.
 CUBE, VECTOR = "cube", "vector"
 _CONTROL = ("for", "while", "if", "region", "yield")
-_ALIASES = ("slice", "reshape", "set_validshape", "tile.transpose_view")
+_ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
 #: FIFOs of a cluster: each has two of sixteen flags.
 _FIFOS = 8
 _SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}

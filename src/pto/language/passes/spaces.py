@@ -30,8 +30,6 @@ _WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view")
-#: Products that are added to a tile, in its place.
-_SUMS = ("matmul_acc", "gemv_acc")
 #: Operations that take what lies in Mat.
 _OF_MAT = ("tile.extract", "tile.transpose_view")
 #: Operations that take tiles wherever they are.
@@ -51,6 +49,8 @@ _ANYWHERE = (
     *_ALIASES,
 )
 WORDS = {m.isa: m for m in MemorySpace}
+#: Products that are added to a tile, in its place.
+_SUMS = ("matmul_acc", "gemv_acc")
 
 
 def spaces(program: Program) -> Program:
