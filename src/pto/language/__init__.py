@@ -48,12 +48,14 @@ MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 def _namespace(name: str) -> _types.SimpleNamespace:
     """`pl.tile` and its like: operators of that level, and those of every level."""
-    found: dict[str, Any] = {n: o for n, o in _OPERATORS.items() if "." not in n}
+    found: dict[str, Any] = {n: o for n, o in _OPERATORS.items() if "." not in n and name in ("tensor", "tile")}
     found.update({n.partition(".")[2]: o for n, o in _OPERATORS.items() if n.startswith(f"{name}.")})
     return _types.SimpleNamespace(**found)
 
 
-tensor, tile, array, system, prefetch = (_namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch"))
+tensor, tile, array, system, prefetch, micro = (
+    _namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
+)
 tile.MaskPattern = MaskPattern
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
@@ -68,6 +70,6 @@ def yield_(*values: Any) -> Any:
 __all__ = [
     "DN", "MX_A_ZZ", "MX_B_NN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
     "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "PipeType", "Role", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",
-    "TensorLayout", "Tile", "TileLayout", "Tuple", "array", "dynamic", "function", "inline", "jit", "prefetch", "program", "system", "tensor", "tile",
+    "TensorLayout", "Tile", "TileLayout", "Tuple", "array", "dynamic", "function", "inline", "jit", "micro", "prefetch", "program", "system", "tensor", "tile",
     "yield_",
 ]  # fmt: skip

@@ -199,8 +199,8 @@ class Gathers(Base):
         )
 
     def rearranged(self, op: Op) -> None:
-        """Another shape of a tile whose rows are padded, or are to be: element n of the one is element n of the
-        other, wherever that is in a row."""
+        """Another shape of a tile whose rows are padded, or are to be: element n of the one is element n of
+        the other, wherever that is in a row."""
         x, t = op.args["x"], op.result.type
         if is_column(t):  # a column lies in memory as a row
             line = TileType(t.dtype, (1, t.shape[0]), None if t.valid is None else (1, t.extent[0]), "vec")

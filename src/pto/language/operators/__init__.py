@@ -1,10 +1,12 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, gather, hints, memory, quant, shapes, system
+from . import casts, compute, gather, hints, memory, micro, quant, shapes, system
 from .core import OPERATORS, Operator
+from .micro import add_micro
 from .rows import add_all
 
 add_all()
+add_micro(OPERATORS)
 #: Other names of operators.
 ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor"}
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
@@ -18,6 +20,7 @@ __all__ = [
     "gather",
     "hints",
     "memory",
+    "micro",
     "quant",
     "shapes",
     "system",
