@@ -336,7 +336,16 @@ def test_other_ways(tmp_path: Path) -> None:
 # ---- all of them ----
 
 #: Operators of the cube, which have tests of their own.
-ELSEWHERE = {"matmul", "matmul_acc", "matmul_bias", "move", "create_l1"}
+ELSEWHERE = {
+    "matmul",
+    "matmul_acc",
+    "matmul_bias",
+    "batch_matmul",
+    "batch_matmul_acc",
+    "gemv",
+    "move",
+    "create_l1",
+}
 
 
 def test_every_operator_has_a_test() -> None:
