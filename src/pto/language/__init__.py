@@ -65,13 +65,15 @@ MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 def _namespace(name: str) -> _types.SimpleNamespace:
     """`pl.tile` and its like: operators of that level, and those of every level."""
-    found: dict[str, Any] = {n: o for n, o in _OPERATORS.items() if "." not in n}
+    found: dict[str, Any] = {
+        n: o for n, o in _OPERATORS.items() if "." not in n and name in ("tensor", "tile")
+    }
     found.update({n.partition(".")[2]: o for n, o in _OPERATORS.items() if n.startswith(f"{name}.")})
     return _types.SimpleNamespace(**found)
 
 
-tensor, tile, array, system, prefetch = (
-    _namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch")
+tensor, tile, array, system, prefetch, micro = (
+    _namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
 )
 tile.MaskPattern = MaskPattern
 globals().update(_DATA_TYPES)
@@ -121,6 +123,7 @@ __all__ = [
     "jit",
     "loads",
     "loads_program",
+    "micro",
     "parse",
     "parse_program",
     "prefetch",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..isa import row as find_row
 from ..isa.profiles import ISAS
 from ..isa.python import signatures
 from ..isa.record import Record
@@ -26,6 +27,7 @@ TITLES = {
     "system": "Order of pipes and cores, arrays",
     "directives": "For the reader of a program",
     "hints": "Without effect on values",
+    "micro": "Vector registers",
 }
 
 
@@ -61,6 +63,8 @@ def _title(op: Operator) -> str:
 
 def row_of(op: Operator) -> Row | None:
     """The instruction of its name."""
+    if op.level == "micro":
+        return find_row(f"pto.{op.name}")
     found = signatures().get(op.name)
     return found.row if found is not None and op.level in ("", "tile") else None
 

@@ -80,6 +80,29 @@ class TileType(ShapedType):
     flat: bool = False  # of a row in mat: without boxes, as Bias wants it
 
 
+class VectorType(Type):
+    """A vector register: 256 bytes of elements."""
+
+    dtype: DataType
+
+    @property
+    def lanes(self) -> int:
+        return 2048 // self.dtype.bits
+
+    def __str__(self) -> str:
+        return f"Vector[{self.lanes}, {self.dtype.name}]"
+
+
+class MaskType(Type):
+    """A truth value for every lane of a register whose elements have so many bits."""
+
+    dtype: DataType = BOOL
+    bits: int = 32
+
+    def __str__(self) -> str:
+        return f"Mask[{2048 // self.bits}]"
+
+
 class Value:
     """What an operation gives, or an argument of a block."""
 

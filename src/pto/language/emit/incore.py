@@ -22,10 +22,11 @@ from .. import index
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
 from ..enums import AtomicType
-from ..ir import Block, Function, Op, TensorType, TileType, Value, is_tile
+from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
 from .gather import Gathers
+from .micro import Micros
 from .operators import Operators, signature_of
 from .scalars import element, number
 from .system import Systems
@@ -73,7 +74,7 @@ class TensorRef:
         return made
 
 
-class Emitter(Systems, Gathers, Operators):
+class Emitter(Micros, Systems, Gathers, Operators):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile
@@ -142,6 +143,8 @@ class Emitter(Systems, Gathers, Operators):
         """A scalar, as one of a type."""
         if isinstance(arg, Value):
             found = self.values[arg]
+            if isinstance(arg.type, VectorType | MaskType):
+                return found
             return found if want is None else scalars.cast(self, found, arg.type.dtype, want)
         from ..ir import scalar_type
 
@@ -289,11 +292,6 @@ class Emitter(Systems, Gathers, Operators):
 
     # ---- blocks ----
 
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self.place(op.loc)
-            self.op(op)
-
     def op(self, op: Op) -> None:
         special = getattr(self, f"op_{op.name.replace('.', '_')}", None)
         if op.name in _EMITTERS:
@@ -303,6 +301,8 @@ class Emitter(Systems, Gathers, Operators):
         elif op.name.startswith("scalar."):
             self.values[op.result] = scalars.scalar(self, op)
             self.values[op.result].name = op.result.name
+        elif op.name.startswith("micro."):
+            self.micro(op)
         elif signature_of(op) is not None:
             self.instruction(op)
         else:
@@ -464,14 +464,14 @@ class Emitter(Systems, Gathers, Operators):
         if back:
             bounds = self._counted(start, stop, back)
         made, (block,) = self._structure(
-            "scf.for", [number(op.results[i].type.dtype) for i in numbers], 1, **bounds, init=inits
+            "scf.for", [self.passed(op.results[i].type) for i in numbers], 1, **bounds, init=inits
         )
         outer = self.build.block
         counter = block.add_arg(INDEX, body.args[0].name)
         self.values[body.args[0]] = counter
         for i in numbers:
             arg = body.args[1 + i]
-            self.values[arg] = block.add_arg(number(arg.type.dtype), arg.name)
+            self.values[arg] = block.add_arg(self.passed(arg.type), arg.name)
         self.build.block = block
         if back:
             past = self.build.op("arith.muli", [INDEX], lhs=counter, rhs=self.index(back)).result
@@ -499,7 +499,7 @@ class Emitter(Systems, Gathers, Operators):
             if is_tile(r):
                 self.values[test.args[i]] = self.values[body.args[i]]
         inits = [self._initial(op.args["init_values"][i], op.results[i]) for i in numbers]
-        types = [number(op.results[i].type.dtype) for i in numbers]
+        types = [self.passed(op.results[i].type) for i in numbers]
         made, (before, after) = self._structure("scf.while", types, 2, init=inits)
         outer = self.build.block
         for i, t in zip(numbers, types, strict=True):
@@ -524,7 +524,7 @@ class Emitter(Systems, Gathers, Operators):
             if i not in numbers:
                 self._arms(op, i, r)
         cond = self.number(op.args["cond"])
-        types = [number(op.results[i].type.dtype) for i in numbers]
+        types = [self.passed(op.results[i].type) for i in numbers]
         made, blocks = self._structure("scf.if", types, 2, condition=cond)
         outer = self.build.block
         for block, inner in zip(blocks, op.blocks, strict=True):

@@ -1,10 +1,26 @@
 """Operators of the language: those that are instructions (rows.py) and those that are more than one."""
 
-from . import casts, compute, cube, directives, fifo, gather, hints, memory, quant, shapes, system, tasks
+from . import (
+    casts,
+    compute,
+    cube,
+    directives,
+    fifo,
+    gather,
+    hints,
+    memory,
+    micro,
+    quant,
+    shapes,
+    system,
+    tasks,
+)
 from .core import OPERATORS, Operator
+from .micro import add_micro
 from .rows import add_all
 
 add_all()
+add_micro(OPERATORS)
 #: Other names of operators.
 ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor"}
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
@@ -21,6 +37,7 @@ __all__ = [
     "gather",
     "hints",
     "memory",
+    "micro",
     "quant",
     "shapes",
     "system",

@@ -629,7 +629,7 @@ def mismatch(type: Type, value: Any) -> bool:
         if isinstance(type, TensorType) != isinstance(other, TensorType) and is_memory(value):
             return True
         return not (index.same_dims(type.shape, other.shape) and index.same_dims(type.extent, other.extent))
-    return not isinstance(other, ScalarType) or other.dtype != type.dtype
+    return other != type
 
 
 def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:

@@ -1,0 +1,149 @@
+"""`pl.micro`: vector registers and masks, below tiles. A function for every vector instruction whose result
+is like what it is given, and those that reach tiles; runs of them become vecscopes.
+
+    v = pl.micro.vlds(tile, i * 64)                # 256 bytes of a tile, from an element on
+    v = pl.micro.vmax(pl.micro.vexp(v), w)         # all lanes, where no mask is given
+    tile = pl.micro.vsts(v, tile, i * 64, pl.micro.plt(n, pl.FP32))
+"""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from ...isa import rows
+from ...isa.row import Row
+from ..build import Build
+from ..dtypes import DataType
+from ..ir import MaskType, Value, VectorType, is_scalar, is_tile, scalar_type
+from ..problems import ARGUMENTS, TYPE
+from .core import Operator, operator
+from .memory import in_core
+from .rows import comparison
+
+_KINDS = ("vreg", "mask", "scalar", "int")
+_OVER = ("", "fold lanes", "fold groups")
+
+
+def derived(row: Row) -> bool:
+    """Whether a function of registers follows from a row."""
+    if row.set != "vector" or not row.expr or row.over not in _OVER or len(row.results) != 1 or row.store:
+        return False
+    if any(a.required and a.name != "cmp_mode" for a in row.attrs):
+        return False
+    kinds = [o.kind for o in row.operands]
+    return (
+        kinds[:1] == ["vreg"] and all(k in _KINDS for k in kinds) and row.results[0].kind in ("vreg", "mask")
+    )
+
+
+def _shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
+
+
+def _vector(b: Build, value: Any, at: str) -> VectorType:
+    if not isinstance(getattr(value, "type", None), VectorType):
+        b.fail(TYPE, f"'{at}' is a vector register", at, got=_shown(value), help="pl.micro.vlds loads one")
+    return value.type
+
+
+def _mask(b: Build, value: Any, bits: int, at: str) -> Any:
+    if value is None:
+        return None
+    if not isinstance(getattr(value, "type", None), MaskType) or value.type.bits != bits:
+        b.fail(
+            TYPE,
+            f"'{at}' is a mask of {bits}-bit lanes",
+            at,
+            got=_shown(value),
+            help="pl.micro.plt, pl.micro.vcmp",
+        )
+    return value
+
+
+def _function(row: Row) -> Operator:
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    compares = "cmp_mode" in row.attr_index
+    names = [o.name for o in row.operands if o.kind != "mask"]
+    masks = [o.name for o in row.operands if o.kind == "mask"]
+    params = [inspect.Parameter(n, kind) for n in names]
+    if compares:
+        params.append(inspect.Parameter("cmp_mode", kind, default=0))
+    params += [inspect.Parameter(n, kind, default=None) for n in masks]
+
+    def function(b: Build, *args: Any, **kwargs: Any) -> Value:
+        in_core(b, f"micro.{row.name}")
+        given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
+        if b.target is not None and b.target.isa not in row.isas:
+            b.fail(ARGUMENTS, f"{row.name} on {b.target.name}", expected=f"a target of {', '.join(row.isas)}")
+        first = _vector(b, given[names[0]], names[0])
+        for o in row.operands:
+            value = given.get(o.name)
+            if o.kind == "vreg" and _vector(b, value, o.name).dtype != first.dtype:
+                b.fail(
+                    TYPE, "registers of other elements", o.name, expected=first.dtype.name, got=_shown(value)
+                )
+            elif o.kind == "mask":
+                given[o.name] = _mask(b, value, first.dtype.bits, o.name)
+            elif o.kind in ("scalar", "int") and not is_scalar(value):
+                b.fail(TYPE, f"'{o.name}' is a number", o.name, got=_shown(value))
+        if compares:
+            given["cmp_mode"] = comparison(b, given.get("cmp_mode", 0), "cmp_mode")
+        made = VectorType(first.dtype) if row.results[0].kind == "vreg" else MaskType(bits=first.dtype.bits)
+        return b.op(f"micro.{row.name}", [made], **{k: v for k, v in given.items() if v is not None})
+
+    function.signature = inspect.Signature(params)  # type: ignore[attr-defined]
+    function.__doc__ = row.doc
+    return Operator(row.name, function, "micro")
+
+
+@operator(level="micro")
+def vlds(b: Build, tile: Any, offset: Any = 0) -> Value:
+    """256 bytes of a tile, from the element at `offset` on, counted in memory."""
+    in_core(b, "micro.vlds")
+    if not is_tile(tile):
+        b.fail(
+            TYPE,
+            "'tile' is a tile",
+            "tile",
+            got=_shown(tile),
+            help="pl.load(tensor, offsets, shape) gives a tile",
+        )
+    return b.op("micro.vlds", [VectorType(tile.type.dtype)], tile=tile, offset=b.as_index(offset))
+
+
+@operator(level="micro")
+def vsts(b: Build, value: Any, tile: Any, offset: Any = 0, mask: Any = None) -> Value:
+    """Write the lanes of a register that are on to a tile; the tile is what it returns."""
+    in_core(b, "micro.vsts")
+    t = _vector(b, value, "value")
+    if not is_tile(tile) or tile.type.dtype != t.dtype:
+        b.fail(TYPE, f"'tile' is a tile of {t.dtype.name}", "tile", got=_shown(tile))
+    b.append("micro.vsts", [], {"value": value, "tile": tile, "offset": b.as_index(offset),
+                                "mask": _mask(b, mask, t.dtype.bits, "mask")})  # fmt: skip
+    return tile
+
+
+@operator(level="micro")
+def plt(b: Build, n: Any, dtype: DataType) -> Value:
+    """A mask whose first `n` lanes are on."""
+    in_core(b, "micro.plt")
+    if not is_scalar(n) or not getattr(scalar_type(n), "is_int", False):
+        b.fail(TYPE, "'n' is an integer", "n", got=_shown(n))
+    return b.op("micro.plt", [MaskType(bits=dtype.bits)], n=b.as_index(n), dtype=dtype)
+
+
+@operator(level="micro")
+def vdup(b: Build, value: Any, dtype: DataType) -> Value:
+    """A number in every lane."""
+    in_core(b, "micro.vdup")
+    if not is_scalar(value):
+        b.fail(TYPE, "'value' is a number", "value", got=_shown(value))
+    return b.op("micro.vdup", [VectorType(dtype)], value=value, dtype=dtype)
+
+
+def add_micro(operators: dict[str, Operator]) -> None:
+    """Put a function for every row among those there are."""
+    for row in rows():
+        if derived(row):
+            operators.setdefault(f"micro.{row.name}", _function(row))
