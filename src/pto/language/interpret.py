@@ -1,8 +1,8 @@
 """Bodies executed as ordinary Python over arrays: `k.interpret(a, b, out)`.
 
-Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given by
-the same function as when a program is read, and computes at once: what moves and names data with NumPy, what
-computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
+Loops iterate, regions are entered, `print`, `pdb` and breakpoints work. An operator checks what it is given
+by the same function as when a program is read, and computes at once: what moves and names data with NumPy,
+what computes as a kernel of its own (oneop.py), so that the numbers are those of the engines.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .build import Build
 from .declare import Declared
 from .dtypes import BOOL, FP32, INDEX, TASK_ID
 from .eager import current
-from .enums import AtomicType
+from .enums import AtomicType, SplitMode
 from .executable import executable
 from .forms import Loop, Region, While
 from .held import (
@@ -107,6 +107,8 @@ class Interpreter:
         self.block, self.blocks_in_all, self.subblock = 0, 1, 0
         self.tasks = 0
         self.active: list[Declared] = []
+        self.split: Any = None  # how lanes halve their work
+        self._gathered: dict[str, Held] = {}
         self._carried: list[tuple[Any, ...]] = []  # per open loop with init_values
         self._ended: tuple[Any, ...] = ()
         self._regions: list[tuple[bool, WeakSet[Held]]] = []
@@ -243,6 +245,9 @@ class Interpreter:
 
     def _run(self, op: Op, env: dict[Value, Any]) -> None:
         """One operation, on what its arguments hold."""
+        if op.blocks:
+            self._structured(op, env)
+            return
 
         def extent(v: Value) -> Any:
             return int(env[v])
@@ -261,6 +266,29 @@ class Interpreter:
             env[result] = made
             if isinstance(made, Held) and self._regions:
                 self._regions[-1][1].add(made)
+
+    def _structured(self, op: Op, env: dict[Value, Any]) -> None:
+        """A loop or arms that an operator is made of."""
+        if op.name == "if":
+            block = op.blocks[0 if _back(op.args["cond"], env) else 1]
+            given = self._block(block, env)
+        else:
+            (block,), given = op.blocks, [_back(v, env) for v in op.args["init_values"]]
+            for i in range(*(int(_back(op.args[k], env)) for k in ("start", "stop", "step"))):
+                env.update(zip(block.args, [number(i, INDEX), *given], strict=True))
+                given = self._block(block, env)
+        env.update(zip(op.results, given, strict=True))
+
+    def _block(self, block: Block, env: dict[Value, Any]) -> list[Any]:
+        """What a block hands on; its operations stay as they are."""
+        for op in block.ops:
+            if op.name == "yield":
+                return [_back(v, env) for v in op.args["values"]]
+            copy = Op(op.name, op.args, [r.type for r in op.results], op.loc)
+            copy.blocks = op.blocks
+            self._run(copy, env)
+            env.update((old, env[new]) for old, new in zip(op.results, copy.results, strict=True))
+        return []
 
     # ---- memory ----
 
@@ -347,6 +375,37 @@ class Interpreter:
     def _move(self, op: Op, tile: Held, **_: Any) -> Held:
         made = Held(poison(tile.shape, op.result.type.dtype), op.result.type)
         made.valid[...] = converted(tile.valid, tile.dtype, made.dtype)
+        return made
+
+    def _aiv_shard(self, op: Op, x: Held, mode: Any) -> Held:
+        """The half of the lane that is at work."""
+        return self._move(op, self._half(x, op.result.type, mode))
+
+    def _aic_gather(self, op: Op, x: Held, mode: Any) -> Held:
+        """Halves of both lanes as one: each lane writes its own, the last one has both."""
+        t = op.result.type
+        span = _Here(Block(), self).place
+        place = "" if span is None else f"{span.source.name}:{span.place}"
+        if self.subblock == 0:
+            self._gathered[place] = Held(poison(t.shape, t.dtype), t)
+        made = self._gathered[place]
+        self._half(made, x.type, mode).valid[...] = x.valid
+        return made
+
+    def _half(self, x: Held, type: Any, mode: Any) -> Held:
+        if mode is SplitMode.NONE:
+            return Held(x.data, x.type)
+        axis = x.type.rank - (2 if mode is SplitMode.UP_DOWN else 1)
+        start = self.subblock * x.shape[axis] // 2
+        at = [slice(None)] * x.type.rank
+        at[axis] = slice(start, start + x.shape[axis] // 2)
+        return Held(x.data[tuple(at)], type)
+
+    def _tile_extract(self, op: Op, x: Held, index_row: int, index_col: int, **_: Any) -> Held:
+        t = op.result.type
+        made = Held(poison(t.shape, t.dtype), t)
+        offset = [0] * (x.type.rank - 2) + [int(index_row), int(index_col)]
+        made.valid[...] = converted(self._part(x, offset, t.extent), x.dtype, t.dtype)
         return made
 
     def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **_: Any) -> Held:
@@ -549,17 +608,17 @@ class Interpreter:
     def _region(self, region: Region, shown: Callable[[Any], Any]) -> Iterator[Any]:
         count = int(region.options["core_num" if region.kind == "spmd" else "count"])
         predicate = region.options.get("predicate")
-        before = self.block, self.blocks_in_all, self.subblock
+        before = self.block, self.blocks_in_all, self.subblock, self.split
         self.enter(region)
         try:
             for i in range(count if predicate is None or predicate else 0):
                 if region.kind == "spmd":
                     self.block, self.blocks_in_all = i, count
                 else:
-                    self.subblock = i
+                    self.subblock, self.split = i, region.options.get("mode")
                 yield shown(number(i, INDEX))
         finally:
-            self.block, self.blocks_in_all, self.subblock = before
+            self.block, self.blocks_in_all, self.subblock, self.split = before
             self.leave(region)
 
     # ---- problems ----
@@ -589,6 +648,7 @@ class _Here:
     def __init__(self, block: Block, it: Interpreter) -> None:
         self.build = Build(block, it.profile)
         self.build.in_core = it.in_core
+        self.build.__dict__["split"] = it.split
         self.file, self.node = _user_node()
         self.build.place = self.place
 
