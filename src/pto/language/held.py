@@ -235,7 +235,7 @@ class Held:
         self.data = data
         self.type: Any = type
         self.memory = memory
-        self.made = made  # of bits: the operation that makes them, and what it is given
+        self.made = made  # of bits and sums: the operation that makes them, and what it is given
 
     @property
     def shape(self) -> tuple[int, ...]:

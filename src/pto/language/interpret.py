@@ -51,6 +51,7 @@ from .ir import (
     Value,
     replaced,
     retyped,
+    values_in,
 )
 from .oneop import compute
 from .operators.core import OPERATORS, Operator
@@ -60,6 +61,8 @@ from .reader.calls import CORES, check_argument
 from .reader.source import File, file_at
 from .types import DynVar, annotation
 
+#: Bytes of an operand that the cube surely takes in one step.
+_ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -262,6 +265,8 @@ class Interpreter:
             results = [] if not op.results else [out]
         else:
             results = self.checked(lambda: compute(op, env, self.profile))
+            if op.name == "matmul":
+                results[0].made = (op, {v: env[v] for v in values_in(op.args)})
         for result, made in zip(op.results, results, strict=True):
             env[result] = made
             if isinstance(made, Held) and self._regions:
@@ -401,6 +406,9 @@ class Interpreter:
         at[axis] = slice(start, start + x.shape[axis] // 2)
         return Held(x.data[tuple(at)], type)
 
+    def _tile_transpose_view(self, op: Op, x: Held, **_: Any) -> Held:
+        return Held(np.swapaxes(x.data, -1, -2), op.result.type, x.memory)
+
     def _tile_extract(self, op: Op, x: Held, index_row: int, index_col: int, **_: Any) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
@@ -408,16 +416,27 @@ class Interpreter:
         made.valid[...] = converted(self._part(x, offset, t.extent), x.dtype, t.dtype)
         return made
 
-    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **_: Any) -> Held:
-        """The product, and what was there added to it at the end, as the cube does it."""
+    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **given: Any) -> Held:
+        """The product, and what was there added to it at the end, as the cube does it. Products that it takes
+        in several steps are summed up again from the first."""
+        names = ("lhs", "rhs")
+        inputs = {op.args[n]: given[n] for n in names}
+        large = any(given[n].data.nbytes > _ONE_STEP for n in names)
+        if large and acc.made is not None and not init_cond:
+            again = Op(op.name, {**op.args, "init_cond": None}, [op.result.type], op.loc)
+            (made,) = compute(again, {**inputs, op.args["acc"]: acc}, self.profile)
+            made.made = (again, {**inputs, op.args["acc"]: acc})
+            return made
         args = {k: v for k, v in op.args.items() if k not in ("acc", "init_cond")}
-        args.setdefault("out_dtype", None)
-        product = Op("matmul", args, [op.result.type], op.loc)
-        given = {v: h for v, h in zip((op.args["lhs"], op.args["rhs"]), (_["lhs"], _["rhs"]), strict=True)}
-        (made,) = compute(product, given, self.profile)
-        if not init_cond:
-            with np.errstate(all="ignore"):
-                made.valid[...] = acc.data[tuple(slice(0, n) for n in made.type.extent)] + made.valid
+        product = Op("matmul", {"out_dtype": None, **args}, [op.result.type], op.loc)
+        (made,) = compute(product, inputs, self.profile)
+        if init_cond:
+            made.made = (product, inputs)
+            return made
+        with np.errstate(all="ignore"):
+            made.valid[...] = acc.data[tuple(slice(0, n) for n in made.type.extent)] + made.valid
+        if acc.made is not None:
+            made.made = (op, {**inputs, op.args["acc"]: acc})
         return made
 
     # ---- elements and numbers ----

@@ -72,7 +72,8 @@ def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any
     more = dict(env)
     for v in values_in(op.args):
         held = env[v]
-        if isinstance(held, Held) and held.made is not None:
+        sums = op.name == "matmul_acc" and v is op.args["acc"]
+        if isinstance(held, Held) and held.made is not None and (sums or v.type.dtype == BOOL):
             maker, inputs = held.made
             before, found = _with_bits(maker, inputs)
             ops += [o for o in before if o not in ops]
@@ -153,7 +154,11 @@ def _kernel(
     for _, after in stages(program):
         program = after
     (module,) = Lowered(program, profile).modules.values()
-    return kernel(module, function.name, target=profile)
+    made_kernel = kernel(module, function.name, target=profile)
+    slots = program.entry.attrs.get("slots") if program.entry is not None else None
+    if not slots:
+        return made_kernel
+    return lambda *args: made_kernel(*args, np.zeros(slots, np.uint8))  # FIFOs between cores
 
 
 def _tensor(t: Any) -> TensorType:
