@@ -32,11 +32,26 @@ from .ir import (
 from .operators.core import OPERATORS, Operator
 
 _OPERATORS = {
-    "add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "shl": "<<",
-    "shr": ">>", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "and": "and",
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "shl": "<<",
+    "shr": ">>",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+    "and": "and",
     "or": "or",
-    "bitand": "&", "bitor": "|", "bitxor": "^",
-}  # fmt: skip
+    "bitand": "&",
+    "bitor": "|",
+    "bitxor": "^",
+}
 _PREFIX = {"neg": "-", "not": "not ", "invert": "~"}
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
@@ -364,7 +379,8 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def broken(text: str, width: int) -> list[str]:
-    """A statement in lines: what is between its widest brackets has lines of its own where it is too long."""
+    """A statement in lines: where it is too long, what is between its widest brackets has lines of its
+    own."""
     if len(text) <= width:
         return [text]
     start, end, parts = _widest(text)

@@ -1,4 +1,5 @@
-"""What users write where Python wants a type: `pl.Tensor[[M, N], pl.FP32]`, `pl.Out[..]`, `pl.Scalar[..]`.
+"""What users write where Python wants a type: `pl.Tensor[[M, N], pl.FP32]`, `pl.Out[...]`,
+`pl.Scalar[pl.INT32]`.
 
 Annotations are read, never instantiated. A bare `pl.Tensor` takes shape and element type from the argument.
 """
