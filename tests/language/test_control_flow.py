@@ -121,7 +121,25 @@ def names(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     return c
 
 
-def test_names_and_extents(capsys: Any) -> None:
+@pl.jit
+def unsigned(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    """Numbers without a sign are divided, shifted and compared as such."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        w: pl.Scalar[pl.UINT32] = 3000000000
+        n = 0
+        if w > 5:
+            n = 1
+        if w // 7 > 400000000:
+            n = n + 2
+        if w >> 1 < 2000000000:
+            n = n + 4
+        if w % 7 == 4 and pl.max(w, pl.const(5, pl.UINT32)) == w:
+            n = n + 8
+        c[:] = pl.add(a[:], pl.cast(n, pl.FP32))
+    return c
+
+
+def test_names_and_extents() -> None:
     a, b = _random(24, 64), _random(24, 64, seed=1)
     out = np.zeros_like(a)
     wanted = np.zeros_like(a)
@@ -132,6 +150,7 @@ def test_names_and_extents(capsys: Any) -> None:
         x, y, m, n = y, x + y, n, m + n
     wanted = np.concatenate([x + y * 2 + m, b[:8] - a[:8], y - x])
     np.testing.assert_allclose(agreed(names, a, b, out), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(agreed(unsigned, a, out), a + np.float32(15))
 
 
 @pl.jit

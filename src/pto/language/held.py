@@ -229,10 +229,13 @@ class Held:
     __array_priority__ = 100
     __hash__ = object.__hash__
 
-    def __init__(self, data: Data, type: TensorType | TileType, memory: bool = False) -> None:
+    def __init__(
+        self, data: Data, type: TensorType | TileType, memory: bool = False, made: Any = None
+    ) -> None:
         self.data = data
         self.type: Any = type
         self.memory = memory
+        self.made = made  # of bits and sums: the operation that makes them, and what it is given
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from .build import Build
 from .declare import Declared
 from .dtypes import BOOL, FP32, INDEX, TASK_ID
 from .eager import current
-from .enums import AtomicType
+from .enums import AtomicType, SplitMode
 from .executable import executable
 from .forms import Loop, Region, Submission, While
 from .held import (
@@ -51,6 +51,7 @@ from .ir import (
     Value,
     replaced,
     retyped,
+    values_in,
 )
 from .oneop import compute
 from .operators.core import OPERATORS, Operator
@@ -60,6 +61,8 @@ from .reader.calls import CORES, check_argument
 from .reader.source import File, file_at
 from .types import DynVar, annotation
 
+#: Bytes of an operand that the cube surely takes in one step.
+_ONE_STEP = 16 << 10
 _PACKAGE = str(Path(__file__).parents[1])
 
 
@@ -107,6 +110,8 @@ class Interpreter:
         self.block, self.blocks_in_all, self.subblock = 0, 1, 0
         self.tasks = 0
         self.active: list[Declared] = []
+        self.split: Any = None  # how lanes halve their work
+        self._gathered: dict[str, Held] = {}
         self._carried: list[tuple[Any, ...]] = []  # per open loop with init_values
         self._ended: tuple[Any, ...] = ()
         self._regions: list[tuple[bool, WeakSet[Held]]] = []
@@ -269,6 +274,9 @@ class Interpreter:
 
     def _run(self, op: Op, env: dict[Value, Any]) -> None:
         """One operation, on what its arguments hold."""
+        if op.blocks:
+            self._structured(op, env)
+            return
 
         def extent(v: Value) -> Any:
             return int(env[v])
@@ -283,10 +291,35 @@ class Interpreter:
             results = [] if not op.results else [out]
         else:
             results = self.checked(lambda: compute(op, env, self.profile))
+            if op.name == "matmul":
+                results[0].made = (op, {v: env[v] for v in values_in(op.args)})
         for result, made in zip(op.results, results, strict=True):
             env[result] = made
             if isinstance(made, Held) and self._regions:
                 self._regions[-1][1].add(made)
+
+    def _structured(self, op: Op, env: dict[Value, Any]) -> None:
+        """A loop or arms that an operator is made of."""
+        if op.name == "if":
+            block = op.blocks[0 if _back(op.args["cond"], env) else 1]
+            given = self._block(block, env)
+        else:
+            (block,), given = op.blocks, [_back(v, env) for v in op.args["init_values"]]
+            for i in range(*(int(_back(op.args[k], env)) for k in ("start", "stop", "step"))):
+                env.update(zip(block.args, [number(i, INDEX), *given], strict=True))
+                given = self._block(block, env)
+        env.update(zip(op.results, given, strict=True))
+
+    def _block(self, block: Block, env: dict[Value, Any]) -> list[Any]:
+        """What a block hands on; its operations stay as they are."""
+        for op in block.ops:
+            if op.name == "yield":
+                return [_back(v, env) for v in op.args["values"]]
+            copy = Op(op.name, op.args, [r.type for r in op.results], op.loc)
+            copy.blocks = op.blocks
+            self._run(copy, env)
+            env.update((old, env[new]) for old, new in zip(op.results, copy.results, strict=True))
+        return []
 
     # ---- memory ----
 
@@ -375,16 +408,61 @@ class Interpreter:
         made.valid[...] = converted(tile.valid, tile.dtype, made.dtype)
         return made
 
-    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **_: Any) -> Held:
-        """The product, and what was there added to it at the end, as the cube does it."""
+    def _aiv_shard(self, op: Op, x: Held, mode: Any) -> Held:
+        """The half of the lane that is at work."""
+        return self._move(op, self._half(x, op.result.type, mode))
+
+    def _aic_gather(self, op: Op, x: Held, mode: Any) -> Held:
+        """Halves of both lanes as one: each lane writes its own, the last one has both."""
+        t = op.result.type
+        span = _Here(Block(), self).place
+        place = "" if span is None else f"{span.source.name}:{span.place}"
+        if self.subblock == 0:
+            self._gathered[place] = Held(poison(t.shape, t.dtype), t)
+        made = self._gathered[place]
+        self._half(made, x.type, mode).valid[...] = x.valid
+        return made
+
+    def _half(self, x: Held, type: Any, mode: Any) -> Held:
+        if mode is SplitMode.NONE:
+            return Held(x.data, x.type)
+        axis = x.type.rank - (2 if mode is SplitMode.UP_DOWN else 1)
+        start = self.subblock * x.shape[axis] // 2
+        at = [slice(None)] * x.type.rank
+        at[axis] = slice(start, start + x.shape[axis] // 2)
+        return Held(x.data[tuple(at)], type)
+
+    def _tile_transpose_view(self, op: Op, x: Held, **_: Any) -> Held:
+        return Held(np.swapaxes(x.data, -1, -2), op.result.type, x.memory)
+
+    def _tile_extract(self, op: Op, x: Held, index_row: int, index_col: int, **_: Any) -> Held:
+        t = op.result.type
+        made = Held(poison(t.shape, t.dtype), t)
+        offset = [0] * (x.type.rank - 2) + [int(index_row), int(index_col)]
+        made.valid[...] = converted(self._part(x, offset, t.extent), x.dtype, t.dtype)
+        return made
+
+    def _matmul_acc(self, op: Op, acc: Held, init_cond: Any = None, **given: Any) -> Held:
+        """The product, and what was there added to it at the end, as the cube does it. Products that it takes
+        in several steps are summed up again from the first."""
+        names = ("lhs", "rhs")
+        inputs = {op.args[n]: given[n] for n in names}
+        large = any(given[n].data.nbytes > _ONE_STEP for n in names)
+        if large and acc.made is not None and not init_cond:
+            again = Op(op.name, {**op.args, "init_cond": None}, [op.result.type], op.loc)
+            (made,) = compute(again, {**inputs, op.args["acc"]: acc}, self.profile)
+            made.made = (again, {**inputs, op.args["acc"]: acc})
+            return made
         args = {k: v for k, v in op.args.items() if k not in ("acc", "init_cond")}
-        args.setdefault("out_dtype", None)
-        product = Op("matmul", args, [op.result.type], op.loc)
-        given = {v: h for v, h in zip((op.args["lhs"], op.args["rhs"]), (_["lhs"], _["rhs"]), strict=True)}
-        (made,) = compute(product, given, self.profile)
-        if not init_cond:
-            with np.errstate(all="ignore"):
-                made.valid[...] = acc.data[tuple(slice(0, n) for n in made.type.extent)] + made.valid
+        product = Op("matmul", {"out_dtype": None, **args}, [op.result.type], op.loc)
+        (made,) = compute(product, inputs, self.profile)
+        if init_cond:
+            made.made = (product, inputs)
+            return made
+        with np.errstate(all="ignore"):
+            made.valid[...] = acc.data[tuple(slice(0, n) for n in made.type.extent)] + made.valid
+        if acc.made is not None:
+            made.made = (op, {**inputs, op.args["acc"]: acc})
         return made
 
     # ---- elements and numbers ----
@@ -575,17 +653,17 @@ class Interpreter:
     def _region(self, region: Region, shown: Callable[[Any], Any]) -> Iterator[Any]:
         count = int(region.options["core_num" if region.kind == "spmd" else "count"])
         predicate = region.options.get("predicate")
-        before = self.block, self.blocks_in_all, self.subblock
+        before = self.block, self.blocks_in_all, self.subblock, self.split
         self.enter(region)
         try:
             for i in range(count if predicate is None or predicate else 0):
                 if region.kind == "spmd":
                     self.block, self.blocks_in_all = i, count
                 else:
-                    self.subblock = i
+                    self.subblock, self.split = i, region.options.get("mode")
                 yield shown(number(i, INDEX))
         finally:
-            self.block, self.blocks_in_all, self.subblock = before
+            self.block, self.blocks_in_all, self.subblock, self.split = before
             self.leave(region)
 
     # ---- problems ----
@@ -615,6 +693,7 @@ class _Here:
     def __init__(self, block: Block, it: Interpreter) -> None:
         self.build = Build(block, it.profile)
         self.build.in_core = it.in_core
+        self.build.__dict__["split"] = it.split
         self.file, self.node = _user_node()
         self.build.place = self.place
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from ..isa.profiles import Profile
-from .dtypes import INDEX
+from .dtypes import BOOL, INDEX
 from .enums import AtomicType, MemorySpace
 from .held import Held, poison, whole
 from .ir import (
+    IN,
+    INOUT,
     OUT,
     Function,
     Op,
@@ -25,6 +27,7 @@ from .ir import (
     Value,
     is_shaped,
     replaced,
+    values_in,
 )
 
 _SPACES = {m.isa: m for m in MemorySpace}
@@ -32,23 +35,54 @@ _kernels: dict[Any, Any] = {}
 
 
 def compute(op: Op, env: dict[Value, Any], profile: Profile) -> list[Held]:
-    """What an operation gives for arrays and numbers. Its types have known extents."""
+    """What an operation gives for arrays and numbers. Its types have known extents. Bits that a comparison
+    packs are made where they are used: they say nothing by themselves."""
+    if op.results and all(r.type.dtype == BOOL for r in op.results):
+        inputs = {v: env[v] for v in values_in(op.args)}
+        return [Held(poison(r.type.shape, r.type.dtype), r.type, made=(op, inputs)) for r in op.results]
+    ops, env = _with_bits(op, env)
+    made = {r for o in ops for r in o.results}
     operands: dict[Value, None] = {}
-    replaced(op.args, lambda v: operands.setdefault(v))
+    for o in ops:
+        replaced(o.args, lambda v: None if v in made else operands.setdefault(v))
     values = list(operands)
     extents: dict[int, int] = {}  # valid extents by value, and the number of the parameter that each is
     symbolic = [_symbolic(v.type, extents) for v in values]
-    results = [_symbolic(r.type, extents) for r in op.results]
-    places = {v: i for i, v in enumerate(values)}
-    key = (profile.name, op.name, _frozen(op.args, places), tuple(symbolic), tuple(results))
+    results = [[_symbolic(r.type, extents) for r in o.results] for o in ops]
+    places = {v: i for i, v in enumerate([*values, *(r for o in ops for r in o.results)])}
+    key = (profile.name, tuple((o.name, _frozen(o.args, places)) for o in ops), tuple(symbolic), str(results))
     found = _kernels.get(key)
     if found is None:
-        found = _kernels[key] = _kernel(op, values, symbolic, results, len(extents), profile)
+        found = _kernels[key] = _kernel(ops, values, symbolic, results, len(extents), profile)
     outs = [poison(r.type.shape, r.type.dtype) for r in op.results]
     arrays = [np.ascontiguousarray(whole(env[v])).reshape(-1) for v in values if is_shaped(v)]
     scalars = [env[v] for v in values if not is_shaped(v)]
     found(*arrays, *(o.reshape(-1) for o in outs), *scalars, *extents)
+    if not op.results:  # it changes what it is given
+        for v, array in zip((v for v in values if is_shaped(v)), arrays, strict=True):
+            held = env[v]
+            if not np.shares_memory(held.data, array):
+                held.data[...] = array.reshape(held.shape)[tuple(slice(0, n) for n in held.data.shape)]
     return [Held(o, r.type) for o, r in zip(outs, op.results, strict=True)]
+
+
+def _with_bits(op: Op, env: dict[Value, Any]) -> tuple[list[Op], dict[Value, Any]]:
+    """An operation after those that make the bits it is given, and what all of them are given."""
+    ops: list[Op] = []
+    more = dict(env)
+    for v in values_in(op.args):
+        held = env[v]
+        sums = op.name == "matmul_acc" and v is op.args["acc"]
+        if isinstance(held, Held) and held.made is not None and (sums or v.type.dtype == BOOL):
+            maker, inputs = held.made
+            before, found = _with_bits(maker, inputs)
+            ops += [o for o in before if o not in ops]
+            more.update(found)
+            if v not in maker.results:  # another name for it
+                same = maker.results[0]
+                op = Op(op.name, replaced(op.args, lambda x, v=v, same=same: same if x is v else x),
+                        [r.type for r in op.results], op.loc)  # fmt: skip
+    return [*ops, op], more
 
 
 def _symbolic(type: Any, extents: dict[int, int]) -> Any:
@@ -76,16 +110,22 @@ def _frozen(arg: Any, places: dict[Value, int]) -> Any:
 
 
 def _kernel(
-    op: Op, values: list[Value], types: list[Any], results: list[Any], extents: int, profile: Profile
+    ops: list[Op],
+    values: list[Value],
+    types: list[Any],
+    results: list[list[Any]],
+    extents: int,
+    profile: Profile,
 ) -> Any:
     """A function that loads, applies the operator and stores."""
     from ..engine.launch import kernel
     from .lower import Lowered, stages
 
-    function = Function(f"one_{op.name.replace('.', '_')}", "incore", op.loc)
-    arrays = [function.param(_tensor(t), f"x{i}") if is_shaped(v) else None
+    last = ops[-1]
+    function = Function(f"one_{last.name.replace('.', '_')}", "incore", last.loc)
+    arrays = [function.param(_tensor(t), f"x{i}", IN if last.results else INOUT) if is_shaped(v) else None
               for i, (v, t) in enumerate(zip(values, types, strict=True))]  # fmt: skip
-    outs = [function.param(_tensor(t), f"out{i}", OUT) for i, t in enumerate(results)]
+    outs = [function.param(_tensor(t), f"out{i}", OUT) for i, t in enumerate(results[-1])]
     numbers = [function.param(t, f"s{i}") if not is_shaped(v) else None
                for i, (v, t) in enumerate(zip(values, types, strict=True))]  # fmt: skip
     symbols = [function.param(ScalarType(INDEX), f"n{i}") for i in range(extents)]
@@ -98,16 +138,27 @@ def _kernel(
     given: dict[Value, Any] = {}
     for v, t, array, n in zip(values, types, arrays, numbers, strict=True):
         given[v] = n if array is None else _operand(function, array, known(t))
-    made = Op(op.name, replaced(op.args, given.__getitem__), [known(t) for t in results], op.loc)
-    function.body.append(made)
+    made = last
+    for op, own in zip(ops, results, strict=True):
+        made = Op(op.name, replaced(op.args, given.__getitem__), [known(t) for t in own], op.loc)
+        function.body.append(made)
+        given.update(zip(op.results, made.results, strict=True))
     for result, out in zip(made.results, outs, strict=True):
         _store(function, result, out)
+    if not made.results:
+        for v, array in zip(values, arrays, strict=True):
+            if array is not None and isinstance(v.type, TileType):
+                _store(function, given[v], array)
     program = Program("one", profile)
     program.entry = program.add(function)
     for _, after in stages(program):
         program = after
     (module,) = Lowered(program, profile).modules.values()
-    return kernel(module, function.name, target=profile)
+    made_kernel = kernel(module, function.name, target=profile)
+    slots = program.entry.attrs.get("slots") if program.entry is not None else None
+    if not slots:
+        return made_kernel
+    return lambda *args: made_kernel(*args, np.zeros(slots, np.uint8))  # FIFOs between cores
 
 
 def _tensor(t: Any) -> TensorType:

@@ -106,7 +106,16 @@ def function_lines(
 
 
 def _told(name: str, value: Any) -> bool:
-    return name not in _UNTOLD and value not in (None, [], {}, False, "")
+    return name not in _UNTOLD and value not in (None, [], {}, False, "") and _writable(value)
+
+
+def _writable(value: Any) -> bool:
+    """Whether a text can say it: what is known of functions may also be places and the like."""
+    if isinstance(value, list | tuple):
+        return all(map(_writable, value))
+    if isinstance(value, dict):
+        return all(map(_writable, value.values()))
+    return isinstance(value, int | float | str | enum.Enum | DataType | Split | CrossCoreSlot | Value | None)
 
 
 def _is_task(value: Value) -> bool:
@@ -184,8 +193,7 @@ class _Printer:
         if isinstance(type, TileType):
             if type.space:
                 parts.append(self.arg(_SPACES[type.space]))
-            if type.transposed:
-                view.append("transposed=True")
+            view += [f"{n}={getattr(type, n)!r}" for n in type._fields[4:] if getattr(type, n)]
         elif isinstance(type, TensorType):
             if type.strides is not None:
                 view.append(f"stride={self.arg(list(type.strides))}")
@@ -221,7 +229,7 @@ class _Printer:
     def bind(self, op: Op, text: str) -> None:
         """Give what an operation gives its names; a single one has its type beside it."""
         names = ", ".join(self.name(r) for r in op.results)
-        if len(op.results) == 1 and not self.concise:
+        if len(op.results) == 1 and (not self.concise or _surprising(op)):
             names += f": {self.type(op.result.type)}"
         self.line(f"{names} = {text}" if names else text)
 
@@ -366,6 +374,14 @@ class _Printer:
 
     def _array_read(self, op: Op) -> None:
         self.bind(op, f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}]")
+
+
+def _surprising(op: Op) -> bool:
+    """Whether elements of a result are none that its arguments have or name, as after a move that narrows."""
+    given = [v.type.dtype for v in values_in(op.args)] + [
+        a for a in op.args.values() if isinstance(a, DataType)
+    ]
+    return op.name in ("move", "tile.extract") and op.result.type.dtype not in given
 
 
 def _stem(name: str) -> str:

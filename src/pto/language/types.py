@@ -67,6 +67,7 @@ class TileView(Record):
     pad: Any = None
     compact: Any = None
     transposed: bool = False
+    flat: bool = False
 
 
 class Unset:
@@ -193,7 +194,8 @@ def written_type(said: Annotation) -> Any:
     valid = None if view.valid_shape is None else tuple(view.valid_shape)
     if said.kind == "tile":
         spaces = [e.isa for e in said.extras if isinstance(e, MemorySpace)]
-        return TileType(dtype, shape, valid, spaces[0] if spaces else "", view.transposed)
+        more = {n: getattr(view, n) for n in TileType._fields[4:]}
+        return TileType(dtype, shape, valid, spaces[0] if spaces else "", **more)
     layouts = [e for e in (*said.extras, view.layout if views else None) if isinstance(e, TensorLayout)]
     strides = None if view.stride is None else tuple(view.stride)
     return TensorType(dtype, shape, valid, strides, layouts[0].name if layouts else "ND")

@@ -26,6 +26,8 @@ _FLOAT = {
     "min": "minimumf",
     "max": "maximumf",
 }
+#: What unsigned numbers have instead.
+_UNSIGNED = {"floordiv": "divui", "min": "minui", "max": "maxui", "shr": "shrui"}
 _COMPARE_INT = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _COMPARE_FLOAT = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 
@@ -65,9 +67,10 @@ def scalar(e: Emitter, op: Op) -> PtoValue:
             return e.build.op(
                 "arith.cmpf", [I1], {"predicate": StrAttr(_COMPARE_FLOAT[name])}, lhs=lhs, rhs=rhs
             ).result
-        return e.build.op(
-            "arith.cmpi", [I1], {"predicate": StrAttr(_COMPARE_INT[name])}, lhs=lhs, rhs=rhs
-        ).result
+        word = _COMPARE_INT[name]
+        if _unsigned(wide) and word.startswith("s"):
+            word = f"u{word[1:]}"
+        return e.build.op("arith.cmpi", [I1], {"predicate": StrAttr(word)}, lhs=lhs, rhs=rhs).result
     result = op.result.type.dtype
     type = number(result)
     if name == "not":
@@ -86,10 +89,16 @@ def scalar(e: Emitter, op: Op) -> PtoValue:
         ).result
     lhs, rhs = (e.number(a, result) for a in args)
     if name == "mod" and not type.is_float:
-        quotient = e.build.op("arith.floordivsi", [type], lhs=lhs, rhs=rhs).result
+        divide = "arith.divui" if _unsigned(result) else "arith.floordivsi"
+        quotient = e.build.op(divide, [type], lhs=lhs, rhs=rhs).result
         product = e.build.op("arith.muli", [type], lhs=quotient, rhs=rhs).result
         return e.build.op("arith.subi", [type], lhs=lhs, rhs=product).result
-    return e.build.op(f"arith.{(_FLOAT if type.is_float else _INT)[name]}", [type], lhs=lhs, rhs=rhs).result
+    words = _FLOAT if type.is_float else {**_INT, **_UNSIGNED} if _unsigned(result) else _INT
+    return e.build.op(f"arith.{words[name]}", [type], lhs=lhs, rhs=rhs).result
+
+
+def _unsigned(dtype: DataType) -> bool:
+    return dtype.isa.startswith("u")
 
 
 def _common(args: list[Any]) -> DataType:
