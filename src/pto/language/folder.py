@@ -24,6 +24,7 @@ from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from . import arguments
+from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .ir import IN, Function, Op, TensorType, Value
 from .lower import Lowered, texts
@@ -88,8 +89,6 @@ def _orchestration(entry: Function) -> Function:
             given.append(made.body.add_arg(value.type, value.name))
     slots = entry.attrs.get("slots")
     if slots:
-        from .dtypes import BY_ISA
-
         u8 = BY_ISA["u8"]
         op = Op("create_tensor", {"shape": [slots], "dtype": u8}, [TensorType(u8, (slots,))], entry.loc)
         made.body.append(op)
@@ -304,8 +303,11 @@ class Saved:
         for p, v in zip(params, given, strict=True):
             array = arguments.as_numpy(v)
             dtype = arguments.element_type(v)
-            width = array.dtype.itemsize
-            if dtype is None or (dtype.isa != p["dtype"] and width * 8 != dtype.bits):
+            wanted_type = BY_ISA[p["dtype"]]
+            alike = (
+                dtype is not None and dtype.is_int and wanted_type.is_int and dtype.bits == wanted_type.bits
+            )
+            if dtype != wanted_type and not alike:
                 raise arguments.refuse(
                     f"'{p['name']}' of {self.name} holds {p['dtype']}", got=str(array.dtype)
                 )

@@ -144,6 +144,10 @@ class ProgramClass:
         raise AttributeError(f"program {self.__dict__.get('__name__')} has no function '{name}'")
 
     @property
+    def name(self) -> str:
+        return self.__name__
+
+    @property
     def declared(self) -> Declared:
         kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
         for kind in ("orchestration", "opaque", "incore"):

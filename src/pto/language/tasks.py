@@ -63,6 +63,7 @@ class Tasks(Serial):
         whole = self.rt.external(x.root)
         if x.box is not None:
             offsets, sizes = x.box
+            sizes = tuple(min(n, have - at) for n, at, have in zip(sizes, offsets, x.root.shape, strict=True))
             return whole if sizes == x.root.shape else whole.view(sizes, offsets)
         flat = self.rt.external(x.flat)
         span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))

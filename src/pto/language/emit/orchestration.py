@@ -23,13 +23,13 @@ from ..problems import UNSUPPORTED, fail
 
 #: Element types as the runtime names them; those that it has no name for, by another of their width.
 DATA_TYPES = {
-    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "i32": "INT32",
+    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64", "i32": "INT32",
     "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8", "i1": "UINT8",
     "f8e4m3": "UINT8", "f8e5m2": "UINT8", "f8e8m0": "UINT8", "hif8": "UINT8",
 }  # fmt: skip
 #: Elements that an orchestration reads and writes.
 _ELEMENTS = {
-    "f32": "float", "i64": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t", "i16": "int16_t",
+    "f32": "float", "i64": "int64_t", "index": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t", "i16": "int16_t",
     "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
 }  # fmt: skip
 _COMPARES = {"==": "EQ", "!=": "NE", ">": "GT", "<": "LT", ">=": "GE", "<=": "LE"}
