@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests import made
 
 import pto.language as pl
 from pto.diag import DiagnosticError
-
 from pto.language.call import Compiled
 from pto.runtime import folder as runtime_folder
 from pto.runtime.runner import Runner, RunnerOptions
@@ -42,6 +42,10 @@ def added(a: pl.Tensor, b: pl.Tensor, out: pl.InOut[pl.Tensor]):
 def blocks(x: pl.Tensor, first: pl.Scalar[pl.INDEX], out: pl.InOut[pl.Tensor]):
     row = first + pl.get_block_idx() * STEP
     return pl.store(pl.add(pl.load(x, [row, 0], [STEP, COLS]), 0.25), [row, 0], out)
+
+
+@pl.jit.extern(core_type="aiv", source="kernels/shift.cpp", include_dirs=["kernels/more"])
+def shifted(x: pl.InOut[pl.Tensor], by: pl.Scalar[pl.FP32], n: pl.Scalar[pl.INDEX]): ...
 
 
 @pl.jit
@@ -84,11 +88,14 @@ def everything(
     counts[5] = pl.cast(at, pl.INT32)
     with pl.spmd(rows // STEP) as spread:
         blocks(x, 0, out)
+    _, moved = pl.submit(shifted, out[STEP : 3 * STEP, :], 1.5, 2 * STEP * COLS)
     with pl.manual_scope():
         tasks = pl.array.create(2, pl.TASK_ID)
         before = tasks
         for b in pl.parallel(2):
-            _, task = pl.submit(added, x[0:STEP, :], now, out[b * STEP : b * STEP + STEP, :], deps=[spread])
+            _, task = pl.submit(
+                added, x[0:STEP, :], now, out[b * STEP : b * STEP + STEP, :], deps=[spread, moved]
+            )
             tasks[b] = task
         both = pl.system.task_dummy(deps=[tasks, before])
         with pl.at(level=pl.Level.CORE_GROUP, name_hint="product", deps=[both]):
@@ -113,14 +120,15 @@ def samples() -> list[Any]:
     ]
 
 
-def test_every_form_computes_the_same(tmp_path: Path) -> None:
+def test_every_form_computes_the_same() -> None:
+    place = made.folder("folders", made.digest(__file__))  # an orchestration is known by its place, too
     given = samples()
     compiled = everything.compile(*given)
     serial = [a.copy() for a in given]
     result = everything.run(*serial)
     assert result.ok, str(result)
-    compiled.save(tmp_path, *given)
-    saved = Compiled.load(tmp_path)
+    compiled.save(place, *given)
+    saved = Compiled.load(place)
     assert saved.param_names == ["x", "w", "stack", "lengths", "counts", "out"] and saved.output_indices == [
         4,
         5,
@@ -131,7 +139,7 @@ def test_every_form_computes_the_same(tmp_path: Path) -> None:
             run.execute(values, seed=seed, block_dim=2)
             for name, a, b in zip(saved.param_names, values, serial, strict=True):
                 assert a.tobytes() == b.tobytes(), (type(run).__name__, seed, name)
-    _the_runner_agrees(tmp_path)
+    _the_runner_agrees(place)
     _other_extents(saved, given)
 
 
@@ -145,7 +153,7 @@ def _the_runner_agrees(folder: Path) -> None:
     assert case.ok and [c.name for c in case.comparisons] == ["counts", "out"], case.problems
     text = (folder / "orchestration/everything.cpp").read_text()
     assert f'kSource = "{__file__}"' in text and "PTO2_SCOPE(PTO2ScopeMode::MANUAL)" in text
-    assert sorted(p.name for p in (folder / "kernels").iterdir()) == ["aiv", "mix"]
+    assert sorted(p.name for p in (folder / "kernels").iterdir()) == ["aiv", "extern", "mix"]
     dumps = sorted(p.name for p in (folder / "passes_dump").iterdir())
     assert dumps[0] == "00_after_read.py" and dumps[-1].endswith("_after_mixed.py")
     assert "product: mixed" in (folder / "report/kernels.txt").read_text()
@@ -153,7 +161,7 @@ def _the_runner_agrees(folder: Path) -> None:
 
 def _other_extents(saved: Any, given: list[Any]) -> None:
     """An extent that a call decides is not that of the samples."""
-    few = [a[: 2 * STEP].copy() if a.shape[0] == ROWS else a.copy() for a in given]
+    few = [a[: 3 * STEP].copy() if a.shape[0] == ROWS else a.copy() for a in given]
     same = [a.copy() for a in few]
     saved(*few)
     everything(*same)

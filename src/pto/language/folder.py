@@ -26,6 +26,7 @@ from ..isa.record import Record
 from . import arguments
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
+from .extern import sources_of
 from .ir import IN, Function, Op, TensorType, Value
 from .lower import Lowered, texts
 from .problems import Problem
@@ -74,8 +75,9 @@ class _Kernel(Record):
     name: str
     function: Function
     core: str
-    source: str
+    sources: dict[str, str]
     kernel: TaskKernel
+    include_dirs: list[str] = []
 
 
 def _orchestration(entry: Function) -> Function:
@@ -118,8 +120,43 @@ def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, s
         else:
             ids = TaskKernel(number) if core == "aic" else TaskKernel(-1, number)
         number += 2 if core == "mixed" else 1
-        kernels.append(_Kernel(name, done.functions[name], core, path, ids))
+        kernels.append(_Kernel(name, done.functions[name], core, {core: path}, ids))
+    for name in sorted(called):
+        function = done.functions[name]
+        if function.kind == "extern":
+            found = sources_of(function)
+            numbers = dict(zip(found, (number, number + 1), strict=False))
+            number += len(found)
+            aiv = numbers.get("aiv", -1)
+            ids = TaskKernel(
+                numbers.get("aic", -1), aiv, aiv if function.attrs.get("dual_aiv_dispatch") else -1
+            )
+            core = "mixed" if len(found) > 1 else next(iter(found))
+            paths, folders = _copied(function, done.profile.name, files)
+            kernels.append(_Kernel(name, function, core, paths, ids, folders))
     return kernels, files
+
+
+def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The sources of a kernel in C++ and every header of the user's that they include, laid out as they were; and
+    the folders that headers are found in."""
+    from ..runtime.compile import Job, compile_all
+
+    folders = tuple(function.attrs["include_dirs"])
+    found = sources_of(function)
+    jobs = [
+        Job(function.name, path, core, profile=profile, include_dirs=folders) for core, path in found.items()
+    ]
+    used = sorted({os.path.abspath(f) for made in compile_all(jobs) for f in made.files})
+    root = os.path.commonpath([os.path.dirname(f) for f in used] + [os.path.abspath(d) for d in folders])
+    place = f"kernels/extern/{function.name}"
+
+    def moved(path: str) -> str:
+        return os.path.normpath(os.path.join(place, os.path.relpath(path, root)))
+
+    for file in used:
+        files[moved(file)] = Path(file).read_text(encoding="utf-8")
+    return {core: moved(path) for core, path in found.items()}, [moved(d) for d in folders]
 
 
 def _config(name: str, kernels: Sequence[_Kernel]) -> str:
@@ -129,8 +166,11 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
             if number < 0:
                 continue
             shown = f"{k.name}_{core}" if k.core == "mixed" else k.name
-            source = f'str(_HERE / "{k.source}")' if not os.path.isabs(k.source) else repr(k.source)
-            row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"}},'
+            source = f'str(_HERE / "{k.sources.get(core) or k.sources[k.core]}")'
+            row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"'
+            if k.include_dirs:
+                row += f', "include_dirs": [{", ".join(f"_HERE / {d!r}" for d in k.include_dirs)}]'
+            row += "},"
             rows.append(f"    {row}")
     return "\n".join([
         f'"""The kernels of {name}, by number; written from Python."""', "", "from pathlib import Path", "",
@@ -148,7 +188,8 @@ def _described(k: _Kernel) -> str:
     params = [f"{v.name}: {v.type}" + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
               for v in k.function.body.args]  # fmt: skip
     numbers = ", ".join(str(n) for n in (k.kernel.aic, k.kernel.aiv0) if n >= 0)
-    return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {k.source}", *(f"    {p}" for p in params)])
+    files = ", ".join(dict.fromkeys(k.sources.values()))
+    return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {files}", *(f"    {p}" for p in params)])
 
 
 def _meta(compiled: Compiled) -> dict[str, Any]:

@@ -121,6 +121,11 @@ def function(
     enclosing = _enclosing(2)
 
     def make(f: Callable[..., Any]) -> Method:
+        if external_source is not None:
+            core = "aic" if type is FunctionType.AIC else "aiv"
+            return Method(
+                Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
+            )
         return Method(Declared(f, _KINDS[type], enclosing, method=True, auto_scope=auto_scope))
 
     return make if func is None else make(func)

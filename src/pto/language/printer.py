@@ -79,6 +79,11 @@ def function_lines(function: Function) -> list[str]:
     if not p.lines:
         p.line("pass")
     kind = f"pl.FunctionType.{_KINDS.get(function.kind, 'Opaque')}"
+    if function.kind == "extern":
+        from .extern import sources_of
+
+        core, path = next(iter(sources_of(function).items()))
+        kind = f"pl.FunctionType.{core.upper()}, external_source={path!r}"
     return [f"@pl.function(type={kind})", head, *(f"    {line}" for line in p.lines)]
 
 

@@ -1,6 +1,7 @@
 """Tasks one after the other, each on the engine that is asked for: what a program means.
 
-Here sanitizers look. `Serial` has the face that orchestrations want of a runtime. A tensor is an array and a window of it.
+Here sanitizers look. `Serial` has the face that orchestrations want of a runtime. A tensor is an array and a
+window of it.
 """
 
 from __future__ import annotations

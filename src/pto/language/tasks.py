@@ -24,6 +24,11 @@ _WORDS = {IN: "in", OUT: "out"}
 
 def task_kernel(function: Function, module: Module) -> Kernel:
     """What tasks of a function execute."""
+    return kernel(module, roles_of(function), core=core_of(module), name=function.name)
+
+
+def roles_of(function: Function) -> str:
+    """What each parameter of a function is to its tasks."""
     words: list[str] = []
     params = {p.value: p for p in function.params}
     for value in function.body.args:
@@ -31,7 +36,7 @@ def task_kernel(function: Function, module: Module) -> Kernel:
             words.append(_WORDS.get(params[value].direction, "inout"))
         else:
             words.append("float" if value.type.dtype.isa == "f32" else "scalar")
-    return kernel(module, " ".join(words), core=core_of(module), name=function.name)
+    return " ".join(words)
 
 
 def core_of(module: Module) -> str:

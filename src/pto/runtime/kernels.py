@@ -47,6 +47,7 @@ class Kernel:
         core: str = "aiv",
         name: str | None = None,
         entry: str | None = None,
+        include_dirs: Sequence[str] = (),
     ) -> None:
         words = roles(args)
         if core not in _CORES:
@@ -71,6 +72,7 @@ class Kernel:
         self.core = core
         self.core_type = _CORES.index(core)
         self.entry = entry
+        self.include_dirs = tuple(include_dirs)
         if not callable(source) and self.module is None:
             _sources.add(self)
         self.name = name or (
@@ -191,7 +193,10 @@ def _known(kernel: Kernel, runtime: str) -> _Made | None:
 def _job(kernel: Kernel, runtime: str) -> Job:
     from .compile import Job
 
-    return Job(kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "")
+    return Job(
+        kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "",
+        include_dirs=kernel.include_dirs,
+    )  # fmt: skip
 
 
 def compile_early(runtime: str) -> None:

@@ -1,9 +1,10 @@
 """Orchestrations as C++ over the PTO2 API: what a folder of the task runtime holds beside its kernels.
 
-    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int):  tensors, then extents that a call decides
+    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int)
 
-One statement or a few per operation, as `orchestrate.py` has it for Python. Tensors are descriptors: a window is a
-view, of which a kernel gets the address of the first element. Integers are 64 bits wide, other numbers f32.
+The arguments are tensors, then extents that a call decides. One statement or a few per operation, as
+`orchestrate.py` has it for Python. Tensors are descriptors: a window is a view, of which a kernel gets the
+address of the first element. Integers are 64 bits wide, other numbers f32.
 A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
 """
 
@@ -16,21 +17,21 @@ from typing import Any
 
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
-from ..ir import ArrayType, Block, Function, Op, ScalarType, TensorType, Value, values_in
+from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
 from ..orchestrate import untracked
 from ..printer import _OPERATORS, _PREFIX
 from ..problems import UNSUPPORTED, fail
 
 #: Element types as the runtime names them; those that it has no name for, by another of their width.
 DATA_TYPES = {
-    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64", "i32": "INT32",
-    "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8", "i1": "UINT8",
+    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64",
+    "i32": "INT32", "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8", "i1": "UINT8",
     "f8e4m3": "UINT8", "f8e5m2": "UINT8", "f8e8m0": "UINT8", "hif8": "UINT8",
 }  # fmt: skip
 #: Elements that an orchestration reads and writes.
 _ELEMENTS = {
-    "f32": "float", "i64": "int64_t", "index": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t", "i16": "int16_t",
-    "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
+    "f32": "float", "i64": "int64_t", "index": "int64_t", "u64": "uint64_t", "i32": "int32_t", "u32": "uint32_t",
+    "i16": "int16_t", "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
 }  # fmt: skip
 _COMPARES = {"==": "EQ", "!=": "NE", ">": "GT", "<": "LT", ">=": "GE", "<=": "LE"}
 _WORDS = {**_OPERATORS, "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^"}
@@ -38,7 +39,7 @@ _CALLED = {"floordiv": "floor_div", "mod": "floor_mod", "min": "least", "max": "
 
 
 class TaskKernel(Record):
-    """What tasks of a function run: numbers of kernels on the AIC and on the AIVs of a cluster; -1: nothing."""
+    """What tasks of a function run: numbers of kernels on the AIC and the AIVs of a cluster; -1: none."""
 
     aic: int = -1
     aiv0: int = -1
