@@ -2,8 +2,8 @@
 
     extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)
 
-The function says what its parameters are, and its body is `...`. Tasks get tensors, then numbers, in this order. A
-kernel of both kinds of core has a source for each: `core_type="mixed", aic_source=..., aiv_source=...`.
+The function says what its parameters are, and its body is `...`. Tasks get tensors, then numbers.
+A kernel of both kinds of core has a source for each: `core_type="mixed", aic_source=..., aiv_source=...`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def extern_kernel(function: Function) -> Kernel:
     """What tasks of it execute on the runtime."""
     found = sources_of(function)
     if len(found) > 1:
-        fail(UNSUPPORTED, f"{function.name} is C++ of two kinds of core, which runs from a folder only", function.loc,
+        fail(UNSUPPORTED, f"{function.name} is C++ for two kinds of core: save it", function.loc,
              help="compiled.save(folder), Compiled.load(folder)")  # fmt: skip
     ((core, path),) = found.items()
     return Kernel(path, roles_of(function), core=core, name=function.name,

@@ -2,7 +2,8 @@
 
     folder/
         orchestration/NAME.cpp            over the PTO2 API
-        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core; those of users in C++ stay where they are
+        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core
+        kernels/extern/NAME/              those of users in C++, with the headers that they include
         kernel_config.py                  which kernel has which number
         program.json                      parameters: names, types, extents that a call decides
         golden.py, data/                  inputs and what they give, where there were samples
@@ -43,8 +44,8 @@ _ENTRY = "aicpu_orchestration_entry"
 
 
 def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = ()) -> Path:
-    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects what
-    the program makes of them."""
+    """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
+    what the program makes of them."""
     root = Path(folder)
     done = compiled.lowered
     entry = _orchestration(compiled.entry)
@@ -77,7 +78,7 @@ class _Kernel(Record):
     core: str
     sources: dict[str, str]
     kernel: TaskKernel
-    include_dirs: list[str] = []
+    include_dirs: tuple[str, ...] = ()
 
 
 def _orchestration(entry: Function) -> Function:
@@ -133,13 +134,13 @@ def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, s
             )
             core = "mixed" if len(found) > 1 else next(iter(found))
             paths, folders = _copied(function, done.profile.name, files)
-            kernels.append(_Kernel(name, function, core, paths, ids, folders))
+            kernels.append(_Kernel(name, function, core, paths, ids, tuple(folders)))
     return kernels, files
 
 
 def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[dict[str, str], list[str]]:
-    """The sources of a kernel in C++ and every header of the user's that they include, laid out as they were; and
-    the folders that headers are found in."""
+    """The sources of a kernel in C++ and every header of the user's that they include, laid out as they were;
+    and the folders that headers are found in."""
     from ..runtime.compile import Job, compile_all
 
     folders = tuple(function.attrs["include_dirs"])
@@ -177,7 +178,7 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
         "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",
         f'ORCHESTRATION = {{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
         'RUNTIME_CONFIG = {', '    "runtime": "tensormap_and_ringbuffer",', '    "aicpu_thread_num": 4,',
-        '    "block_dim": 24,', '    "track_war": True,  # what is written waits for those who read what was there',
+        '    "block_dim": 24,', '    "track_war": True,  # who writes waits for who reads what was there',
         "}", "",
     ])  # fmt: skip
 
@@ -185,7 +186,7 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
 def _described(k: _Kernel) -> str:
     """A kernel in the report: where it runs, and its parameters."""
     directions = {p.value: p.direction for p in k.function.params}
-    params = [f"{v.name}: {v.type}" + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
+    params = [f"{v.name}: {v.type}" + (f" ({directions.get(v)})" if isinstance(v.type, TensorType) else "")
               for v in k.function.body.args]  # fmt: skip
     numbers = ", ".join(str(n) for n in (k.kernel.aic, k.kernel.aiv0) if n >= 0)
     files = ", ".join(dict.fromkeys(k.sources.values()))
@@ -309,8 +310,8 @@ class Saved:
         self.execute(list(args))
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
-        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the run
-        recorded is returned."""
+        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the
+        run recorded is returned."""
         from ..runtime.compile import compile_all
         from ..runtime.engine import TaskEngine
 
@@ -319,8 +320,8 @@ class Saved:
         if self._made is None:
             self._made = compile_all(config.jobs(config.runtime, self.target))
         engine = TaskEngine({
-            "runtime": config.runtime, "block_dim": config.block_dim, "aicpu_thread_num": config.aicpu_threads,
-            "track_war": config.track_war, **options,
+            "runtime": config.runtime, "block_dim": config.block_dim,
+            "aicpu_thread_num": config.aicpu_threads, "track_war": config.track_war, **options,
         })  # fmt: skip
         for k, made in zip(config.kernels, self._made[1:], strict=True):
             if made.task is not None:
@@ -355,8 +356,8 @@ class Saved:
             wanted = [extents.setdefault(d, n) if isinstance(d, str) else d
                       for d, n in zip(p["shape"], array.shape, strict=False)]  # fmt: skip
             if list(array.shape) != wanted or len(p["shape"]) != array.ndim:
-                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape", expected=str(p["shape"]),
-                                       got=str(list(array.shape)))  # fmt: skip
+                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape",
+                                       expected=str(p["shape"]), got=str(list(array.shape)))  # fmt: skip
             if not array.flags.c_contiguous:
                 raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
             arrays.append(array)

@@ -149,7 +149,7 @@ class Interpreter:
 
     def submit(self, given: Submission) -> Any:
         """`pl.submit`: what the function returns, and its task."""
-        declared = getattr(given.function, "declared", None)
+        declared: Any = getattr(given.function, "declared", None)
         if declared is None:
             self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
         args = list(given.args)

@@ -276,7 +276,10 @@ class _Printer:
             return
         word = "spmd_submit" if "core_num" in said else "submit"
         text = f"pl.{word}({', '.join([*args, *(f'{k}={self.said(k, v)}' for k, v in said.items())])})"
-        self.bind(op, f"{text}[-1]" if len(op.results) == 1 and a["callee"].returns else text)
+        callee: Function = a["callee"]
+        written = [p for p in callee.params if p.direction != IN]
+        gives = bool(callee.returns) or len(written) == 1 or (callee.kind == "extern" and bool(written))
+        self.bind(op, f"{text}[-1]" if len(op.results) == 1 and gives else text)
 
     def said(self, word: str, arg: Any) -> str:
         """What a task says of itself."""

@@ -1,7 +1,8 @@
 """Orchestrations on the task runtime: tasks run on its cores, and wait by what they read and write.
 
 `Tasks` has the face that orchestrations want (`Serial` is the other one). Every tensor is a window of an
-array; a task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do not wait.
+array; a task gets it as a window of the runtime's tensor, so that tasks on different parts of one array do
+not wait.
 """
 
 from __future__ import annotations

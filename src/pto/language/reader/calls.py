@@ -209,7 +209,8 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
     if declared is None or declared.kind == "inline":
-        fail(CALL, "a task is one of a function of a core", place, got=getattr(declared, "name", repr(given.function)),
+        got = getattr(declared, "name", repr(given.function))
+        fail(CALL, "a task is one of a function of a core", place, got=got,
              help="decorate it with @pl.jit.incore")  # fmt: skip
     if f.build.in_core:
         fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
