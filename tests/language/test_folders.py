@@ -48,6 +48,10 @@ def blocks(x: pl.Tensor, first: pl.Scalar[pl.INDEX], out: pl.InOut[pl.Tensor]):
 def shifted(x: pl.InOut[pl.Tensor], by: pl.Scalar[pl.FP32], n: pl.Scalar[pl.INDEX]): ...
 
 
+@pl.jit.extern(core_type="mixed", source="kernels/halves.cpp")
+def halves(x: pl.InOut[pl.Tensor], n: pl.Scalar[pl.INDEX]): ...
+
+
 @pl.jit
 def everything(
     x: pl.Tensor[[M, COLS], pl.FP32],
@@ -89,6 +93,7 @@ def everything(
     with pl.spmd(rows // STEP) as spread:
         blocks(x, 0, out)
     _, moved = pl.submit(shifted, out[STEP : 3 * STEP, :], 1.5, 2 * STEP * COLS)
+    halves(out[2 * STEP : 3 * STEP, :], STEP * COLS)
     with pl.manual_scope():
         tasks = pl.array.create(2, pl.TASK_ID)
         before = tasks
@@ -166,6 +171,24 @@ def _other_extents(saved: Any, given: list[Any]) -> None:
     saved(*few)
     everything(*same)
     assert few[-1].tobytes() == same[-1].tobytes()
+
+
+@pl.jit
+def only_halves(x: pl.InOut[pl.Tensor]):
+    shifted(halves(x, 64), 0.5, 8)
+
+
+def test_kernels_in_cpp() -> None:
+    x = np.zeros((1, 64), np.float32)
+    expected = np.array([1.5] * 8 + [1] * 24 + [2] * 32, np.float32)[None]
+    compiled = only_halves.compile(x)
+    for seed in (None, 0, 1):
+        x[:] = 0
+        compiled.execute([x], seed=seed)
+        np.testing.assert_array_equal(x, expected)
+    x[:] = 0
+    assert only_halves.run(x).ok
+    np.testing.assert_array_equal(x, expected)
 
 
 def test_wrong_arguments_and_folders(tmp_path: Path) -> None:

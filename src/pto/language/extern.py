@@ -12,9 +12,9 @@ import os
 from typing import Any
 
 from ..diag import Diagnostic
-from ..runtime.kernels import Kernel
+from ..runtime.kernels import Kernel, Pair
 from .ir import Function
-from .problems import ARGUMENTS, UNSUPPORTED, fail
+from .problems import ARGUMENTS, fail
 from .tasks import roles_of
 
 _CORES = {"aic": ("aic",), "aiv": ("aiv",), "mixed": ("aic", "aiv")}
@@ -51,13 +51,13 @@ def sources_of(function: Function) -> dict[str, str]:
 
 def extern_kernel(function: Function) -> Kernel:
     """What tasks of it execute on the runtime."""
-    found = sources_of(function)
-    if len(found) > 1:
-        fail(UNSUPPORTED, f"{function.name} is C++ for two kinds of core: save it", function.loc,
-             help="compiled.save(folder), Compiled.load(folder)")  # fmt: skip
-    ((core, path),) = found.items()
-    return Kernel(path, roles_of(function), core=core, name=function.name,
-                  include_dirs=function.attrs["include_dirs"])  # fmt: skip
+    folders = function.attrs["include_dirs"]
+    made = [
+        Kernel(path, roles_of(function), core=core, name=function.name, include_dirs=folders)
+        for core, path in sources_of(function).items()
+    ]
+    lanes = 2 if function.attrs.get("dual_aiv_dispatch") else 1
+    return made[0] if len(made) == 1 else Pair(made[0], made[1], function.name, lanes)
 
 
 class Alone:

@@ -87,6 +87,20 @@ class Kernel:
         return f"<Kernel {self.name} on {self.core}>"
 
 
+class Pair(Kernel):
+    """Two kernels in C++, for the AIC and the AIVs of a cluster: a task runs both, on the same arguments. `lanes`
+    says on how many AIVs."""
+
+    def __init__(self, aic: Kernel, aiv: Kernel, name: str, lanes: int = 1) -> None:
+        self.module = None
+        self.source = aic.source
+        self.words, self.roles, self.floats = aic.words, aic.roles, aic.floats
+        self.core, self.core_type = "mixed", _CORES.index("mixed")
+        self.entry, self.include_dirs, self.name = None, (), name
+        self.halves = (aic, aiv)
+        self.lanes = lanes
+
+
 def _module(source: Any, core: str) -> Module | None:
     """The program of a kernel that is one in memory; where both halves run, that of a file as well."""
     if isinstance(source, Module):
