@@ -153,6 +153,10 @@ class ProgramClass:
         return self.__name__
 
     @property
+    def functions(self) -> dict[str, Declared]:
+        return {n: m.declared for n, m in self.methods.items()}
+
+    @property
     def declared(self) -> Declared:
         kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
         for kind in ("orchestration", "opaque", "incore"):

@@ -88,8 +88,8 @@ class Kernel:
 
 
 class Pair(Kernel):
-    """Two kernels in C++, for the AIC and the AIVs of a cluster: a task runs both, on the same arguments. `lanes`
-    says on how many AIVs."""
+    """Two kernels in C++, for the AIC and the AIVs of a cluster: a task runs both, on the same arguments.
+    `lanes` says on how many AIVs."""
 
     def __init__(self, aic: Kernel, aiv: Kernel, name: str, lanes: int = 1) -> None:
         self.module = None

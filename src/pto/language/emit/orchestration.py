@@ -306,7 +306,7 @@ class _Writer:
         dropped = a.get("drop_dims") or ()
         if x in self.axes or dropped:
             self.axes[op.result] = [axis for i, axis in enumerate(axes) if i not in dropped]
-            self.ranks[op.result] = self.ranks.get(x, x.type.rank)
+            self.ranks[op.result] = self.ranks[x] if x in self.ranks else x.type.rank
 
     def _reshape(self, op: Op) -> None:
         x, t = op.args["x"], op.result.type
