@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import pytest
 
 import pto.language as pl
 from pto.diag import DiagnosticError
+from pto.language.jit import ProgramClass
+from pto.language.lower import texts
 
 ROWS, COLS, STEP = 64, 32, 16
 BRANCHES = ROWS // STEP
@@ -151,6 +154,22 @@ def test_edges_are_those_that_are_named() -> None:
     assert run.stats["tasks"] == 3 * BRANCHES + 1 + joins + BRANCHES
 
 
+@pytest.mark.parametrize("name", ["chains", "snapshots", "gates (0, 0, 1)"])
+def test_printed_programs_do_the_same(name: str, tmp_path: Path) -> None:
+    """As they were read, and with regions as functions."""
+    function, given, expected = CASES[name]
+    stages = dict(texts(function.compile(*given, BEGIN.copy()).lowered))
+    for stage in ("read", "order"):
+        file = tmp_path / f"{stage}.py"
+        file.write_text(stages[stage])
+        names: dict[str, Any] = {}
+        exec(compile(stages[stage], str(file), "exec"), names)
+        program = next(v for v in names.values() if isinstance(v, ProgramClass))
+        out = BEGIN.copy()
+        program.compile(*given, out).execute([*given, out], seed=1)
+        np.testing.assert_array_equal(out, expected)
+
+
 @pl.jit
 def waits_for_a_number(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
     pl.submit(plus, x, 0, 1.0, out, deps=[3])
@@ -172,12 +191,42 @@ def long_array(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
     tasks[0] = 1
 
 
+@pl.jit.extern(core_type="aiv", source="kernels/nowhere.cpp")
+def nowhere(x: pl.InOut[pl.Tensor]): ...
+
+
+@pl.jit.extern(core_type="gpu", source="kernels/shift.cpp")
+def on_gpu(x: pl.InOut[pl.Tensor]): ...
+
+
+@pl.jit.extern(core_type="mixed", aiv_source="kernels/shift.cpp")
+def half(x: pl.InOut[pl.Tensor]): ...
+
+
+@pl.jit
+def no_file(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+    nowhere(out)
+
+
+@pl.jit
+def no_core(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+    on_gpu(out)
+
+
+@pl.jit
+def no_half(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
+    half(out)
+
+
 @pytest.mark.parametrize(
     ("function", "code", "words"),
     [
         (waits_for_a_number, "PTO-E3004", "a task waits for tasks"),
         (odd_predicate, "PTO-E3004", "a predicate compares an element of a tensor of integers"),
         (no_function, "PTO-E3007", "a task is one of a function of a core"),
+        (no_file, "PTO-E3003", "nowhere: there is no file"),
+        (no_core, "PTO-E3003", "core_type of on_gpu"),
+        (no_half, "PTO-E3003", "half has no source for its aic cores"),
         (long_array, "PTO-E3004", "an element of Array[2, TASK_ID]"),
     ],
 )

@@ -98,13 +98,13 @@ def test_e2603_all_mistakes_at_once(tmp_path: Path) -> None:
 KERNELS = [
     {"func_id": 32, "source": "a.cpp", "core_type": "aiv"},
     {"func_id": 0, "source": "a.cpp", "core_type": "vector"},
-    {"func_id": 1, "core_type": "aic"},
+    {"func_id": 1, "core_type": "aic", "include_dirs": "more"},
     {"func_id": 2, "source": "a.cpp", "core_type": "aic"},
     {"func_id": 2, "source": "b.cpp", "core_type": "aic", "nmae": "b"},
     "c.cpp",
 ]
 ORCHESTRATION = {"function_name": "go"}
-RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_num": 0}
+RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_num": 0, "track_war": 1}
 """
     with pytest.raises(DiagnosticError) as caught:
         folder.load(str(write_folder(tmp_path / "f", config=text)))
@@ -114,11 +114,13 @@ RUNTIME_CONFIG = {"runtime": "host_build_grahp", "block_dim": 25, "aicpu_thread_
         (2, "kernel 0: func_id (32) must be in range [0, 31]"),
         (3, "kernel 1: core_type is 'vector', expected 'aic' or 'aiv'"),
         (4, "kernel 2 needs a 'source' or a 'function', not both"),
+        (4, "kernel 2: include_dirs is a list of folders"),
         (6, "func_id 2 is that of 'a' already"),
         (6, "unknown key 'nmae' of kernel 4"),
         (7, "kernel 5 is str, expected a dict"),
         (9, "ORCHESTRATION has no 'source'"),
         (10, "unknown runtime 'host_build_grahp'"),
+        (10, "track_war is 1, expected True or False"),
         (10, "block_dim (25) must be in range [1, 24]"),
         (10, "aicpu_thread_num (0) must be in range [1, 1024]"),
     ]

@@ -62,14 +62,24 @@ class Compiled:
         if found is None:
             modules = self.lowered.modules
             found = self._kernels[engine] = {n: kernel(m, n, engine=engine) for n, m in modules.items()}
+            for name, function in self.program.functions.items():
+                if function.kind == "extern":
+                    from .extern import Alone
+
+                    found[name] = Alone(function)
         return found
 
     @cached_property
     def task_kernels(self) -> dict[str, Any]:
         """What tasks of the runtime execute."""
+        from .extern import extern_kernel
         from .tasks import task_kernel
 
-        return {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
+        made = {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
+        return {
+            **made,
+            **{n: extern_kernel(f) for n, f in self.program.functions.items() if f.kind == "extern"},
+        }
 
     @cached_property
     def is_graph(self) -> bool:

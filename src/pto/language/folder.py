@@ -2,8 +2,9 @@
 
     folder/
         orchestration/NAME.cpp            over the PTO2 API
-        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core; those of users in C++ stay where
-        they are kernel_config.py                  which kernel has which number
+        kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core
+        kernels/extern/NAME/              those of users in C++, with the headers that they include
+        kernel_config.py                  which kernel has which number
         program.json                      parameters: names, types, extents that a call decides
         golden.py, data/                  inputs and what they give, where there were samples
         passes_dump/NN_after_PASS.py      the program after each pass, as Python
@@ -24,7 +25,9 @@ from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
 from . import arguments
+from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
+from .extern import sources_of
 from .ir import IN, Function, Op, TensorType, Value
 from .lower import Lowered, texts
 from .problems import Problem
@@ -73,8 +76,9 @@ class _Kernel(Record):
     name: str
     function: Function
     core: str
-    source: str
+    sources: dict[str, str]
     kernel: TaskKernel
+    include_dirs: tuple[str, ...] = ()
 
 
 def _orchestration(entry: Function) -> Function:
@@ -88,8 +92,6 @@ def _orchestration(entry: Function) -> Function:
             given.append(made.body.add_arg(value.type, value.name))
     slots = entry.attrs.get("slots")
     if slots:
-        from .dtypes import BY_ISA
-
         u8 = BY_ISA["u8"]
         op = Op("create_tensor", {"shape": [slots], "dtype": u8}, [TensorType(u8, (slots,))], entry.loc)
         made.body.append(op)
@@ -119,8 +121,43 @@ def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, s
         else:
             ids = TaskKernel(number) if core == "aic" else TaskKernel(-1, number)
         number += 2 if core == "mixed" else 1
-        kernels.append(_Kernel(name, done.functions[name], core, path, ids))
+        kernels.append(_Kernel(name, done.functions[name], core, {core: path}, ids))
+    for name in sorted(called):
+        function = done.functions[name]
+        if function.kind == "extern":
+            found = sources_of(function)
+            numbers = dict(zip(found, (number, number + 1), strict=False))
+            number += len(found)
+            aiv = numbers.get("aiv", -1)
+            ids = TaskKernel(
+                numbers.get("aic", -1), aiv, aiv if function.attrs.get("dual_aiv_dispatch") else -1
+            )
+            core = "mixed" if len(found) > 1 else next(iter(found))
+            paths, folders = _copied(function, done.profile.name, files)
+            kernels.append(_Kernel(name, function, core, paths, ids, tuple(folders)))
     return kernels, files
+
+
+def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The sources of a kernel in C++ and every header of the user's that they include, laid out as they were;
+    and the folders that headers are found in."""
+    from ..runtime.compile import Job, compile_all
+
+    folders = tuple(function.attrs["include_dirs"])
+    found = sources_of(function)
+    jobs = [
+        Job(function.name, path, core, profile=profile, include_dirs=folders) for core, path in found.items()
+    ]
+    used = sorted({os.path.abspath(f) for made in compile_all(jobs) for f in made.files})
+    root = os.path.commonpath([os.path.dirname(f) for f in used] + [os.path.abspath(d) for d in folders])
+    place = f"kernels/extern/{function.name}"
+
+    def moved(path: str) -> str:
+        return os.path.normpath(os.path.join(place, os.path.relpath(path, root)))
+
+    for file in used:
+        files[moved(file)] = Path(file).read_text(encoding="utf-8")
+    return {core: moved(path) for core, path in found.items()}, [moved(d) for d in folders]
 
 
 def _config(name: str, kernels: Sequence[_Kernel]) -> str:
@@ -130,43 +167,30 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
             if number < 0:
                 continue
             shown = f"{k.name}_{core}" if k.core == "mixed" else k.name
-            source = f'str(_HERE / "{k.source}")' if not os.path.isabs(k.source) else repr(k.source)
-            row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"}},'
+            source = f'str(_HERE / "{k.sources.get(core) or k.sources[k.core]}")'
+            row = f'{{"func_id": {number}, "name": "{shown}", "source": {source}, "core_type": "{core}"'
+            if k.include_dirs:
+                row += f', "include_dirs": [{", ".join(f"_HERE / {d!r}" for d in k.include_dirs)}]'
+            row += "},"
             rows.append(f"    {row}")
-    return "\n".join(
-        [
-            f'"""The kernels of {name}, by number; written from Python."""',
-            "",
-            "from pathlib import Path",
-            "",
-            "_HERE = Path(__file__).parent",
-            "",
-            "KERNELS = [",
-            *rows,
-            "]",
-            f"ORCHESTRATION = "
-            f'{{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
-            "RUNTIME_CONFIG = {",
-            '    "runtime": "tensormap_and_ringbuffer",',
-            '    "aicpu_thread_num": 4,',
-            '    "block_dim": 24,',
-            '    "track_war": True,  # what is written waits for those who read what was there',
-            "}",
-            "",
-        ]
-    )
+    return "\n".join([
+        f'"""The kernels of {name}, by number; written from Python."""', "", "from pathlib import Path", "",
+        "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",
+        f'ORCHESTRATION = {{"source": str(_HERE / "orchestration/{name}.cpp"), "function_name": "{_ENTRY}"}}',
+        'RUNTIME_CONFIG = {', '    "runtime": "tensormap_and_ringbuffer",', '    "aicpu_thread_num": 4,',
+        '    "block_dim": 24,', '    "track_war": True,  # who writes waits for who reads what was there',
+        "}", "",
+    ])  # fmt: skip
 
 
 def _described(k: _Kernel) -> str:
     """A kernel in the report: where it runs, and its parameters."""
     directions = {p.value: p.direction for p in k.function.params}
-    params = [
-        f"{v.name}: {v.type}"
-        + (f" ({directions[v]})" if isinstance(v.type, TensorType) and v in directions else "")
-        for v in k.function.body.args
-    ]
+    params = [f"{v.name}: {v.type}" + (f" ({directions.get(v)})" if isinstance(v.type, TensorType) else "")
+              for v in k.function.body.args]  # fmt: skip
     numbers = ", ".join(str(n) for n in (k.kernel.aic, k.kernel.aiv0) if n >= 0)
-    return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {k.source}", *(f"    {p}" for p in params)])
+    files = ", ".join(dict.fromkeys(k.sources.values()))
+    return "\n".join([f"{k.name}: {k.core}, kernel {numbers}, {files}", *(f"    {p}" for p in params)])
 
 
 def _meta(compiled: Compiled) -> dict[str, Any]:
@@ -295,15 +319,10 @@ class Saved:
         config = self.config
         if self._made is None:
             self._made = compile_all(config.jobs(config.runtime, self.target))
-        engine = TaskEngine(
-            {
-                "runtime": config.runtime,
-                "block_dim": config.block_dim,
-                "aicpu_thread_num": config.aicpu_threads,
-                "track_war": config.track_war,
-                **options,
-            }
-        )
+        engine = TaskEngine({
+            "runtime": config.runtime, "block_dim": config.block_dim,
+            "aicpu_thread_num": config.aicpu_threads, "track_war": config.track_war, **options,
+        })  # fmt: skip
         for k, made in zip(config.kernels, self._made[1:], strict=True):
             if made.task is not None:
                 engine.add_program(k.func_id, k.name, k.core_type, made.task)
@@ -326,19 +345,19 @@ class Saved:
         for p, v in zip(params, given, strict=True):
             array = arguments.as_numpy(v)
             dtype = arguments.element_type(v)
-            width = array.dtype.itemsize
-            if dtype is None or (dtype.isa != p["dtype"] and width * 8 != dtype.bits):
+            wanted_type = BY_ISA[p["dtype"]]
+            alike = (
+                dtype is not None and dtype.is_int and wanted_type.is_int and dtype.bits == wanted_type.bits
+            )
+            if dtype != wanted_type and not alike:
                 raise arguments.refuse(
                     f"'{p['name']}' of {self.name} holds {p['dtype']}", got=str(array.dtype)
                 )
             wanted = [extents.setdefault(d, n) if isinstance(d, str) else d
                       for d, n in zip(p["shape"], array.shape, strict=False)]  # fmt: skip
             if list(array.shape) != wanted or len(p["shape"]) != array.ndim:
-                raise arguments.refuse(
-                    f"'{p['name']}' of {self.name} has another shape",
-                    expected=str(p["shape"]),
-                    got=str(list(array.shape)),
-                )
+                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape",
+                                       expected=str(p["shape"]), got=str(list(array.shape)))  # fmt: skip
             if not array.flags.c_contiguous:
                 raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
             arrays.append(array)

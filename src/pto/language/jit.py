@@ -149,6 +149,11 @@ def function(
     enclosing = _enclosing(2)
 
     def make(f: Callable[..., Any]) -> Method:
+        if external_source is not None:
+            core = "aic" if type is FunctionType.AIC else "aiv"
+            return Method(
+                Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
+            )
         return Method(Declared(f, _KINDS[type], enclosing, method=True, auto_scope=auto_scope))
 
     return make if func is None else make(func)
@@ -170,6 +175,14 @@ class ProgramClass:
         if name in methods:
             return methods[name]
         raise AttributeError(f"program {self.__dict__.get('__name__')} has no function '{name}'")
+
+    @property
+    def name(self) -> str:
+        return self.__name__
+
+    @property
+    def functions(self) -> dict[str, Declared]:
+        return {n: m.declared for n, m in self.methods.items()}
 
     @property
     def declared(self) -> Declared:

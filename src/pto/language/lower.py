@@ -108,7 +108,7 @@ class Lowered:
             return {
                 n: emit(f, self.profile)
                 for n, f in self.functions.items()
-                if f.kind != "orchestration" and f not in parts
+                if f.kind not in ("orchestration", "extern") and f not in parts
             }
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None

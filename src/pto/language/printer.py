@@ -12,6 +12,7 @@ from typing import Any
 
 from .dtypes import DataType
 from .enums import MemorySpace
+from .extern import sources_of
 from .forms import CrossCoreSlot, Split
 from .ir import (
     IN,
@@ -101,6 +102,9 @@ def function_lines(
         p.line("return " + ", ".join(p.arg(v) for v in function.returns))
     if not p.lines:
         p.line("pass")
+    if function.kind == "extern":
+        core, path = next(iter(sources_of(function).items()))
+        kind = f"type=pl.FunctionType.{core.upper()}, external_source={path!r}"
     head = broken(f"def {function.name}({', '.join(params)}):", WIDTH - 4)
     return [f"@pl.function({kind})", *head, *(f"    {line}" if line else "" for line in p.lines)]
 
@@ -289,20 +293,20 @@ class _Printer:
         target = self.name(block.args[0])
         if block.args[1:]:
             target += f", ({', '.join(self.name(v) for v in block.args[1:])},)"
-            bounds.append(f"init_values=({', '.join(map(self.initial, a['init_values']))},)")
+            bounds.append(f"init_values=({', '.join(map(self.initial, a['init_values'], op.results))},)")
         if a["kind"] == "pipeline":
             bounds.append(f"stage={a['stage']}")
         self.line(f"for {target} in pl.{a['kind']}({', '.join(bounds)}):")
         self.inner(block)
 
-    def initial(self, value: Any) -> str:
-        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it."""
-        return "pl.UNSET" if value is None else self.arg(value)
+    def initial(self, value: Any, result: Value) -> str:
+        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it, None for no task."""
+        return "pl.UNSET" if value is None and not _is_task(result) else self.arg(value)
 
     def _while(self, op: Op) -> None:
         test, body = op.blocks
         names = ", ".join(self.name(v) for v in body.args)
-        inits = ", ".join(map(self.initial, op.args["init_values"]))
+        inits = ", ".join(map(self.initial, op.args["init_values"], op.results))
         self.line(f"for ({names},) in pl.while_(init_values=({inits},)):")
         for inner, outer in zip(test.args, body.args, strict=True):
             self.names[inner] = self.name(outer)
@@ -342,8 +346,9 @@ class _Printer:
             targets = targets if any(t != "_" for t in targets) else []
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
             return
-        if not targets and sum(p.direction != IN for p in callee.params) == 1:
-            targets = ["_"]  # the tensor that it writes
+        written = sum(p.direction != IN for p in callee.params)
+        if not targets and (written == 1 or callee.kind == "extern"):
+            targets = ["_"] * written  # the tensors that it writes
         args += [f"{k}={self.said(k, v)}" for k, v in more.items()]
         targets.append(self.name(task) if task is not None else "_")
         word = "spmd_submit" if "core_num" in more else "submit"

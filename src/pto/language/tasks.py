@@ -25,6 +25,11 @@ _WORDS = {IN: "in", OUT: "out"}
 
 def task_kernel(function: Function, module: Module) -> Kernel:
     """What tasks of a function execute."""
+    return kernel(module, roles_of(function), core=core_of(module), name=function.name)
+
+
+def roles_of(function: Function) -> str:
+    """What each parameter of a function is to its tasks."""
     words: list[str] = []
     params = {p.value: p for p in function.params}
     for value in function.body.args:
@@ -32,7 +37,7 @@ def task_kernel(function: Function, module: Module) -> Kernel:
             words.append(_WORDS.get(params[value].direction, "inout"))
         else:
             words.append("float" if value.type.dtype.isa == "f32" else "scalar")
-    return kernel(module, " ".join(words), core=core_of(module), name=function.name)
+    return " ".join(words)
 
 
 def core_of(module: Module) -> str:
@@ -64,6 +69,7 @@ class Tasks(Serial):
         whole = self.rt.external(x.root)
         if x.box is not None:
             offsets, sizes = x.box
+            sizes = tuple(min(n, have - at) for n, at, have in zip(sizes, offsets, x.root.shape, strict=True))
             return whole if sizes == x.root.shape else whole.view(sizes, offsets)
         flat = self.rt.external(x.flat)
         span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))

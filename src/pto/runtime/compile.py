@@ -62,6 +62,7 @@ class Job(Record):
     runtime: str = "tensormap_and_ringbuffer"
     profile: str = DEFAULT
     entry: str = ""
+    include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
 
     @property
     def is_program(self) -> bool:
@@ -203,6 +204,7 @@ class _Plan(cache.Files):
             if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             self.lean = quick
+        self.flags += [f"-I{os.path.abspath(d)}" for d in job.include_dirs]
         if not self.compiler.is_clang:
             # Inline variables of two libraries are two, and go with them.
             self.flags.append("-fno-gnu-unique")

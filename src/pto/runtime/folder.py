@@ -33,7 +33,7 @@ MAX_BLOCK_DIM = 24
 #: AICPU threads of a device (PLATFORM_MAX_AICPU_THREADS); more are no problem here.
 MAX_AICPU_THREADS = 4
 
-_KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args")
+_KERNEL_KEYS = ("func_id", "source", "core_type", "name", "entry", "function", "args", "include_dirs")
 
 
 class KernelEntry(Record):
@@ -46,6 +46,7 @@ class KernelEntry(Record):
     entry: str = ""
     function: Callable[..., Any] | None = None
     args: tuple[str, ...] = ()  # roles of the parameters of a function
+    include_dirs: tuple[str, ...] = ()  # folders of headers, beside that of the source
 
 
 class Config(Record):
@@ -66,7 +67,7 @@ class Config(Record):
         out = [Job("orchestration", self.orchestration, "", runtime, profile, entry)]
         for k in self.kernels:
             if k.function is None:
-                out.append(Job(k.name, k.source, k.core_type, runtime, profile, k.entry))
+                out.append(Job(k.name, k.source, k.core_type, runtime, profile, k.entry, k.include_dirs))
         return out
 
 
@@ -268,12 +269,20 @@ class _ConfigReader:
             args = roles(given.get("args", ""))
         except DiagnosticError as e:
             self._say(e.diagnostics[0].message, "KERNELS", at, "args", help=e.diagnostics[0].help)
+        folders = given.get("include_dirs", ())
+        if not isinstance(folders, list | tuple) or not all(
+            isinstance(f, str | os.PathLike) for f in folders
+        ):
+            self._say(f"kernel {at}: include_dirs is a list of folders", "KERNELS", at, "include_dirs")
         if len(self.problems) > before or not isinstance(func_id, int) or not isinstance(core, str):
             return None
         path = self._path(source) if source is not None else ""
         stem = os.path.basename(path).partition(".")[0]
         name = str(given.get("name") or stem or getattr(function, "__name__", f"func_{func_id}"))
-        return KernelEntry(func_id, name, core, path, str(given.get("entry") or ""), function, tuple(args))
+        return KernelEntry(
+            func_id, name, core, path, str(given.get("entry") or ""), function, tuple(args),
+            tuple(self._path(f) for f in folders),
+        )  # fmt: skip
 
     def _environment(self) -> dict[str, str]:
         """RUNTIME_ENV; relative paths are those of the folder of the kernels."""

@@ -47,6 +47,7 @@ class Kernel:
         core: str = "aiv",
         name: str | None = None,
         entry: str | None = None,
+        include_dirs: Sequence[str] = (),
     ) -> None:
         words = roles(args)
         if core not in _CORES:
@@ -71,6 +72,7 @@ class Kernel:
         self.core = core
         self.core_type = _CORES.index(core)
         self.entry = entry
+        self.include_dirs = tuple(include_dirs)
         if not callable(source) and self.module is None:
             _sources.add(self)
         self.name = name or (
@@ -83,6 +85,20 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name} on {self.core}>"
+
+
+class Pair(Kernel):
+    """Two kernels in C++, for the AIC and the AIVs of a cluster: a task runs both, on the same arguments.
+    `lanes` says on how many AIVs."""
+
+    def __init__(self, aic: Kernel, aiv: Kernel, name: str, lanes: int = 1) -> None:
+        self.module = None
+        self.source = aic.source
+        self.words, self.roles, self.floats = aic.words, aic.roles, aic.floats
+        self.core, self.core_type = "mixed", _CORES.index("mixed")
+        self.entry, self.include_dirs, self.name = None, (), name
+        self.halves = (aic, aiv)
+        self.lanes = lanes
 
 
 def _module(source: Any, core: str) -> Module | None:
@@ -191,7 +207,10 @@ def _known(kernel: Kernel, runtime: str) -> _Made | None:
 def _job(kernel: Kernel, runtime: str) -> Job:
     from .compile import Job
 
-    return Job(kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "")
+    return Job(
+        kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "",
+        include_dirs=kernel.include_dirs,
+    )  # fmt: skip
 
 
 def compile_early(runtime: str) -> None:

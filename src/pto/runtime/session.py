@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..perf.tables import CORE_TYPES
 from .extension import extension
-from .kernels import ROLES, Kernel, add, add_module, check_values, compile_early, program_elements
+from .kernels import ROLES, Kernel, Pair, add, add_module, check_values, compile_early, program_elements
 from .options import log_level
 from .submission import Predicate, comparison, tasks_of, together, untracked
 from .tensors import (
@@ -82,14 +82,14 @@ class Session:
             self._elements[number] = program_elements(kernel, self._runtime)
             if mixed:
                 self._mixed[number] = mixed
+        elif isinstance(kernel, Pair):
+            for n, half in enumerate(kernel.halves):
+                self._add_source(number + n, half)
+            self._mixed[number] = (number, number + 1, number + 1 if kernel.lanes > 1 else -1)
         elif callable(kernel.source):
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
-            try:
-                add(self._kernels, number, kernel, self._runtime)
-            except RuntimeError as e:
-                help = "define every function that it calls" if "undefined symbol" in str(e) else ""
-                raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
+            self._add_source(number, kernel)
             if str(kernel.source).endswith((".pto", ".ptobc")):
                 self._elements[number] = program_elements(kernel, self._runtime)
         names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
@@ -97,6 +97,13 @@ class Session:
         self._known += [kernel] * len(names)
         self._numbers[id(kernel)] = number
         return number
+
+    def _add_source(self, number: int, kernel: Kernel) -> None:
+        try:
+            add(self._kernels, number, kernel, self._runtime)
+        except RuntimeError as e:
+            help = "define every function that it calls" if "undefined symbol" in str(e) else ""
+            raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
 
     def _check_elements(self, kernel: Kernel, number: int, dtypes: Sequence[Any]) -> None:
         """Refuse tensors whose elements are others than a program says; `dtypes`: None for a number."""

@@ -1,11 +1,11 @@
 """Orchestrations as C++ over the PTO2 API: what a folder of the task runtime holds beside its kernels.
 
-    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int):  tensors, then extents that a call
-    decides
+    void aicpu_orchestration_entry(PTO2Runtime* rt, uint64_t* args, int)
 
-One statement or a few per operation, as `orchestrate.py` has it for Python. Tensors are descriptors: a
-window is a view, of which a kernel gets the address of the first element. Integers are 64 bits wide, other
-numbers f32. A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
+The arguments are tensors, then extents that a call decides. One statement or a few per operation, as
+`orchestrate.py` has it for Python. Tensors are descriptors: a window is a view, of which a kernel gets the
+address of the first element. Integers are 64 bits wide, other numbers f32.
+A body of a loop or an arm is a scope of its own, unless a tensor that it makes is used after it.
 """
 
 from __future__ import annotations
@@ -21,34 +21,28 @@ from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
 from ..orchestrate import untracked
 from ..printer import _OPERATORS, _PREFIX
 from ..problems import UNSUPPORTED, fail
+from .orchestration_words import HELPERS, KEYWORDS
 
 #: Element types as the runtime names them; those that it has no name for, by another of their width.
 DATA_TYPES = {
-    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "i32": "INT32",
-    "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8", "i1": "UINT8",
+    "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64",
+    "i32": "INT32", "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8",
+    "i1": "UINT8",
     "f8e4m3": "UINT8", "f8e5m2": "UINT8", "f8e8m0": "UINT8", "hif8": "UINT8",
 }  # fmt: skip
 #: Elements that an orchestration reads and writes.
 _ELEMENTS = {
-    "f32": "float",
-    "i64": "int64_t",
-    "u64": "uint64_t",
-    "i32": "int32_t",
+    "f32": "float", "i64": "int64_t", "index": "int64_t", "u64": "uint64_t", "i32": "int32_t",
     "u32": "uint32_t",
-    "i16": "int16_t",
-    "u16": "uint16_t",
-    "i8": "int8_t",
-    "u8": "uint8_t",
-    "i1": "uint8_t",
-}
+    "i16": "int16_t", "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
+}  # fmt: skip
 _COMPARES = {"==": "EQ", "!=": "NE", ">": "GT", "<": "LT", ">=": "GE", "<=": "LE"}
 _WORDS = {**_OPERATORS, "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^"}
 _CALLED = {"floordiv": "floor_div", "mod": "floor_mod", "min": "least", "max": "most", "abs": "absolute"}
 
 
 class TaskKernel(Record):
-    """What tasks of a function run: numbers of kernels on the AIC and on the AIVs of a cluster; -1:
-    nothing."""
+    """What tasks of a function run: numbers of kernels on the AIC and the AIVs of a cluster; -1: none."""
 
     aic: int = -1
     aiv0: int = -1
@@ -62,7 +56,7 @@ def orchestration_cpp(function: Function, kernels: dict[str, TaskKernel]) -> str
     source = function.loc.source.name if function.loc is not None else function.name
     names = [f"  {_constant(n)} = {k}," for n, k in w.numbers.items()]
     called = set(re.findall(r"\b(\w+)(?:<\w+>)?\(", "\n".join(body)))
-    helpers = [text for word, text in _HELPERS.items() if word in called]
+    helpers = [text for word, text in HELPERS.items() if word in called]
     return "\n".join([
         f"// The orchestration of {function.name}, written from Python. Arguments: {w.arguments}.",
         "#include <array>", "", '#include "pto_orchestration_api.h"', "",
@@ -105,7 +99,7 @@ class _Writer:
 
     def fresh(self, wanted: str) -> str:
         name, n = wanted, 0
-        while name in self.taken or name in _KEYWORDS:
+        while name in self.taken or name in KEYWORDS:
             name, n = f"{wanted}_{n}", n + 1
         self.taken.add(name)
         return name
@@ -185,8 +179,7 @@ class _Writer:
             self.line(f"const uint64_t {name}_shape[] = {shape};")
             self.line(
                 f"const Tensor {name} = make_tensor_external(reinterpret_cast<void*>(args[{n}]), "
-                f"{name}_shape, "
-                f"{t.rank}, {self.data_type(t.dtype)});"
+                f"{name}_shape, {t.rank}, {self.data_type(t.dtype)});"
             )
         self._find_hoisted(entry.body)
         for value in self.hoisted:
@@ -285,7 +278,7 @@ class _Writer:
         axes = self.axes.get(x)
         if axes is None:
             return places
-        out = [dropped] * self.ranks[x]
+        out: list[Any] = [dropped] * self.ranks[x]
         for axis, place in zip(axes, places, strict=True):
             out[axis] = place
         return out
@@ -313,7 +306,7 @@ class _Writer:
         dropped = a.get("drop_dims") or ()
         if x in self.axes or dropped:
             self.axes[op.result] = [axis for i, axis in enumerate(axes) if i not in dropped]
-            self.ranks[op.result] = self.ranks.get(x, x.type.rank)
+            self.ranks[op.result] = self.ranks[x] if x in self.ranks else x.type.rank
 
     def _reshape(self, op: Op) -> None:
         x, t = op.args["x"], op.result.type
@@ -559,12 +552,8 @@ class _Writer:
 
     def _cluster(self, block: Block) -> None:
         """Tasks on one cluster; those of several blocks have clusters of their own."""
-        needed = any(
-            o.name == "call"
-            and not o.args.get("core_num")
-            and _mixed(self.kernels[o.args["callee"].name]) is None
-            for o in block.walk()
-        )
+        calls = [o for o in block.walk() if o.name == "call" and not o.args.get("core_num")]
+        needed = any(_mixed(self.kernels[o.args["callee"].name]) is None for o in calls)
         self.line("{")
         self.depth += 1
         if needed:
@@ -613,130 +602,3 @@ def _bits(value: Any, dtype: DataType) -> str:
     array = np.zeros(1, ARRAY_DTYPES[dtype.isa])
     array[:] = value
     return f"uint64_t{{0x{int.from_bytes(array.tobytes(), 'little'):x}}}"
-
-
-_KEYWORDS = frozenset(
-    "alignas alignof and asm auto bool break case catch char class compl const continue default "
-    "delete do double else "
-    "enum explicit export extern false float for friend goto if inline int long mutable namespace "
-    "new not operator or "
-    "private protected public register return short signed sizeof static struct switch template "
-    "this throw true try "
-    "typedef typeid typename union unsigned using virtual void volatile wchar_t while xor task "
-    "create window reshaped "
-    "element set_element join number least most absolute floor_div floor_mod asked runs_if params "
-    "Tensor".split()
-)
-
-#: Functions that orchestrations call, each where it is used.
-_HELPERS = {
-    "create": """\
-/// A tensor with memory of the scope at hand.
-template <int N>
-static Tensor create(DataType dtype, const int64_t (&shape)[N], bool manual_dep = false, uint64_t initial = 0,
-                     bool has_initial = false) {
-  TensorCreateInfo info(shape, N, dtype, manual_dep);
-  if (has_initial) info.set_initial_value(initial);
-  const TaskOutputTensors made = alloc_tensors(info);
-  return made.get_ref(0);
-}
-""",
-    "window": """\
-/// A part of a tensor, as far as the tensor goes.
-template <int N>
-static Tensor window(const Tensor& x, const int64_t (&shape)[N], const int64_t (&offset)[N]) {
-  uint64_t shapes[N], offsets[N];
-  for (int d = 0; d < N; d++) {
-    const uint64_t have = x.data().shapes[d];
-    offsets[d] = static_cast<uint64_t>(offset[d]);
-    const uint64_t left = offsets[d] < have ? have - offsets[d] : 0, asked = static_cast<uint64_t>(shape[d]);
-    shapes[d] = asked < left ? asked : left;
-  }
-  return x.view(shapes, offsets);
-}
-""",
-    "reshaped": """\
-/// The same elements, one after the other, from where a tensor begins.
-template <int N>
-static Tensor reshaped(const Tensor& x, const int64_t (&shape)[N]) {
-  uint64_t shapes[N];
-  for (int d = 0; d < N; d++) shapes[d] = static_cast<uint64_t>(shape[d]);
-  if (x.is_contiguous()) return x.reshape(shapes, N);
-  Tensor made = x.copy();
-  const TensorData& from = x.data();
-  TensorData& to = made.data();
-  to.init(reinterpret_cast<void*>(from.buffer.addr), from.buffer.size, shapes, shapes,
-  pto2_detail::kNoOffsets,
-          N, from.dtype, from.version);
-  to.base_offset = to.start_offset = from.start_offset;
-  to.owner_scope = from.owner_scope;
-  to.manual_dep = from.manual_dep;
-  to.owner_task = from.owner_task;
-  return made;
-}
-""",
-    "element": """\
-/// An element, when the tasks that write it have run.
-template <class T, int N>
-static T element(const Tensor& x, const int64_t (&at)[N], const char* file, int line) {
-  return get_tensor_data<T, int64_t>(x, N, at, file, line);
-}
-""",
-    "set_element": """\
-/// Set an element, when the tasks that write or read it have run.
-template <class T, int N>
-static void set_element(const Tensor& x, const int64_t (&at)[N], T value, const char* file, int line) {
-  set_tensor_data<T, int64_t>(x, N, at, value, file, line);
-}
-""",
-    "join": """\
-/// A task that runs nothing and waits for others; none where there is nobody to wait for.
-static PTO2TaskId join(std::initializer_list<PTO2TaskId> tasks, const char* file, int line) {
-  bool any = false;
-  for (const PTO2TaskId& task : tasks) any = any || task.is_valid();
-  if (!any) return PTO2TaskId::invalid();
-  CoreTaskArgs args;
-  args.set_dependencies(tasks.begin(), static_cast<uint32_t>(tasks.size()));
-  return rt_submit_dummy_task(args, file, line).task_id();
-}
-""",
-    "number": """\
-/// A number as a task gets it: its bits, the low ones of a slot.
-template <class T>
-static PTOParam number(T value) {
-  uint64_t word = 0;
-  __builtin_memcpy(&word, &value, sizeof value);
-  return make_scalar_param(word);
-}
-""",
-    "floor_div": """\
-template <class T>
-static T floor_div(T a, T b) {
-  return a / b - (a % b != 0 && (a < 0) != (b < 0));
-}
-""",
-    "floor_mod": """\
-template <class T>
-static T floor_mod(T a, T b) {
-  return a % b + (a % b != 0 && (a < 0) != (b < 0) ? b : 0);
-}
-""",
-    "least": """\
-template <class T>
-static T least(T a, T b) {
-  return b < a ? b : a;
-}
-""",
-    "most": """\
-template <class T>
-static T most(T a, T b) {
-  return a < b ? b : a;
-}
-""",
-    "absolute": """\
-template <class T>
-static T absolute(T a) {
-  return a < 0 ? -a : a;
-}
-""",
-}  # fmt: skip

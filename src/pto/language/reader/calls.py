@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 from typing import Any
 
 from ...diag import Span, did_you_mean
@@ -10,6 +11,7 @@ from .. import index
 from ..build import Build
 from ..declare import Declared
 from ..dtypes import INDEX, TASK_ID
+from ..extern import extern
 from ..forms import NoDep, Submission
 from ..ir import (
     IN,
@@ -269,7 +271,7 @@ def _called(
     out = [values[params.index(v)] if v in params else next(made) for v in callee.returns]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
-        out = written[:1] if len(written) == 1 else []
+        out = written if len(written) == 1 or callee.kind == "extern" else []
     return None if not out else out[0] if len(out) == 1 else tuple(out)
 
 
@@ -340,6 +342,9 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         for d, v in zip(a.shape, inner[n].type.shape, strict=False)
         if isinstance(d, DynVar)
     }
+    if function.kind == "extern":
+        extern(function, os.path.dirname(declared.function.__code__.co_filename))
+        return function
     _read(unit, declared, function, inner, by_name)
     return function
 

@@ -1,0 +1,79 @@
+"""Kernels that users write in C++: `@pl.jit.extern(core_type="aiv", source="scale.cpp")`.
+
+    extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args)
+
+The function says what its parameters are, and its body is `...`. Tasks get tensors, then numbers.
+A kernel of both kinds of core has a source for each: `core_type="mixed", aic_source=..., aiv_source=...`.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ..diag import Diagnostic
+from ..runtime.kernels import Kernel, Pair
+from .ir import Function
+from .problems import ARGUMENTS, fail
+from .tasks import roles_of
+
+_CORES = {"aic": ("aic",), "aiv": ("aiv",), "mixed": ("aic", "aiv")}
+
+
+def extern(function: Function, folder: str) -> None:
+    """Check what a declaration says, and find its files as seen from the folder it is written in."""
+    attrs = function.attrs
+    core = attrs.setdefault("core_type", "aiv")
+    if core not in _CORES:
+        fail(
+            ARGUMENTS,
+            f"core_type of {function.name}",
+            function.loc,
+            expected="aic, aiv or mixed",
+            got=repr(core),
+        )
+    for side in _CORES[core]:
+        given = attrs.get(f"{side}_source") or attrs.get("source")
+        if not isinstance(given, str | os.PathLike):
+            fail(ARGUMENTS, f"{function.name} has no source for its {side} cores", function.loc,
+                 help=f"source= or {side}_source= is the path of a C++ file")  # fmt: skip
+        path = os.path.normpath(os.path.join(folder, os.fspath(given)))
+        if not os.path.isfile(path):
+            fail(ARGUMENTS, f"{function.name}: there is no file '{path}'", function.loc)
+        attrs[f"{side}_source"] = path
+    attrs["include_dirs"] = [os.path.join(folder, os.fspath(d)) for d in attrs.get("include_dirs") or ()]
+
+
+def sources_of(function: Function) -> dict[str, str]:
+    """The file of each kind of core."""
+    return {side: function.attrs[f"{side}_source"] for side in _CORES[function.attrs["core_type"]]}
+
+
+def extern_kernel(function: Function) -> Kernel:
+    """What tasks of it execute on the runtime."""
+    folders = function.attrs["include_dirs"]
+    made = [
+        Kernel(path, roles_of(function), core=core, name=function.name, include_dirs=folders)
+        for core, path in sources_of(function).items()
+    ]
+    lanes = 2 if function.attrs.get("dual_aiv_dispatch") else 1
+    return made[0] if len(made) == 1 else Pair(made[0], made[1], function.name, lanes)
+
+
+class Alone:
+    """A kernel in C++ where tasks run one after the other: a graph of one task."""
+
+    def __init__(self, function: Function) -> None:
+        self.kernel = extern_kernel(function)
+        self.diagnostics: list[Diagnostic] = []
+        self.ok = True
+
+    def __call__(self, *args: Any, blocks: int = 0) -> None:
+        from ..runtime import run
+
+        run(lambda rt: rt.submit(self.kernel, *args, blocks=blocks))
+
+    def run(self, *args: Any, blocks: int = 0, **_: Any) -> Alone:
+        """As above; nobody watches C++."""
+        self(*args, blocks=blocks)
+        return self
