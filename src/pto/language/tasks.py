@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
 from .ir import IN, OUT, Function, TensorType
-from .serial import Serial, Tensor
+from .serial import Serial, Tensor, check_windows
 
 if TYPE_CHECKING:
     from ..diag import Span
@@ -77,8 +77,9 @@ class Tasks(Serial):
         return iter(range(start, stop, step))
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
-        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
         place = self.places[at]
+        check_windows(args, place)
+        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
         if place is not None:
             options["site"] = (place.source.name, place.line)
         if options.get("deps"):

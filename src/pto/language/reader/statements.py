@@ -746,8 +746,9 @@ def _with(f: Frame, node: ast.With) -> None:
     item = node.items[0]
     region = value_of(f, item.context_expr)
     if not isinstance(region, Region):
-        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=_shown(region),
-             help="pl.at, pl.spmd, pl.cluster, pl.scope, pl.manual_scope")  # fmt: skip
+        got = f"pl.{region.__name__}, without a call" if callable(region) else _shown(region)
+        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=got,
+             help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
     _read_region(f, node, region, node.body, item.optional_vars)
 
 
