@@ -67,20 +67,6 @@ def dense(shape: Sequence[int]) -> list[int]:
     return out[::-1] if shape else []
 
 
-def check_windows(args: Sequence[Any], place: Span | None) -> None:
-    """Refuse tensors of a task that go beyond the array they are windows of."""
-    for x in args:
-        if not isinstance(x, Tensor) or x.box is None:
-            continue
-        for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
-            if start < 0 or start + size > whole:
-                raise DiagnosticError([Diagnostic(
-                    SHAPE, f"a window goes beyond dimension {axis} of its tensor", place,
-                    expected=f"within {whole}", got=f"{start} to {start + size}",
-                    help="pass the whole tensor and load the tail with valid_shape=, or choose another step",
-                )])  # fmt: skip
-
-
 class Serial:
     """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it."""
 
@@ -110,6 +96,19 @@ class Serial:
         if init is not None:
             array[...] = init
         return self.wrap(array)
+
+    def check_windows(self, args: Sequence[Any], place: Span | None) -> None:
+        """Refuse tensors of a task that go beyond the array they are windows of."""
+        for x in args:
+            if not isinstance(x, Tensor) or x.box is None:
+                continue
+            for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
+                if start < 0 or start + size > whole:
+                    raise DiagnosticError([Diagnostic(
+                        SHAPE, f"a window goes beyond dimension {axis} of its tensor", place,
+                        expected=f"within {whole}", got=f"{start} to {start + size}",
+                        help="pass the whole tensor and load the tail with valid_shape=, or choose another step",
+                    )])  # fmt: skip
 
     def view(
         self, x: Tensor, shape: Sequence[int], offset: Sequence[int], drop: Sequence[int] = ()
@@ -146,7 +145,7 @@ class Serial:
                 yield i
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
-        check_windows(args, self.places[at] if self.places else None)
+        self.check_windows(args, self.places[at] if self.places else None)
         memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
         if self.footprint is not None and options.get("blocks"):
             with self.footprint.claim("block", self.places[at]):

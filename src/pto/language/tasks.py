@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
 from .ir import IN, OUT, Function, TensorType
-from .serial import Serial, Tensor, check_windows
+from .serial import Serial, Tensor
 
 if TYPE_CHECKING:
     from ..diag import Span
@@ -78,7 +78,7 @@ class Tasks(Serial):
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at]
-        check_windows(args, place)
+        self.check_windows(args, place)
         values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
         if place is not None:
             options["site"] = (place.source.name, place.line)
