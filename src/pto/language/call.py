@@ -219,7 +219,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
 def lower(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Lowered:
     given = arguments.bound(function.declared, args, kwargs)
     done = lowered(function.declared, arguments.types_of(function.declared, given), profile_of(config))
-    _warn(done, 4)
+    _warn(done, 5)
     return done.verify()
 
 
@@ -231,12 +231,12 @@ def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config
     return explanation(done.verify())
 
 
-def _warn(done: Lowered, stacklevel: int = 5) -> None:
+def _warn(done: Lowered, stacklevel: int = 6) -> None:
     """Tell what is suspicious, the way Python does, at the line of the caller."""
     if done.diagnostics:
         import warnings
 
-        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel + 1)  # methods are wrapped
+        warnings.warn(render(done.diagnostics), LanguageWarning, stacklevel)
 
 
 def compiled(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> Compiled:

@@ -60,6 +60,7 @@ class JitFunction:
     def __repr__(self) -> str:
         return f"<pl.jit {self.declared.kind} {self.declared.name}>"
 
+    @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         it = current.get()
         if it is not None:  # called by a body that is executed
@@ -68,21 +69,25 @@ class JitFunction:
 
         return call(self, args, kwargs, config)
 
+    @_plainly
     def lower(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         from .call import lower
 
         return lower(self, args, kwargs, config)
 
+    @_plainly
     def compile(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         from .call import compiled
 
         return compiled(self, args, kwargs, config)
 
+    @_plainly
     def run(self, *args: Any, **kwargs: Any) -> Any:
         from .call import run
 
         return run(self, args, kwargs)
 
+    @_plainly
     def explain(self, *args: Any, config: Any = None, **kwargs: Any) -> str:
         """The graph of its tasks, and of every kernel the memory and the flags that were inserted."""
         from .call import explain
@@ -95,10 +100,6 @@ class JitFunction:
         from .interpret import interpret
 
         return interpret(self, args, kwargs, profile_of(config, target))
-
-
-for _name in ("__call__", "lower", "compile", "run", "explain"):
-    setattr(JitFunction, _name, _plainly(getattr(JitFunction, _name)))
 
 
 class _Jit:
