@@ -32,7 +32,10 @@ def main() -> None:
         y = np.zeros_like(x)
         softmax(x, y)
         e = np.exp(x - x.max(axis=1, keepdims=True))
-        print(f"{rows} rows, close to NumPy:", np.allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-7))
+        print(
+            f"{rows} rows, close to NumPy:",
+            np.allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-5, atol=1e-7),
+        )
 
 
 if __name__ == "__main__":

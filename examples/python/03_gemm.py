@@ -11,9 +11,7 @@ M, N, K, TILE = 256, 192, 320, 64
 
 
 @pl.jit
-def gemm(
-    a: pl.Tensor[[M, K], pl.FP16], b: pl.Tensor[[K, N], pl.FP16], c: pl.Out[pl.Tensor[[M, N], pl.FP32]]
-):
+def gemm(a: pl.Tensor[[M, K], pl.FP16], b: pl.Tensor[[K, N], pl.FP16], c: pl.Out[pl.Tensor[[M, N], pl.FP32]]):
     for i in pl.parallel(0, M, TILE):
         for j in pl.parallel(0, N, TILE):
             with pl.at(level=pl.Level.CORE_GROUP, name_hint="tile"):

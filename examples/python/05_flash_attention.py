@@ -1,6 +1,6 @@
 """softmax(q @ k.T * scale) @ v without the whole matrix of scores: a task per 32 rows of q goes over k and v
-64 rows at a time. Products are work of the cube core and the rest of the vector cores; the compiler splits the
-region in two and puts FIFOs between them.
+64 rows at a time. Products are work of the cube core and the rest of the vector cores; the compiler splits
+the region in two and puts FIFOs between them.
 
 python 05_flash_attention.py
 """
