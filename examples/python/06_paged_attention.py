@@ -1,5 +1,5 @@
-"""Attention over keys and values that lie in pages: a graph of cube and vector tasks. Lengths of sequences and
-a table of pages decide which tasks there are, while they are submitted.
+"""Attention over keys and values that lie in pages: a graph of cube and vector tasks. Lengths of sequences
+and a table of pages decide which tasks there are, while they are submitted.
 
 python 06_paged_attention.py [FOLDER]     writes a swimlane of the run to the folder, if one is given
 """
