@@ -5,6 +5,7 @@ Every stage collects `Diagnostic`s; nothing here knows about the IR. A place is 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any
@@ -240,7 +241,14 @@ def _at(span: Span | None) -> str:
     if span is None:
         return ""
     line, column = span.place
-    return f"{span.source.name}:{line}:{column}: "
+    return f"{_shown(span.source.name)}:{line}:{column}: "
+
+
+def _shown(name: str) -> str:
+    """The name of a file. Python knows its own by their whole paths: those below this folder lose it."""
+    if not name.endswith(".py"):
+        return name
+    return name.removeprefix(os.path.join(os.getcwd(), ""))
 
 
 _MAX = 120  # widest excerpt; long lines are cut around the place

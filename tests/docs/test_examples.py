@@ -235,7 +235,7 @@ def demo(tmp_path: Path, tool_folder: Path, *steps: str, **variables: str) -> st
 def test_the_demo_without_a_compiler(tmp_path: Path, tool_folder: Path) -> None:
     """`make demo` is the first thing that a newcomer types."""
     shown = demo(tmp_path, tool_folder, PTO_CXX="/bin/false", CXX="/bin/false")
-    assert "[11/11]" in shown and shown.count("No C++ compiler on this machine") == 2
+    assert "[12/12]" in shown and shown.count("No C++ compiler on this machine") == 2
 
 
 @pytest.mark.skipif(shutil.which("g++") is None and shutil.which("clang++") is None, reason="no C++ compiler")

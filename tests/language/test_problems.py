@@ -48,6 +48,37 @@ def test_e3001_python_that_is_not_in_the_language() -> None:
     assert problems(k)[1] == ("PTO-E3001", "[1, 2]")
 
 
+def test_returns() -> None:
+    """Statements after a return are not read; a return that a run would decide on is refused."""
+
+    @pl.jit
+    def early(x: pl.Tensor, out: pl.Out[pl.Tensor], often: bool):
+        with pl.at():
+            out[:] = pl.add(x, 1.0)
+        if not often:
+            return out
+        with pl.at():
+            out[:] = pl.add(out, 1.0)
+        return out
+        never = here  # noqa: F821, F841
+
+    for often in (False, True):
+        y = X.copy()
+        early.run(X, y, often)
+        assert (y == 1 + often).all()
+
+    @pl.jit
+    def decided(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for _ in pl.range(3):
+            return out
+        with pl.at():
+            if x[0, 0] > 0.0:
+                return out
+            out[:] = x
+
+    assert problems(decided) == [("PTO-E3001", "return out")] * 2
+
+
 def test_e3002_names() -> None:
     @pl.jit
     def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -133,10 +164,11 @@ def test_e3005_shapes() -> None:
             pl.reshape(t, [64, 64])
             pl.matmul(t, t)
             out[0:16, :] = t
+            out[:] = u[0]
             pl.store(t, [0, 0, 0], out)
         return out
 
-    assert [c for c, _ in problems(k)] == ["PTO-E3005"] * 4 + ["PTO-E3004", "PTO-E3005"]
+    assert [c for c, _ in problems(k)] == ["PTO-E3005"] * 4 + ["PTO-E3004"] * 2 + ["PTO-E3005"]
     assert problems(k)[0][1] == "[64, 65]"
 
 

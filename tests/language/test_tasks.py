@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pto.language as pl
+from pto.diag import DiagnosticError
 
 RNG = np.random.default_rng(0)
 
@@ -127,6 +128,22 @@ def test_an_orchestration_calls_another() -> None:
         out = np.full_like(x, np.nan)
         how(x, out)
         np.testing.assert_array_equal(out, x * 4)
+
+
+@pl.jit
+def beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    for r in pl.range(0, 64, 24):
+        scale(x[r : r + 24, :], 1.0, y[r : r + 24, :])
+
+
+def test_windows_beyond_their_tensor() -> None:
+    x = RNG.standard_normal((64, 64)).astype(np.float32)
+    for how in (beyond, beyond.run):
+        with pytest.raises(DiagnosticError, match="PTO-E3005") as caught:
+            how(x, x.copy())
+        (found,) = caught.value.diagnostics
+        assert found.span is not None and found.got == "48 to 72"
+        assert found.span.line == beyond.declared.function.__code__.co_firstlineno + 3
 
 
 def test_tasks_wait_for_what_they_read() -> None:

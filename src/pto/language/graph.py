@@ -13,7 +13,7 @@ from typing import Any
 
 from ..isa.record import Record
 from . import index
-from .ir import IN, OUT, VIEWS, Block, Function, Op, TensorType, Value, values_in
+from .ir import IN, INOUT, OUT, VIEWS, Block, Function, Op, TensorType, Value, values_in
 
 
 class Box(Record):
@@ -187,10 +187,9 @@ class Graph:
         found: dict[tuple[Any, ...], dict[str, bool]] = {}
         for storage, sites in users.items():
             for later in sites:
-                for earlier in sites:
-                    for kind, loop, certain in _between(earlier, later, storage):
-                        names = found.setdefault((later, earlier, kind, loop), {})
-                        names[name_of(storage)] = names.get(name_of(storage), False) or certain
+                for earlier, kind, loop, certain in _relations(later, sites, storage):
+                    names = found.setdefault((later, earlier, kind, loop), {})
+                    names[name_of(storage)] = names.get(name_of(storage), False) or certain
         self.edges = [
             Edge(earlier, later, kind, tuple(n if sure else f"{n}?" for n, sure in names.items()), loop,
                  all(names.values()))
@@ -225,23 +224,47 @@ def _reaches(after: dict[Site, set[Site]], e: Edge) -> bool:
     return False
 
 
-def _between(earlier: Site, later: Site, storage: Value) -> Iterator[tuple[str, Op | None, bool]]:
-    """What one call has to do with an earlier one, in the same turn of the loops around both and others."""
+#: An earlier call, what one has to do with it, the loop whose earlier turns are meant, whether it is certain.
+Relation = tuple["Site", str, "Op | None", bool]
+
+
+def _relations(later: Site, users: list[Site], storage: Value) -> Iterator[Relation]:
+    """What a call has to do with others by one storage: with those before it, back to one that waits for all
+    before, and with those of earlier turns of the loop around it."""
+    reads = all(b.direction != OUT for b in later.accesses if b.storage is storage)
+    for earlier in reversed(users):
+        if earlier.number < later.number and not _apart(earlier.op, later.op):
+            yield from _between(earlier, later, storage, None)
+            if reads and _closes(earlier, later, storage):
+                break
+    loop = next((o for o in later.around if o.name in ("for", "while")), None)
+    if loop is not None and loop.args.get("kind") != "parallel":
+        for earlier in users:
+            if loop in earlier.around:
+                yield from _between(earlier, later, storage, loop)
+
+
+def _closes(earlier: Site, later: Site, storage: Value) -> bool:
+    """Whether who waits for a call has waited for all before it that write the storage: it always happens,
+    and takes all of it to read and write."""
+    always = later.around[len(later.around) - len(earlier.around) :] == earlier.around
+    mine = [a for a in earlier.accesses if a.storage is storage and not a.through]
+    return always and earlier.tracked and any(a.direction == INOUT and a.box.whole for a in mine)
+
+
+def _between(earlier: Site, later: Site, storage: Value, loop: Op | None) -> Iterator[Relation]:
+    """What one call has to do with an earlier one, in the same turn or in earlier ones of a loop."""
     if not (earlier.tracked and later.tracked):
         return
-    loops = [o for o in later.around if o in earlier.around and o.name in ("for", "while")]
-    again = [o for o in loops[:1] if o.args.get("kind") != "parallel"]
-    same = earlier.number < later.number and not _apart(earlier.op, later.op)
-    for loop in [*([None] if same else []), *again]:
-        for a in earlier.accesses:
-            for b in later.accesses:
-                if a.storage is not storage or b.storage is not storage:
-                    continue
-                kind = _kind(a.direction, b.direction)
-                shared = _shared(a, b, loop) if kind else False
-                if shared is not False:
-                    whole = kind == "waits" or (a.all and b.all)
-                    yield kind, loop, shared is True and whole
+    for a in earlier.accesses:
+        for b in later.accesses:
+            if a.storage is not storage or b.storage is not storage:
+                continue
+            kind = _kind(a.direction, b.direction)
+            shared = _shared(a, b, loop) if kind else False
+            if shared is not False:
+                whole = kind == "waits" or (a.all and b.all)
+                yield earlier, kind, loop, shared is True and whole
 
 
 def _apart(one: Op, other: Op) -> bool:

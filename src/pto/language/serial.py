@@ -11,6 +11,9 @@ import operator
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..diag import Diagnostic, DiagnosticError
+from .problems import SHAPE
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -106,6 +109,19 @@ class Serial:
             array[...] = init
         return self.wrap(array)
 
+    def check_windows(self, args: Sequence[Any], place: Span | None) -> None:
+        """Refuse tensors of a task that go beyond the array they are windows of."""
+        for x in args:
+            if not isinstance(x, Tensor) or x.box is None:
+                continue
+            for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
+                if start < 0 or start + size > whole:
+                    raise DiagnosticError([Diagnostic(
+                        SHAPE, f"a window goes beyond dimension {axis} of its tensor", place,
+                        expected=f"within {whole}", got=f"{start} to {start + size}",
+                        help="pass the whole tensor and load the tail with valid_shape=, or choose another step",
+                    )])  # fmt: skip
+
     def view(
         self, x: Tensor, shape: Sequence[int], offset: Sequence[int], drop: Sequence[int] = ()
     ) -> Tensor:
@@ -141,6 +157,7 @@ class Serial:
                 yield i
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+        self.check_windows(args, self.places[at] if self.places else None)
         memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
         self.count += 1
         if predicate is not None and not self._holds(*predicate):

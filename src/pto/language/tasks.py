@@ -86,8 +86,9 @@ class Tasks(Serial):
         return iter(range(start, stop, step))
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
-        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
         place = self.places[at]
+        self.check_windows(args, place)
+        values = [self._window(a) if isinstance(a, Tensor) else a for a in args]
         if place is not None:
             options["site"] = (place.source.name, place.line)
         if options.get("deps"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import linecache
-import os
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -19,7 +18,7 @@ class File:
     """A file of Python. Functions in it are found by the line that they begin at."""
 
     def __init__(self, name: str, text: str) -> None:
-        self.source = Source(_shown(name), text)
+        self.source = Source(name, text)
         self.tree = ast.parse(text)
         self._ascii = text.isascii()
         self._functions: dict[tuple[int, str], _Function] = {}
@@ -55,12 +54,6 @@ class File:
         if not self._ascii:  # columns of syntax trees are bytes
             column = len(self.source.text[start:end].encode()[:column].decode(errors="ignore"))
         return start + column
-
-
-def _shown(name: str) -> str:
-    """The name of a file as messages have it: from the folder that we are in, if the file is there."""
-    here = os.path.join(os.getcwd(), "")
-    return name[len(here) :] if name.startswith(here) else name
 
 
 @cache

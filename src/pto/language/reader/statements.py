@@ -50,6 +50,8 @@ def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
         after.append(set(needed))
         needed |= liveness.read([node])
     for node, later in zip(statements, reversed(after), strict=True):
+        if f.returned is not None:  # nothing comes after a return
+            break
         before, f.live = f.live, later
         try:
             _statement(f, node)
@@ -177,6 +179,8 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
 
 def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
     """Refuse an array whose data does not fill the window it is assigned to, as far as that can be told."""
+    if any(index.known(n) not in (None, 1) for n in sizes[: max(0, len(sizes) - value.type.rank)]):
+        fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
     for have, want in zip(value.type.extent[::-1], sizes[::-1], strict=False):
         if index.known_difference(have, want) not in (None, 0):
             fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
@@ -258,7 +262,15 @@ def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
 # ---- loops ----
 
 
+def _stays(f: Frame, body: list[ast.stmt]) -> None:
+    """Refuse a return from within a loop, or an arm that a run chooses."""
+    for found in (n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Return)):
+        fail(SYNTAX, "a function is left at its end only", f.span(found),
+             help="let arms and turns set names, and return them after all of it")  # fmt: skip
+
+
 def _for(f: Frame, node: ast.For) -> None:
+    _stays(f, node.body)
     if node.orelse:
         fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
     over = value_of(f, node.iter)
@@ -643,6 +655,7 @@ def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
 
 
 def _while(f: Frame, node: ast.While) -> None:
+    _stays(f, node.body)
     if node.orelse:
         fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
     jumps = Jumps(node.body)
@@ -718,6 +731,7 @@ def _if(f: Frame, node: ast.If) -> None:
         return
     if not isinstance(test.type, ScalarType):
         fail(TYPE, "a condition is a truth value", f.span(node.test), got=test.type)
+    _stays(f, [*node.body, *node.orelse])
     op = Op("if", {"cond": test}, [], f.span(node.test))
     ends: list[dict[str, Any]] = []
     before = dict(f.names)
@@ -828,8 +842,9 @@ def _with(f: Frame, node: ast.With) -> None:
     item = node.items[0]
     region = value_of(f, item.context_expr)
     if not isinstance(region, Region):
-        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=_shown(region),
-             help="pl.at, pl.spmd, pl.cluster, pl.scope, pl.manual_scope")  # fmt: skip
+        got = f"pl.{region.__name__}, without a call" if callable(region) else _shown(region)
+        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=got,
+             help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
     _read_region(f, node, region, node.body, item.optional_vars)
 
 
