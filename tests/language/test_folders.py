@@ -157,7 +157,7 @@ def _the_runner_agrees(folder: Path) -> None:
     case = runner.run(params)
     assert case.ok and [c.name for c in case.comparisons] == ["counts", "out"], case.problems
     text = (folder / "orchestration/everything.cpp").read_text()
-    assert f'kSource = "{__file__}"' in text and "PTO2_SCOPE(PTO2ScopeMode::MANUAL)" in text
+    assert 'test_folders.py";' in text and "PTO2_SCOPE(PTO2ScopeMode::MANUAL)" in text
     assert sorted(p.name for p in (folder / "kernels").iterdir()) == ["aiv", "extern", "mix"]
     dumps = sorted(p.name for p in (folder / "passes_dump").iterdir())
     assert dumps[0] == "00_after_read.py" and dumps[-1].endswith("_after_mixed.py")
