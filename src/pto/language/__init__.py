@@ -58,6 +58,15 @@ globals().update(_FORMS)
 globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
+def __getattr__(name: str) -> Any:
+    """`pl.Compiled`, for `pl.Compiled.load(folder)`: what runs programs is imported where it is needed."""
+    if name != "Compiled":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from .call import Compiled
+
+    return Compiled
+
+
 __all__ = [
     "DN", "ND", "NZ", "Array", "AtomicType", "DataType", "DynVar", "ForKind", "FunctionType", "InOut", "Level",
     "MaskPattern", "Mem", "MemorySpace", "Out", "PadValue", "Role", "RunConfig", "Scalar", "ScopeMode", "SplitMode", "TaskId", "Tensor",

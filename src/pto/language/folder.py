@@ -30,7 +30,7 @@ from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
 from .ir import IN, Function, Op, TensorType, Value
 from .lower import Lowered, texts
-from .problems import Problem
+from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     except Problem as problem:
         raise DiagnosticError([problem.diagnostic]) from None
     name = compiled.entry.name
+    _within_limits(entry, sum(2 if k.core == "mixed" else 1 for k in kernels))
     files[f"orchestration/{name}.cpp"] = text
     files["kernel_config.py"] = _config(name, kernels)
     files["program.json"] = json.dumps(_meta(compiled), indent=2) + "\n"
@@ -68,6 +69,20 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     if samples:
         _golden(compiled, root, list(samples))
     return root
+
+
+def _within_limits(entry: Function, kernels: int) -> None:
+    """Refuse what no folder can hold."""
+    from ..runtime.folder import RUNTIMES
+
+    most_kernels, most_arguments, _ = RUNTIMES["tensormap_and_ringbuffer"]
+    for what, count, most in (("kernels", kernels, most_kernels),
+                              ("arguments", len(entry.body.args), most_arguments)):  # fmt: skip
+        if count > most:
+            raise DiagnosticError([Diagnostic(
+                UNSUPPORTED, f"{entry.name} has more {what} than a folder may have", entry.loc,
+                expected=f"at most {most}", got=str(count),
+            )])  # fmt: skip
 
 
 class _Kernel(Record):
