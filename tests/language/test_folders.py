@@ -191,6 +191,25 @@ def test_kernels_in_cpp() -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@pl.jit.incore
+def one_kernel(x: pl.Tensor[[M, COLS], pl.FP32], w: pl.Tensor, out: pl.Out[pl.Tensor[[M, COLS], pl.FP32]]):
+    """Of both kinds of core, and with an extent that a call decides: its caller brings memory and the extent."""
+    for r in pl.range(0, pl.tensor.dim(x, 0), STEP):
+        out[r : r + STEP, :] = pl.add(pl.matmul(x[r : r + STEP, :], w), 1.0)
+    return out
+
+
+def test_a_program_of_one_kernel() -> None:
+    x, w, *_ = samples()
+    out, expected = np.zeros_like(x), np.zeros_like(x)
+    one_kernel(x, w, expected)
+    np.testing.assert_allclose(expected, x @ w + 1, rtol=1e-5, atol=1e-5)
+    place = made.folder("folders", made.digest(__file__, "one"))
+    one_kernel.compile(x, w, out).save(place)
+    Compiled.load(place)(x, w, out)
+    assert out.tobytes() == expected.tobytes()
+
+
 def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
     given = samples()
     place = made.folder("folders", made.digest(__file__, "alone"))

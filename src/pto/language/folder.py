@@ -28,7 +28,7 @@ from . import arguments
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
-from .ir import IN, Function, Op, TensorType, Value
+from .ir import IN, Function, Op, TensorType, Value, retyped
 from .lower import Lowered, texts
 from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from .call import Compiled
 
 _FORMAT = 1
+#: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
+FIFO_SLOTS = "fifo_slots"
 _ENTRY = "aicpu_orchestration_entry"
 
 
@@ -103,15 +105,15 @@ def _orchestration(entry: Function) -> Function:
     made = Function(entry.name, "orchestration", entry.loc)
     given: list[Any] = []
     for value in entry.body.args:
-        if value in [p.value for p in entry.params] or value.name in entry.attrs.get("symbols", {}):
+        if value.name == FIFO_SLOTS:  # memory of the runtime's
+            shape = list(value.type.shape)
+            op = Op("create_tensor", {"shape": shape, "dtype": value.type.dtype}, [value.type], entry.loc)
+            given.append(made.body.append(op).result)
+        else:
             given.append(made.body.add_arg(value.type, value.name))
-    slots = entry.attrs.get("slots")
-    if slots:
-        u8 = BY_ISA["u8"]
-        op = Op("create_tensor", {"shape": [slots], "dtype": u8}, [TensorType(u8, (slots,))], entry.loc)
-        made.body.append(op)
-        tensors = sum(isinstance(v.type, TensorType) for v in given)
-        given.insert(tensors, op.result)
+    own = dict(zip(entry.body.args, given, strict=True))
+    for value in made.body.args:
+        value.type = retyped(value.type, lambda v: own[v])
     made.body.append(Op("call", {"callee": entry, "args": given}, [], entry.loc))
     return made
 
@@ -219,7 +221,7 @@ def _meta(compiled: Compiled) -> dict[str, Any]:
             "direction": p.direction,
         }
         for p in entry.params
-        if isinstance(p.value.type, TensorType)
+        if isinstance(p.value.type, TensorType) and p.name != FIFO_SLOTS
     ]
     return {
         "format": _FORMAT,
