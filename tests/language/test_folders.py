@@ -191,12 +191,35 @@ def test_kernels_in_cpp() -> None:
     np.testing.assert_array_equal(x, expected)
 
 
+@pl.jit.incore
+def one_kernel(x: pl.Tensor[[M, COLS], pl.FP32], w: pl.Tensor, out: pl.Out[pl.Tensor[[M, COLS], pl.FP32]]):
+    """Of both kinds of core, and with an extent that a call decides: its caller brings memory and the extent."""
+    for r in pl.range(0, pl.tensor.dim(x, 0), STEP):
+        out[r : r + STEP, :] = pl.add(pl.matmul(x[r : r + STEP, :], w), 1.0)
+    return out
+
+
+def test_a_program_of_one_kernel() -> None:
+    x, w, *_ = samples()
+    out, expected = np.zeros_like(x), np.zeros_like(x)
+    one_kernel(x, w, expected)
+    np.testing.assert_allclose(expected, x @ w + 1, rtol=1e-5, atol=1e-5)
+    place = made.folder("folders", made.digest(__file__, "one"))
+    one_kernel.compile(x, w, out).save(place)
+    Compiled.load(place)(x, w, out)
+    assert out.tobytes() == expected.tobytes()
+
+
 def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
     given = samples()
+    place = made.folder("folders", made.digest(__file__, "alone"))
     kernel = scaled_alone.compile(given[1], given[1].copy())
-    kernel.save(tmp_path / "k")  # no orchestration: one is made; without samples there is no golden.py
-    assert not (tmp_path / "k/golden.py").exists()
-    saved = Compiled.load(tmp_path / "k")
+    kernel.save(place)  # no orchestration: one is made; without samples there is no golden.py
+    assert not (place / "golden.py").exists()
+    saved = pl.Compiled.load(place)
+    out = np.zeros_like(given[1])
+    saved(given[1], out)
+    np.testing.assert_array_equal(out, given[1] * 2)
     for args, words in [
         ([given[1], given[1].astype(np.int32)], "'out' of scaled_alone holds f32"),
         ([given[1], given[0]], "'out' of scaled_alone has another shape"),
@@ -209,12 +232,19 @@ def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
         saved(given[1])
     with pytest.raises(DiagnosticError, match=r"there is no program\.json"):
         Compiled.load(tmp_path)
-    meta = tmp_path / "k/program.json"
-    meta.write_text(json.dumps({**json.loads(meta.read_text()), "format": 99}))
+    other = json.loads((place / "program.json").read_text())
+    (tmp_path / "program.json").write_text(json.dumps({**other, "format": 99}))
     with pytest.raises(DiagnosticError, match="another version"):
-        Compiled.load(tmp_path / "k")
+        Compiled.load(tmp_path)
+    with pytest.raises(DiagnosticError, match="more arguments than a folder may have"):
+        many.compile(*[given[1]] * 34).save(tmp_path)
 
 
 @pl.jit.incore
 def scaled_alone(a: pl.Tensor, out: pl.Out[pl.Tensor]):
     return pl.store(pl.mul(pl.load(a, [0, 0], [COLS, COLS]), 2.0), [0, 0], out)
+
+
+@pl.jit
+def many(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9, x10, x11, x12, x13, x14, x15, x16, x17, x18, x19, x20, x21, x22, x23, x24, x25, x26, x27, x28, x29, x30, x31, x32, out: pl.InOut[pl.Tensor]):  # fmt: skip
+    scaled(x0, 2.0, out)

@@ -81,6 +81,15 @@ globals().update(_FORMS)
 globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
+def __getattr__(name: str) -> Any:
+    """`pl.Compiled`, for `pl.Compiled.load(folder)`: what runs programs is imported where it is needed."""
+    if name != "Compiled":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    from .call import Compiled
+
+    return Compiled
+
+
 __all__ = [
     "AUTO",
     "DN",

@@ -133,6 +133,8 @@ class Compiled:
     def _alone(self) -> tuple[Any, list[int]] | None:
         """The kernel and which parameters it gets, where the program is one task on them and nothing else."""
         if self.entry.kind != "orchestration":
+            if self.entry.attrs.get("slots") or self.entry.attrs.get("symbols"):  # more than the call gives
+                return None
             return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
         ops = self.entry.body.ops
         params = [p.value for p in self.entry.params]

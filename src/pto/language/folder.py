@@ -28,15 +28,17 @@ from . import arguments
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
-from .ir import IN, Function, Op, TensorType, Value
+from .ir import IN, Function, Op, TensorType, Value, retyped
 from .lower import Lowered, texts
-from .problems import Problem
+from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
 
 if TYPE_CHECKING:
     from .call import Compiled
 
 _FORMAT = 1
+#: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
+FIFO_SLOTS = "fifo_slots"
 _ENTRY = "aicpu_orchestration_entry"
 
 
@@ -55,6 +57,7 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     except Problem as problem:
         raise DiagnosticError([problem.diagnostic]) from None
     name = compiled.entry.name
+    _within_limits(entry, sum(2 if k.core == "mixed" else 1 for k in kernels))
     files[f"orchestration/{name}.cpp"] = text
     files["kernel_config.py"] = _config(name, kernels)
     files["program.json"] = json.dumps(_meta(compiled), indent=2) + "\n"
@@ -68,6 +71,20 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     if samples:
         _golden(compiled, root, list(samples))
     return root
+
+
+def _within_limits(entry: Function, kernels: int) -> None:
+    """Refuse what no folder can hold."""
+    from ..runtime.folder import RUNTIMES
+
+    most_kernels, most_arguments, _ = RUNTIMES["tensormap_and_ringbuffer"]
+    for what, count, most in (("kernels", kernels, most_kernels),
+                              ("arguments", len(entry.body.args), most_arguments)):  # fmt: skip
+        if count > most:
+            raise DiagnosticError([Diagnostic(
+                UNSUPPORTED, f"{entry.name} has more {what} than a folder may have", entry.loc,
+                expected=f"at most {most}", got=str(count),
+            )])  # fmt: skip
 
 
 class _Kernel(Record):
@@ -88,15 +105,15 @@ def _orchestration(entry: Function) -> Function:
     made = Function(entry.name, "orchestration", entry.loc)
     given: list[Any] = []
     for value in entry.body.args:
-        if value in [p.value for p in entry.params] or value.name in entry.attrs.get("symbols", {}):
+        if value.name == FIFO_SLOTS:  # memory of the runtime's
+            shape = list(value.type.shape)
+            op = Op("create_tensor", {"shape": shape, "dtype": value.type.dtype}, [value.type], entry.loc)
+            given.append(made.body.append(op).result)
+        else:
             given.append(made.body.add_arg(value.type, value.name))
-    slots = entry.attrs.get("slots")
-    if slots:
-        u8 = BY_ISA["u8"]
-        op = Op("create_tensor", {"shape": [slots], "dtype": u8}, [TensorType(u8, (slots,))], entry.loc)
-        made.body.append(op)
-        tensors = sum(isinstance(v.type, TensorType) for v in given)
-        given.insert(tensors, op.result)
+    own = dict(zip(entry.body.args, given, strict=True))
+    for value in made.body.args:
+        value.type = retyped(value.type, lambda v: own[v])
     made.body.append(Op("call", {"callee": entry, "args": given}, [], entry.loc))
     return made
 
@@ -204,7 +221,7 @@ def _meta(compiled: Compiled) -> dict[str, Any]:
             "direction": p.direction,
         }
         for p in entry.params
-        if isinstance(p.value.type, TensorType)
+        if isinstance(p.value.type, TensorType) and p.name != FIFO_SLOTS
     ]
     return {
         "format": _FORMAT,
