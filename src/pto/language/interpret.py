@@ -158,6 +158,7 @@ class Interpreter:
         declared: Any = getattr(given.function, "declared", None)
         if declared is None:
             self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
+        assert declared is not None
         args = list(given.args)
         for name in list(declared.signature.parameters)[len(args) :]:
             said = declared.annotations.get(name)

@@ -300,7 +300,8 @@ class _Printer:
         self.inner(block)
 
     def initial(self, value: Any, result: Value) -> str:
-        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it, None for no task."""
+        """What a loop begins with; `pl.UNSET` for a name that it sets before it reads it, None for no
+        task."""
         return "pl.UNSET" if value is None and not _is_task(result) else self.arg(value)
 
     def _while(self, op: Op) -> None:

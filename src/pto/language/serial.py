@@ -116,11 +116,19 @@ class Serial:
                 continue
             for axis, (start, size, whole) in enumerate(zip(*x.box, x.root.shape, strict=True)):
                 if start < 0 or start + size > whole:
-                    raise DiagnosticError([Diagnostic(
-                        SHAPE, f"a window goes beyond dimension {axis} of its tensor", place,
-                        expected=f"within {whole}", got=f"{start} to {start + size}",
-                        help="pass the whole tensor and load the tail with valid_shape=, or choose another step",
-                    )])  # fmt: skip
+                    raise DiagnosticError(
+                        [
+                            Diagnostic(
+                                SHAPE,
+                                f"a window goes beyond dimension {axis} of its tensor",
+                                place,
+                                expected=f"within {whole}",
+                                got=f"{start} to {start + size}",
+                                help="pass the whole tensor and load the tail with valid_shape=, "
+                                "or choose another step",
+                            )
+                        ]
+                    )
 
     def view(
         self, x: Tensor, shape: Sequence[int], offset: Sequence[int], drop: Sequence[int] = ()

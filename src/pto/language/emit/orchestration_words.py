@@ -119,6 +119,6 @@ KEYWORDS = frozenset("""
     alignas alignof and asm auto bool break case catch char class compl const continue default delete do
     double else enum explicit export extern false float for friend goto if inline int long mutable namespace
     new not operator or private protected public register return short signed sizeof static struct switch
-    template this throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor
-    task asked runs_if params Tensor
+    template this throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t
+    while xor task asked runs_if params Tensor
 """.split()) | HELPERS.keys()  # fmt: skip

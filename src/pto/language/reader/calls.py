@@ -203,7 +203,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     """The body of an inline function, or of another orchestration, in place of its call."""
     file, node = file_of(declared.function)
     outside = surroundings(declared.function, declared.enclosing)
-    extents = {
+    extents: dict[str, Any] = {
         d.name: n
         for name, said in declared.annotations.items()
         if isinstance(bound.get(name), Value) and isinstance(bound[name].type, ShapedType)
