@@ -157,8 +157,7 @@ class Interpreter:
         """`pl.submit`: what the function returns, and its task."""
         declared: Any = getattr(given.function, "declared", None)
         if declared is None:
-            self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
-        assert declared is not None
+            return self.fail(CALL, "a task is one of a function of a core", got=repr(given.function))
         args = list(given.args)
         for name in list(declared.signature.parameters)[len(args) :]:
             said = declared.annotations.get(name)

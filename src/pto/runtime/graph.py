@@ -71,7 +71,7 @@ class Graph(Session):
             if number is None:
                 if len(self._known) == RUNTIMES[self._runtime]:
                     raise refuse(f"{self._runtime} knows at most {RUNTIMES[self._runtime]} kernels")
-                if kernel.core == "mixed":
+                if getattr(kernel, "core", "") == "mixed":
                     raise refuse(f"{self._runtime} has no mixed tasks", "use tensormap_and_ringbuffer")
                 number = self._add(kernel)
             self._mark()

@@ -96,6 +96,13 @@ const PTO2RuntimeOps kOps = {
                  clusters == nullptr ? "" : " in clusters");
           take(rt, params, n);
         },
+    .submit = nullptr,  // what the seed's orchestrations do not call
+    .scope_begin_as = nullptr,
+    .get_tensor_data = nullptr,
+    .set_tensor_data = nullptr,
+    .is_fatal = nullptr,
+    .report_fatal = nullptr,
+    .cluster_count = nullptr,
 };
 
 }  // namespace
