@@ -17,10 +17,13 @@ of the result. ` | ` separates several functions of one row.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from . import row as find_row
 from . import rows
+from .python_names import NAMES
 from .record import Record
 from .row import Operand, Row
 
@@ -197,7 +200,35 @@ def _kind(row: Row, p: Parameter) -> str:
     return row.operands[row.operand_index[p.operand]].kind
 
 
+class Signatures(Mapping[str, Signature]):
+    """Functions by name; the row of one is looked at when it is asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Signature] = {}
+
+    def __getitem__(self, name: str) -> Signature:
+        if name not in self._made:
+            row = find_row(NAMES[name])
+            assert row is not None, NAMES[name]
+            self._made.update({s.name: s for s in functions_of(row) if NAMES[s.name] == row.name})
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+
 @cache
-def signatures() -> dict[str, Signature]:
+def signatures() -> Signatures:
     """Every function by its name."""
-    return {s.name: s for row in rows() for s in functions_of(row)}
+    return Signatures()
+
+
+def names() -> dict[str, str]:
+    """The row of every function, asked of all rows: what python_names.py is made from."""
+    return {s.name: row.name for row in rows() for s in functions_of(row)}

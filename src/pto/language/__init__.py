@@ -16,7 +16,6 @@ add(a, b, c)     # NumPy arrays, used in place
 
 from __future__ import annotations
 
-import types as _types
 from typing import Any
 
 from .config import RunConfig
@@ -40,6 +39,7 @@ from .enums import (
 from .forms import FORMS as _FORMS
 from .jit import function, inline, jit, program
 from .operators import OPERATORS as _OPERATORS
+from .operators import Namespace as _Namespace
 from .operators.fifo import AUTO
 from .text import loads, loads_program, parse, parse_program
 from .types import (
@@ -63,31 +63,28 @@ ND, DN, NZ = TensorLayout.ND, TensorLayout.DN, TensorLayout.NZ
 MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 
 
-def _namespace(name: str) -> _types.SimpleNamespace:
-    """`pl.tile` and its like: operators of that level, and those of every level."""
-    found: dict[str, Any] = {
-        n: o for n, o in _OPERATORS.items() if "." not in n and name in ("tensor", "tile")
-    }
-    found.update({n.partition(".")[2]: o for n, o in _OPERATORS.items() if n.startswith(f"{name}.")})
-    return _types.SimpleNamespace(**found)
-
-
 tensor, tile, array, system, prefetch, micro = (
-    _namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
+    _Namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
 )
 tile.MaskPattern = MaskPattern
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
-globals().update({n: o for n, o in _OPERATORS.items() if "." not in n})
 
 
 def __getattr__(name: str) -> Any:
-    """`pl.Compiled`, for `pl.Compiled.load(folder)`: what runs programs is imported where it is needed."""
-    if name != "Compiled":
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from .call import Compiled
+    """Operators, made when they are first asked for; `pl.Compiled`, for `pl.Compiled.load(folder)`."""
+    if name == "Compiled":
+        from .call import Compiled
 
-    return Compiled
+        return Compiled
+    if "." in name or name not in _OPERATORS:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()[name] = _OPERATORS[name]
+    return globals()[name]
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(n for n in _OPERATORS if "." not in n)})
 
 
 __all__ = [

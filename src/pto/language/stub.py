@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import inspect
 import sys
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..isa import python
+from ..isa.python import names
 from .dtypes import DataType
-from .operators import Operator
+from .operators import Namespace, Operator
+from .operators.micro import names as micro_names
 
 TARGET = Path(__file__).with_name("__init__.pyi")
+INDEX = Path(python.__file__).with_name("python_names.py")
 _HEAD = '''# Made by `python -m pto.language.stub` from the operators that there are: do not edit.
 # ruff: noqa
 # fmt: off
@@ -51,9 +54,9 @@ def text() -> str:
 def public() -> dict[str, Any]:
     """Every name of the language, in order."""
     module = sys.modules[_PACKAGE]
-    found = {n: v for n, v in vars(module).items() if not n.startswith("_") and not inspect.ismodule(v)}
-    del found["Any"], found["annotations"]
-    return dict(sorted(found.items()))
+    names = [n for n in dir(module) if not n.startswith("_") and n not in ("Any", "annotations")]
+    found = {n: getattr(module, n) for n in names}
+    return {n: v for n, v in found.items() if not inspect.ismodule(v)}
 
 
 def _home(name: str, value: Any) -> str:
@@ -75,9 +78,10 @@ def _shown(name: str, value: Any) -> list[str]:
     """A name that is not imported."""
     if isinstance(value, Operator):
         return [*_function(name, value), ""]
-    if isinstance(value, types.SimpleNamespace):
+    if isinstance(value, Namespace):
         lines = [f"class {name}:"]
-        for inner, item in sorted(vars(value).items()):
+        members = {n: getattr(value, n) for n in (*dir(value), *vars(value)) if not n.startswith("_")}
+        for inner, item in sorted(members.items()):
             if isinstance(item, Operator):
                 lines += [f"    {line}" for line in ("@staticmethod", *_function(inner, item))]
             else:
@@ -129,10 +133,24 @@ def _type(annotation: Any) -> str:
     return words if all(word in _SAID for word in words.replace("|", " ").split()) else "Any"
 
 
+def index() -> str:
+    """`isa/python_names.py`: which row a function is, so that none has to be looked at before it is used."""
+    micro = "".join(f'    "{name}",\n' for name in micro_names())
+    functions = "".join(f'    "{name}": "{row}",\n' for name, row in sorted(names().items()))
+    return (
+        '"""Which instruction a function of Python is. Made by `python -m pto.language.stub`."""\n\n'
+        "from __future__ import annotations\n\n"
+        f"NAMES: dict[str, str] = {{\n{functions}}}\n"
+        f"#: Vector instructions that are functions of `pl.micro`.\nMICRO: tuple[str, ...] = (\n{micro})\n"
+    )
+
+
 def main(args: list[str]) -> int:
     from ..codegen.generated import write
 
-    return write(TARGET, text(), "pto.language.stub", "--check" in args)
+    check = "--check" in args
+    stale = write(INDEX, index(), "pto.language.stub", check)
+    return write(TARGET, text(), "pto.language.stub", check) or stale
 
 
 if __name__ == "__main__":

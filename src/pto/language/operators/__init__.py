@@ -15,7 +15,7 @@ from . import (
     system,
     tasks,
 )
-from .core import OPERATORS, Operator
+from .core import OPERATORS, Namespace, Operator
 from .micro import add_micro
 from .rows import add_all
 
@@ -28,6 +28,7 @@ OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 __all__ = [
     "ALIASES",
     "OPERATORS",
+    "Namespace",
     "Operator",
     "casts",
     "compute",

@@ -11,7 +11,7 @@ from ..build import Build
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..ir import TileType, Value, is_scalar, is_shaped
 from ..problems import SHAPE, TYPE
-from .core import OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, operator
 from .rows import apply, elementwise, result_type, scalar_for
 
 # ---- comparisons ----
@@ -100,7 +100,7 @@ def _wave(b: Build, x: Any, name: str) -> Any:
     if not is_shaped(x) or x.type.dtype != FP32:
         b.fail(TYPE, f"{name} of FP32", "x", expected="FP32", got=getattr(x, "type", repr(x)),
                help="pl.cast(x, pl.FP32)")  # fmt: skip
-    o = {n: op.function for n, op in OPERATORS.items()}
+    o = FUNCTIONS
     turns = o["mul"](b, x, 1 / math.pi)
     if name == "cos":
         turns = o["add"](b, turns, 0.5)

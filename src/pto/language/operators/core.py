@@ -11,7 +11,7 @@ checks what it was given, and appends an operation whose arguments are the param
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..eager import interpreter
@@ -51,8 +51,53 @@ class Operator:
         return interpreter(self.full_name).apply(self, args, kwargs)
 
 
-#: Operators by name; those of a namespace alone by `namespace.name`.
-OPERATORS: dict[str, Operator] = {}
+class Operators(dict[str, Operator]):
+    """Operators by name. Those in `later` are made when first asked for: of hundreds, a program uses few."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.later: dict[str, Callable[[], Operator]] = {}
+
+    def __missing__(self, name: str) -> Operator:
+        made = self[name] = self.later.pop(name)()
+        return made
+
+    def __contains__(self, name: object) -> bool:
+        return super().__contains__(name) or name in self.later
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return self[name] if name in self else default
+
+    def _all(self) -> None:
+        for name in list(self.later):
+            self[name]
+
+    def items(self) -> Any:
+        self._all()
+        return super().items()
+
+    def values(self) -> Any:
+        self._all()
+        return super().values()
+
+    def __iter__(self) -> Iterator[str]:
+        self._all()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        return super().__len__() + len(self.later)
+
+
+class _Functions:
+    """What operators do when a program is read, by name."""
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        return OPERATORS[name].function
+
+
+#: Those of a namespace alone are called `namespace.name`.
+OPERATORS = Operators()
+FUNCTIONS = _Functions()
 
 
 def operator(function: Callable[..., Any] | None = None, *, name: str = "", level: str = "") -> Any:
@@ -69,3 +114,22 @@ def operator(function: Callable[..., Any] | None = None, *, name: str = "", leve
 def first_value(*args: Any) -> Value | None:
     """The first argument that is no number."""
     return next((a for a in args if isinstance(a, Value)), None)
+
+
+class Namespace:
+    """`pl.tile` and its like: operators of that level; of tiles and tensors, those of every level too."""
+
+    def __init__(self, level: str) -> None:
+        self.__name__ = f"pl.{level}"
+        self._level = level
+
+    def __getattr__(self, name: str) -> Any:
+        every = name if self.__dict__.get("_level") in ("tensor", "tile") else ""
+        for key in (f"{self.__dict__.get('_level')}.{name}", every):
+            if key in OPERATORS:
+                return OPERATORS[key]
+        raise AttributeError(f"'{self.__name__}' has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        own = [n.partition(".")[2] for n in OPERATORS if n.startswith(f"{self._level}.")]
+        return own + ([n for n in OPERATORS if "." not in n] if self._level in ("tensor", "tile") else [])

@@ -10,7 +10,7 @@ from ..dtypes import INDEX, INT32, DataType
 from ..enums import MaskPattern, MemorySpace
 from ..ir import Op, TileType, Value, is_scalar, is_shaped
 from ..problems import ARGUMENTS, SHAPE, TYPE
-from .core import OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, operator
 from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
 
@@ -253,7 +253,7 @@ def scatter_update(b: Build, x: Any, *args: Any, **kwargs: Any) -> Value:
     if given.get("dim", -2) != -2 or rest:
         b.fail(ARGUMENTS, "rows are replaced: dim is -2", expected="scatter_update(x, -2, index, src)")
     t, i, s = (shaped_value(b, v, n).type for v, n in ((x, "x"), (rows, "index"), (src, "src")))
-    o = {n: op.function for n, op in OPERATORS.items()}
+    o = FUNCTIONS
     number = _known(b, i, "index")
     width = t.shape[-1]
     flat = o["reshape"](b, src, [number, width]) if s.rank != 2 else src
@@ -400,7 +400,7 @@ def paged_gather(
     in_core(b, "paged_gather")
     t = tensor_value(b, src, "src").type
     i = shaped_value(b, indices, "indices").type
-    o = {n: op.function for n, op in OPERATORS.items()}
+    o = FUNCTIONS
     made = o["create_tile"](
         b, [size, max_indices] if is_trans else [max_indices, size], t.dtype, space, is_trans or None
     )

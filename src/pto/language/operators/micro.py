@@ -9,15 +9,18 @@ is like what it is given, and those that reach tiles; runs of them become vecsco
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
+from ...isa import row as find_row
 from ...isa import rows
+from ...isa.python_names import MICRO
 from ...isa.row import Row
 from ..build import Build
 from ..dtypes import DataType
 from ..ir import MaskType, Value, VectorType, is_scalar, is_tile, scalar_type
 from ..problems import ARGUMENTS, TYPE
-from .core import Operator, operator
+from .core import Operator, Operators, operator
 from .memory import in_core
 from .rows import comparison
 
@@ -142,8 +145,19 @@ def vdup(b: Build, value: Any, dtype: DataType) -> Value:
     return b.op("micro.vdup", [VectorType(dtype)], value=value, dtype=dtype)
 
 
-def add_micro(operators: dict[str, Operator]) -> None:
+def add_micro(operators: Operators) -> None:
     """Put a function for every row among those there are."""
-    for row in rows():
-        if derived(row):
-            operators.setdefault(f"micro.{row.name}", _function(row))
+    for name in MICRO:
+        if f"micro.{name}" not in operators:
+            operators.later[f"micro.{name}"] = partial(_of_name, name)
+
+
+def _of_name(name: str) -> Operator:
+    row = find_row(name)
+    assert row is not None
+    return _function(row)
+
+
+def names() -> tuple[str, ...]:
+    """The rows that are functions, asked of all of them: what python_names.py is made from."""
+    return tuple(row.name for row in rows() if derived(row))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ...diag import did_you_mean
@@ -379,6 +380,10 @@ def _make(signature: Signature) -> Operator:
 
 def add_all() -> None:
     """Put an operator for every row among those there are; what was written by hand stays."""
-    for name, signature in signatures().items():
-        if name not in BY_HAND:
-            OPERATORS.setdefault(name, _make(signature))
+    for name in signatures():
+        if name not in BY_HAND and name not in OPERATORS:
+            OPERATORS.later[name] = partial(_of_name, name)
+
+
+def _of_name(name: str) -> Operator:
+    return _make(signatures()[name])

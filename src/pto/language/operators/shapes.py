@@ -10,7 +10,7 @@ from ..dtypes import DataType
 from ..enums import PadValue
 from ..ir import ShapedType, TensorType, TileType, Value
 from ..problems import ARGUMENTS, SHAPE
-from .core import OPERATORS, operator
+from .core import FUNCTIONS, OPERATORS, operator
 from .memory import shaped_value
 from .rows import array_type
 
@@ -99,7 +99,7 @@ def expand_clone(b: Build, src: Any, target: Any) -> Value:
     apart = [i for i, (m, n) in enumerate(zip(s.shape, t.shape, strict=False)) if not index.same(m, n)]
     if s.rank != t.rank or len(apart) > 1 or (apart and index.known(s.shape[apart[0]]) != 1):
         b.fail(SHAPE, f"{s} has more than one other extent than {t}", "src", expected="1 in one dimension")
-    o = {n: op.function for n, op in OPERATORS.items()}
+    o = FUNCTIONS
     whole = src
     if apart and apart[0] == s.rank - 1:
         whole = o["row_expand"](b, o["create_tile"](b, list(t.shape), s.dtype), src)
