@@ -66,7 +66,7 @@ MX_A_ZZ, MX_B_NN = TensorLayout.MX_A_ZZ, TensorLayout.MX_B_NN
 tensor, tile, array, system, prefetch, micro = (
     _Namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
 )
-tile.MaskPattern = MaskPattern
+vars(tile)["MaskPattern"] = MaskPattern
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
 
