@@ -17,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
 DOCS := $(VENV)/.docs
-NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h') src/pto/image/every_call.py
+NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
@@ -45,7 +45,7 @@ $(BIN)/python:
 PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) \
   $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-$(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) | $(BIN)/python
+$(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
 	@echo 'installing into $(VENV), building the native module: one to three minutes'
 	$(PIP) -e '.[dev]' -C cmake.define.PTO_PACKS=$(PACKS)
 	$(BIN)/python -m compileall -q src/pto
