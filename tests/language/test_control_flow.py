@@ -181,3 +181,22 @@ def test_what_is_refused(capsys: Any) -> None:
         ("PTO-E3002", "'z' is set in one arm only"),
     ]
     assert capsys.readouterr().out.rpartition(": rows")[2] == " 24 a: Tensor[[24, 64], FP32]\n"
+
+
+@pl.jit
+def skipped(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(4):
+            if i == 2:
+                continue
+            out = pl.store(
+                pl.load(a, [i * 8, 0], [8, 64]), [i * 8, 0], c
+            )  # memory, whichever way it is reached
+    return out
+
+
+def test_memory_that_one_way_names() -> None:
+    a = _random(32, 64)
+    expected = a.copy()
+    expected[16:24] = 0
+    np.testing.assert_array_equal(agreed(skipped, a, np.zeros_like(a)), expected)

@@ -766,7 +766,9 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
             if one is two and one is not None:
                 f.names[name] = one
             elif missing:
-                f.names[name] = Unbound("is set in one arm only", f.span(node))
+                there = two if name not in ends[0] else one
+                known = isinstance(there, Value) and is_memory(there)  # memory is there on every way
+                f.names[name] = there if known else Unbound("is set in one arm only", f.span(node))
             continue
         if one is POISON or two is POISON:
             f.names[name] = POISON
