@@ -261,6 +261,15 @@ def test_e3009_what_is_not_built() -> None:
 
     assert [c for c, _ in problems(k)] == ["PTO-E3009"]
 
+    @pl.jit
+    def orchestrated(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        words = pl.reinterpret_view(x, pl.INT32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            out[:] = pl.cast(words, pl.FP32)
+        return out
+
+    assert [c for c, _ in problems(orchestrated)] == ["PTO-E3009"]
+
 
 def warned(function: Any, *args: Any) -> list[str]:
     """Codes that a first call warns of."""

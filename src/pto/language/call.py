@@ -133,7 +133,7 @@ class Compiled:
     def _alone(self) -> tuple[Any, list[int]] | None:
         """The kernel and which parameters it gets, where the program is one task on them and nothing else."""
         if self.entry.kind != "orchestration":
-            if self.entry.attrs.get("slots") or self.entry.attrs.get("symbols"):  # more than the call gives
+            if self.entry.attrs.get("symbols"):  # more than the call gives
                 return None
             return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
         ops = self.entry.body.ops
@@ -184,9 +184,7 @@ class Compiled:
         if self.orchestrate is not None:
             self.orchestrate(rt, kernels, *tensors, *symbols)
         else:
-            slots = self.entry.attrs.get("slots")
-            memory = [rt.tensor([slots], "u8")] if slots else []
-            rt.submit(kernels[self.entry.name], *tensors, *memory, *symbols)
+            rt.submit(kernels[self.entry.name], *tensors, *symbols)
 
 
 class _Stop(Exception):

@@ -20,6 +20,7 @@ from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
 from .ir import Function, Program
+from .orchestrate import orchestration_text
 from .passes.clean import clean
 from .passes.flatten import flatten
 from .passes.matmul import matmul
@@ -116,6 +117,12 @@ class Lowered:
     def verify(self) -> Lowered:
         """Itself; raises what is illegal about its kernels on their target, all of it."""
         found: list[Diagnostic] = []
+        entry = self.program.entry
+        if entry is not None and entry.kind == "orchestration":
+            try:
+                orchestration_text(entry)
+            except Problem as problem:
+                found.append(problem.diagnostic)
         for module in self.modules.values():
             found += [d for d in driver.lowered(module).diagnostics if d.severity == "error"]
         if found:

@@ -11,9 +11,10 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
-from ..diag import Span
+from ..diag import DiagnosticError, Span
 from .ir import ArrayType, Function, Op, Value, is_tensor, root
-from .printer import _OPERATORS, _PREFIX
+from .problems import UNSUPPORTED, Problem, fail
+from .writer import BEFORE, BETWEEN, Writer
 
 
 def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
@@ -27,7 +28,10 @@ def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
 
 def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | None]]:
     """The function itself, and its places. Its text can be seen in tracebacks and debuggers."""
-    text, places = orchestration_text(function)
+    try:
+        text, places = orchestration_text(function)
+    except Problem as problem:
+        raise DiagnosticError([problem.diagnostic]) from None
     name = f"<orchestration {function.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     names: dict[str, Any] = {"f32": lambda x: ctypes.c_float(x).value}
@@ -35,33 +39,16 @@ def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | 
     return names[function.name], places
 
 
-class _Writer:
+class _Writer(Writer):
     def __init__(self, function: Function) -> None:
-        self.lines: list[str] = []
+        super().__init__({"rt", "kernels", "min", "max", "abs", "range", "f32", "list", "float", "int"})
         self.places: list[Span | None] = []
-        self.depth = 0
         self.auto_scope = function.attrs.get("auto_scope", True)
-        self.names: dict[Value, str] = {}
-        self.taken = {"rt", "kernels", "min", "max", "abs", "range", "f32", "list", "float", "int"}
-
-    def line(self, text: str) -> None:
-        self.lines.append("    " * self.depth + text)
 
     def place(self, op: Op) -> int:
         """The number of the place that an operation comes from."""
         self.places.append(op.loc)
         return len(self.places) - 1
-
-    def name(self, value: Value) -> str:
-        known = self.names.get(value)
-        if known is None:
-            wanted = value.name if value.name.isidentifier() else "v"
-            known, n = wanted, 0
-            while known in self.taken:
-                known, n = f"{wanted}_{n}", n + 1
-            self.taken.add(known)
-            self.names[value] = known
-        return known
 
     def arg(self, arg: Any) -> str:
         if isinstance(arg, Value):
@@ -75,18 +62,6 @@ class _Writer:
         array = isinstance(arg, Value) and isinstance(arg.type, ArrayType)
         return f"list({self.arg(arg)})" if array else self.arg(arg)
 
-    def block(self, block: Any) -> None:
-        for op in block.ops:
-            self.op(op)
-
-    def inner(self, block: Any) -> None:
-        self.depth += 1
-        start = len(self.lines)
-        self.block(block)
-        if len(self.lines) == start:
-            self.line("pass")
-        self.depth -= 1
-
     def scoped(self, block: Any) -> None:
         """A body in a scope of its own, if it has tasks and the function does not keep its own scopes."""
         if self.auto_scope and any(o.name == "call" for o in block.walk()):
@@ -96,24 +71,21 @@ class _Writer:
             self.block(block)
             self.line("pass")
 
-    def op(self, op: Op) -> None:
-        special = getattr(self, f"_{op.name.replace('.', '_')}", None)
-        if special is not None:
-            special(op)
-        elif op.name.startswith("scalar."):
+    def other(self, op: Op) -> None:
+        if op.name.startswith("scalar."):
             rounded = op.result.type.dtype.is_float  # as numbers of a program are, and not as Python's
             text = f"f32({self.expression(op)})" if rounded else self.expression(op)
             self.line(f"{self.name(op.result)} = {text}")
         else:
-            self.line(f"raise NotImplementedError({op.name!r})")
+            fail(UNSUPPORTED, f"{op.name} is not yet done by an orchestrator", op.loc, help="do it on a core")
 
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
         args = [self.arg(a) for k, a in op.args.items() if k != "dtype"]
-        if name in _OPERATORS:
-            return f"{args[0]} {_OPERATORS[name]} {args[1]}"
-        if name in _PREFIX:
-            return _PREFIX[name] + args[0]
+        if name in BETWEEN:
+            return f"{args[0]} {BETWEEN[name]} {args[1]}"
+        if name in BEFORE:
+            return BEFORE[name] + args[0]
         if name == "cast":
             return f"{'float' if op.args['dtype'].is_float else 'int'}({args[0]})"
         return f"{name}({', '.join(args)})"

@@ -18,7 +18,6 @@ from .ir import (
     IN,
     OUT,
     ArrayType,
-    Block,
     Function,
     Op,
     Program,
@@ -31,29 +30,8 @@ from .ir import (
     values_in,
 )
 from .operators.core import OPERATORS, Operator
+from .writer import BEFORE, BETWEEN, Writer
 
-_OPERATORS = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "truediv": "/",
-    "floordiv": "//",
-    "mod": "%",
-    "shl": "<<",
-    "shr": ">>",
-    "eq": "==",
-    "ne": "!=",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "and": "and",
-    "or": "or",
-    "bitand": "&",
-    "bitor": "|",
-    "bitxor": "^",
-}
-_PREFIX = {"neg": "-", "not": "not ", "invert": "~"}
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
@@ -130,14 +108,11 @@ def _identifier(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] or "_" for part in name.split("_"))
 
 
-class _Printer:
+class _Printer(Writer):
     def __init__(self, function: Function, concise: bool) -> None:
+        super().__init__({"self", "pl", "_", "float", "abs"})
         self.function = function
         self.concise = concise
-        self.lines: list[str] = []
-        self.depth = 0
-        self.names: dict[Value, str] = {}
-        self.taken: set[str] = {"self", "pl", "_", "float", "abs"}
         for value in function.body.args:
             self.name(value)
 
@@ -145,18 +120,8 @@ class _Printer:
         indent = "    " * self.depth
         self.lines += [indent + part for part in broken(text, WIDTH - 8 - len(indent))]
 
-    def name(self, value: Value) -> str:
-        """Its name in the text; every value has one of its own."""
-        known = self.names.get(value)
-        if known is None:
-            wanted = value.name if value.name.isidentifier() and value.name.strip("_") else "v"
-            known, n = wanted, 0
-            while known in self.taken:
-                known = f"{_stem(wanted)}_{n}"
-                n += 1
-            self.taken.add(known)
-            self.names[value] = known
-        return known
+    def stem(self, wanted: str) -> str:
+        return _stem(wanted)
 
     def arg(self, arg: Any) -> str:
         if isinstance(arg, Value):
@@ -209,26 +174,8 @@ class _Printer:
 
     # ---- statements ----
 
-    def block(self, block: Block) -> None:
-        for op in block.ops:
-            self.op(op)
-
-    def inner(self, block: Block) -> None:
-        self.depth += 1
-        start = len(self.lines)
-        self.block(block)
-        if len(self.lines) == start:
-            self.line("pass")
-        self.depth -= 1
-
-    def op(self, op: Op) -> None:
-        special = getattr(self, f"_{op.name.replace('.', '_')}", None)
-        if special is not None:
-            special(op)
-        elif op.name.startswith("scalar."):
-            self.bind(op, self.expression(op))
-        else:
-            self.bind(op, self.call(op))
+    def other(self, op: Op) -> None:
+        self.bind(op, self.expression(op) if op.name.startswith("scalar.") else self.call(op))
 
     def bind(self, op: Op, text: str) -> None:
         """Give what an operation gives its names; a single one has its type beside it."""
@@ -265,10 +212,10 @@ class _Printer:
     def expression(self, op: Op) -> str:
         name = op.name.removeprefix("scalar.")
         args = [self.arg(a) for k, a in op.args.items() if k != "dtype"]
-        if name in _OPERATORS:
-            return f"{args[0]} {_OPERATORS[name]} {args[1]}"
-        if name in _PREFIX:
-            return _PREFIX[name] + args[0]
+        if name in BETWEEN:
+            return f"{args[0]} {BETWEEN[name]} {args[1]}"
+        if name in BEFORE:
+            return BEFORE[name] + args[0]
         if name == "cast":
             return f"pl.cast({args[0]}, pl.{op.args['dtype'].name})"
         return f"{'' if name == 'abs' else 'pl.'}{name}({', '.join(args)})"

@@ -19,8 +19,8 @@ from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
 from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
 from ..orchestrate import untracked
-from ..printer import _OPERATORS, _PREFIX
 from ..problems import UNSUPPORTED, fail
+from ..writer import BEFORE, BETWEEN
 from .orchestration_words import HELPERS, KEYWORDS
 
 #: Element types as the runtime names them; those that it has no name for, by another of their width.
@@ -37,7 +37,7 @@ _ELEMENTS = {
     "i16": "int16_t", "u16": "uint16_t", "i8": "int8_t", "u8": "uint8_t", "i1": "uint8_t",
 }  # fmt: skip
 _COMPARES = {"==": "EQ", "!=": "NE", ">": "GT", "<": "LT", ">=": "GE", "<=": "LE"}
-_WORDS = {**_OPERATORS, "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^"}
+_WORDS = {**BETWEEN, "and": "&&", "or": "||", "bitand": "&", "bitor": "|", "bitxor": "^"}
 _CALLED = {"floordiv": "floor_div", "mod": "floor_mod", "min": "least", "max": "most", "abs": "absolute"}
 
 
@@ -263,8 +263,8 @@ class _Writer:
             return f"{_CALLED[name]}<{kind}>({', '.join(args)})"
         if name in _WORDS:
             return f"{args[0]} {_WORDS[name]} {args[1]}"
-        if name in _PREFIX:
-            return f"{'!' if name == 'not' else _PREFIX[name]}{args[0]}"
+        if name in BEFORE:
+            return f"{'!' if name == 'not' else BEFORE[name]}{args[0]}"
         fail(UNSUPPORTED, f"{name} is nothing that an orchestration in C++ computes", op.loc)
 
     def _const(self, op: Op) -> None:

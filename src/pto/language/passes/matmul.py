@@ -28,7 +28,7 @@ from typing import Any
 from ...isa.profiles import Profile
 from .. import index
 from ..enums import AtomicType, MemorySpace
-from ..ir import Function, Op, Program, TileType, Value, root
+from ..ir import WRITTEN, Function, Op, Program, TileType, Value, root
 from ..operators.cube import PRODUCTS, transposed
 from ..problems import UNSUPPORTED, fail
 from .clean import is_window
@@ -484,7 +484,7 @@ class _Products(Rewriter):
 
 
 def _target(op: Op) -> Value | None:
-    name = {"store": "output_tensor", "assemble": "target", "write": "x"}.get(op.name)
+    name = WRITTEN.get(op.name)
     return root(op.args[name]) if name is not None else None
 
 

@@ -72,7 +72,11 @@ class Rewriter:
 
     def copy(self, op: Op) -> Op:
         """The same operation on what stands for its arguments."""
-        made = Op(op.name, self.of(op.args), [self.type_of(r.type) for r in op.results], op.loc)
+        return self.rebuilt(op, self.of(op.args))
+
+    def rebuilt(self, op: Op, args: dict[str, Any]) -> Op:
+        """The same operation, and all that is in it, with arguments of the copy."""
+        made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
         for block in op.blocks:
             copy = made.add_block()
             for arg in block.args:

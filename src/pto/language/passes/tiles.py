@@ -140,17 +140,7 @@ class _Tiles(Rewriter):
     def _structured(self, op: Op, args: dict[str, Any]) -> Op:
         if "init_values" in args:
             args["init_values"] = [self.tile(v) if _tensor(v) else self.of(v) for v in op.args["init_values"]]
-        made = Op(op.name, args, [self.type_of(r.type) for r in op.results], op.loc)
-        for block in op.blocks:
-            copy = made.add_block()
-            for arg in block.args:
-                self.map(arg, copy.add_arg(self.type_of(arg.type), arg.name))
-            with self.build.into(copy):
-                self.ops(block.ops)
-        self.build.block.append(made)
-        for old, new in zip(op.results, made.results, strict=True):
-            self.map(old, new)
-        return made
+        return self.rebuilt(op, args)
 
     def op_yield(self, op: Op) -> None:
         values = [self.tile(v) if _tensor(v) else self.of(v) for v in op.args["values"]]
