@@ -3,7 +3,9 @@ after the other; and a folder needs nothing but itself."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -216,6 +218,7 @@ def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
     kernel = scaled_alone.compile(given[1], given[1].copy())
     kernel.save(place)  # no orchestration: one is made; without samples there is no golden.py
     assert not (place / "golden.py").exists()
+    _written_in_one_step(kernel, tmp_path / "again")
     saved = pl.Compiled.load(place)
     out = np.zeros_like(given[1])
     saved(given[1], out)
@@ -238,6 +241,18 @@ def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
         Compiled.load(tmp_path)
     with pytest.raises(DiagnosticError, match="more arguments than a folder may have"):
         many.compile(*[given[1]] * 34).save(tmp_path)
+
+
+def _written_in_one_step(kernel: Any, place: Path) -> None:
+    """Who reads a folder while somebody else saves it sees whole files: each is another one, not the same again."""
+    kernel.save(place)
+    with contextlib.ExitStack() as held:
+        files = [held.enter_context(path.open()) for path in place.rglob("*") if path.is_file()]
+        kernel.save(place)
+        assert len(files) >= 5
+        for file in files:
+            assert os.stat(file.name).st_ino != os.fstat(file.fileno()).st_ino, file.name
+            assert file.read() == Path(file.name).read_text()
 
 
 @pl.jit.incore

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
 from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json
+from ..files import write_whole
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -199,23 +200,9 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
             why = (e.strerror or str(e)).lower()
             return [Diagnostic("PTO-E0002", f"cannot write to standard output: {why}")]
         return []
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = ""
     try:
-        if os.path.exists(path) and not os.path.isfile(path):
-            with open(path, "wb") as device:  # a pipe or device cannot be replaced
-                device.write(data)
-            return []
-        mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
-        # tempfile would take longer to import than to write
-        temporary = os.path.join(folder, f".pto-{os.getpid()}-{os.urandom(6).hex()}")
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
-            f.write(data)
-        os.chmod(temporary, mode)
-        os.replace(temporary, os.path.realpath(path))
+        write_whole(path, data)
     except OSError as e:
-        if temporary and os.path.exists(temporary):
-            os.unlink(temporary)
         why = (e.strerror or str(e)).lower()
         return [Diagnostic("PTO-E0002", f"cannot write '{path}': {why}", help="nothing was written")]
     return []
@@ -225,12 +212,6 @@ def executable(path: str) -> None:
     """Who may read a library may also execute it."""
     mode = os.stat(path).st_mode
     os.chmod(path, mode | 0o111 & (mode >> 2))
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def show(diagnostics: Sequence[Diagnostic], form: str) -> None:

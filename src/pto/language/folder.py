@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError
+from ..files import write_whole
 from ..isa.record import Record
 from . import arguments
 from .dtypes import BY_ISA
@@ -67,7 +68,7 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     for path, content in files.items():
         target = root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(content, encoding="utf-8")
+        write_whole(target, content)
     if samples:
         _golden(compiled, root, list(samples))
     return root
@@ -242,19 +243,19 @@ def _golden(compiled: Compiled, root: Path, values: list[Any]) -> None:
     data.mkdir(parents=True, exist_ok=True)
     rows: list[str] = []
     for p, a in zip(params, arrays, strict=True):
-        a.tofile(data / f"{p['name']}.bin")
+        write_whole(data / f"{p['name']}.bin", a.tobytes())
         rows.append(f"    ({p['name']!r}, {a.dtype.name!r}, {tuple(a.shape)}),")
     compiled.execute(arrays)
     outputs = [p["name"] for p in params if p["direction"] != IN]
     for p, a in zip(params, arrays, strict=True):
         if p["name"] in outputs:
-            a.tofile(data / f"{p['name']}.expected.bin")
+            write_whole(data / f"{p['name']}.expected.bin", a.tobytes())
     symbols = [f"    ({name!r}, {arrays[p].shape[axis]})," for name, (p, axis) in
                compiled.entry.attrs.get("symbols", {}).items()]  # fmt: skip
     text = _GOLDEN.format(
         name=compiled.entry.name, outputs=outputs, rows="\n".join(rows), symbols="\n".join(symbols)
     )
-    (root / "golden.py").write_text(text, encoding="utf-8")
+    write_whole(root / "golden.py", text)
 
 
 _GOLDEN = '''"""Arguments of {name} and what it made of them; written from Python."""

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
+from ..files import write_whole
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> Path:
     """Write a file of text, or raise why that cannot be."""
     path = Path(path)
     try:
-        path.write_text(text, encoding="utf-8")
+        write_whole(path, text)
     except OSError as error:
         raise cannot_write(path, error) from None
     return path
