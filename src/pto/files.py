@@ -6,8 +6,8 @@ import os
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a file (text as UTF-8) beside its place and move it there; OSError, and nothing is left or changed,
-    where that cannot be. A pipe or device cannot be replaced: it is written to."""
+    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError, and
+    nothing is left or changed. A pipe or device cannot be replaced: it is written to."""
     path = os.fspath(path)
     content = data.encode() if isinstance(data, str) else data
     if os.path.exists(path) and not os.path.isfile(path):
