@@ -229,7 +229,7 @@ class _Changer(ast.NodeTransformer):
 
     def _after(self, node: ast.For) -> list[ast.stmt]:
         """Names of the yield, after the loop."""
-        from .reader.statements import yield_target
+        from .reader.yields import yield_target
 
         target = yield_target(node.body)
         if target is None:

@@ -18,6 +18,9 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
+#: The way out for one that stands elsewhere.
+JUMPS = "break and continue are for pl.range and while, which carry names by themselves"
+
 
 class Jumps:
     """What leaves a loop, and what goes on with the next iteration, among statements: not in loops within."""

@@ -1,0 +1,127 @@
+"""Arms: they give the names that they set and that are read later."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .. import index
+from ..dtypes import BOOL, FP32, INDEX
+from ..ir import Block, Op, ScalarType, TensorType, Type, Value, is_memory, is_scalar, is_shaped
+from ..operators.core import OPERATORS
+from ..problems import MERGE, TYPE, fail
+from . import liveness
+from .body import read_body, stays
+from .carry import mismatch, shown, typed
+from .expressions import value_of
+from .frame import POISON, Frame, Unbound
+from .yields import yield_names
+
+
+def read_if(f: Frame, node: ast.If) -> None:
+    test = value_of(f, node.test)
+    if not isinstance(test, Value):
+        read_body(f, node.body if test else node.orelse, f.live)
+        return
+    if not isinstance(test.type, ScalarType):
+        fail(TYPE, "a condition is a truth value", f.span(node.test), got=test.type)
+    stays(f, [*node.body, *node.orelse])
+    op = Op("if", {"cond": test}, [], f.span(node.test))
+    ends: list[dict[str, Any]] = []
+    before = dict(f.names)
+    for body in (node.body, node.orelse):
+        f.names.clear()
+        f.names.update(before)
+        with f.build.into(op.add_block()):
+            read_body(f, body, f.live)
+        ends.append(dict(f.names))
+    f.names.clear()
+    f.names.update(before)
+    _merge(f, node, op, ends)
+
+
+def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
+    """What the arms give: what they yield; names that differ after them, and that are read later."""
+    given = [end.pop("yield ", None) for end in ends]
+    yields = (
+        yield_names(node.body) if all(given) and yield_names(node.body) == yield_names(node.orelse) else []
+    )
+    for end, values in zip(ends, given, strict=True):
+        end.update(zip(yields, values or [], strict=False))
+    outs: tuple[list[Any], list[Any]] = ([], [])
+    names: list[str] = []
+    types: list[Type] = []
+    cut: list[tuple[str, Any, int]] = []  # arrays that are valid as far as only a run can tell
+    for name in dict.fromkeys([*yields, *liveness.assigned(node.body), *liveness.assigned(node.orelse)]):
+        one: Any = ends[0].get(name)
+        two: Any = ends[1].get(name)
+        missing = [end for end in ends if name not in end]
+        if (one is two and name not in yields) or missing:
+            if one is two and one is not None:
+                f.names[name] = one
+            elif missing:
+                there = two if name not in ends[0] else one
+                known = isinstance(there, Value) and is_memory(there)  # memory is there on every way
+                f.names[name] = there if known else Unbound("is set in one arm only", f.span(node))
+            continue
+        if one is POISON or two is POISON:
+            f.names[name] = POISON
+            continue
+        if name not in f.live and name not in yields:
+            f.names[name] = Unbound("is not the same after both arms", f.span(node))
+            continue
+        if _only_extents_differ(one, two):
+            cut.append((name, one.type.replace(valid=None), len(types)))
+            for axis, sizes in enumerate(zip(one.type.extent, two.type.extent, strict=True)):
+                for out, size in zip(outs, sizes, strict=True):
+                    out.append(size)
+                names.append(f"{name}_{axis}")
+                types.append(ScalarType(INDEX))
+            one, two = (_all_valid(f, block, v) for block, v in zip(op.blocks, (one, two), strict=True))
+        type = _merged(f, node, name, one, two)
+        for out, value, block in zip(outs, (one, two), op.blocks, strict=True):
+            out.append(typed(f, block, value, type))
+        names.append(name)
+        types.append(type)
+    op.results = [Value(t, n, op, i) for i, (t, n) in enumerate(zip(types, names, strict=True))]
+    for out, block in zip(outs, op.blocks, strict=True):
+        with f.build.into(block):
+            f.build.append("yield", [], {"values": out})
+    f.build.block.append(op)
+    f.names.update(zip(names, op.results, strict=True))
+    for name, type, first in cut:
+        rank = type.rank
+        extent = list(op.results[first : first + rank])
+        f.names[name] = OPERATORS["set_validshape"].function(f.build, f.names[name], *extent[-2:])
+        f.names[name].name = name
+
+
+def _only_extents_differ(one: Any, two: Any) -> bool:
+    """Whether two arrays are alike but for how far their data goes, in the last two dimensions."""
+    if not is_shaped(one) or not is_shaped(two) or is_memory(one) or is_memory(two) or one.type.rank != 2:
+        return False
+    a, b = one.type, two.type
+    alike = type(a) is type(b) and a.dtype == b.dtype and index.same_dims(a.shape, b.shape)
+    return alike and not index.same_dims(a.extent, b.extent)
+
+
+def _all_valid(f: Frame, block: Block, x: Value) -> Value:
+    """The same storage, all of it."""
+    if x.type.valid is None:
+        return x
+    with f.build.into(block):
+        return OPERATORS["set_validshape"].function(f.build, x, *x.type.shape[-2:])
+
+
+def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
+    for a, b in ((one, two), (two, one)):
+        if isinstance(a, Value) and not mismatch(a.type, b):
+            if isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b)):
+                fail(MERGE, f"'{name}' is one tensor or another", f.span(node),
+                     help="write into one of them in both arms")  # fmt: skip
+            return a.type
+    if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
+        if isinstance(one, bool) and isinstance(two, bool):
+            return ScalarType(BOOL)
+        return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
+    fail(MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=shown(one), got=shown(two))

@@ -1,0 +1,83 @@
+"""What is assigned: names, several at once, windows and elements of arrays."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from .. import index
+from ..ir import Value, is_scalar, is_shaped
+from ..operators.core import OPERATORS
+from ..operators.memory import in_core
+from ..operators.tasks import element
+from ..problems import SYNTAX, TYPE, fail
+from .carry import shown
+from .expressions import value_of, window
+from .frame import Frame
+
+
+def bind(f: Frame, target: ast.expr, value: Any) -> None:
+    """Give a name, several, or a window of an array what stands to the right."""
+    if isinstance(target, ast.Name):
+        if isinstance(value, Value) and not value.name:
+            value.name = target.id
+        f.rebound(target, value)
+        f.names[target.id] = value
+    elif isinstance(target, ast.Tuple | ast.List):
+        values = list(value) if isinstance(value, tuple | list) else None
+        if values is None or len(values) != len(target.elts):
+            got = f"{len(values)} values" if values is not None else shown(value)
+            fail(TYPE, f"{len(target.elts)} names", f.span(target), got=got)
+        for part, item in zip(target.elts, values, strict=True):
+            bind(f, part, item)
+    elif isinstance(target, ast.Subscript):
+        _write_window(f, target, value)
+    else:
+        fail(SYNTAX, f"nothing is assigned to {type(target).__name__}", f.span(target))
+
+
+def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
+    owner = value_of(f, target.value)
+    f.build.place = f.span(target)
+    if isinstance(owner, Value) and not is_shaped(owner) and hasattr(owner.type, "extent"):
+        at = value_of(f, target.slice)
+        value = element(f.build, owner, value, "value")
+        f.build.append("array.write", [], {"x": owner, "offset": f.build.as_index(at), "value": value})
+        return
+    if not is_shaped(owner):
+        fail(TYPE, "only arrays have elements", f.span(target), got=shown(owner))
+    if not is_scalar(value):
+        in_core(f.build, f"`{ast.unparse(target)} = ..`")
+    offsets, sizes, dropped = window(f, target, owner)
+    f.build.place = f.span(target)
+    if is_scalar(value):
+        if len(dropped) != owner.type.rank:
+            fail(
+                TYPE,
+                "a number into a window",
+                f.span(target),
+                help="pl.full(shape, dtype, value) is an array",
+            )
+        OPERATORS["write"].function(f.build, owner, offsets, value)
+        return
+    if len(dropped) == owner.type.rank:
+        fail(TYPE, "an array into one element", f.span(target), help="a window is written `x[i:i + n]`")
+    if not is_shaped(value):
+        fail(TYPE, "an array is assigned to a window", f.span(target), got=shown(value))
+    if not index.same_dims(value.type.shape, [n for i, n in enumerate(sizes) if i not in dropped]):
+        _reach(f, target, value, sizes)
+    OPERATORS["assemble"].function(f.build, owner, value, offsets)
+
+
+def _reach(f: Frame, target: ast.AST, value: Value, sizes: list[Any]) -> None:
+    """Refuse an array whose data does not fill the window it is assigned to, as far as that can be told."""
+    if any(index.known(n) not in (None, 1) for n in sizes[: max(0, len(sizes) - value.type.rank)]):
+        fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
+    for have, want in zip(value.type.extent[::-1], sizes[::-1], strict=False):
+        if index.known_difference(have, want) not in (None, 0):
+            fail(TYPE, "the window has another shape", f.span(target), expected=_dims(sizes), got=value.type)
+
+
+def _dims(dims: Sequence[Any]) -> str:
+    return "[" + ", ".join(str(d) if isinstance(d, int) else d.name or "?" for d in dims) + "]"

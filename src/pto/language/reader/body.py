@@ -1,0 +1,58 @@
+"""A body, statement by statement. What reads a kind of statement is told to `READERS` (statements.py)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..problems import SYNTAX, Problem, fail
+from ..types import annotation
+from . import liveness
+from .expressions import value_of
+from .frame import POISON, Frame, Quiet
+
+READERS: dict[type, Callable[[Frame, Any], None]] = {}
+
+
+def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
+    """Read statements after which the names in `live` are needed."""
+    after: list[set[str]] = []
+    needed = set(live)
+    for node in reversed(statements):
+        after.append(set(needed))
+        needed |= liveness.read([node])
+    for node, later in zip(statements, reversed(after), strict=True):
+        if f.returned is not None:  # nothing comes after a return
+            break
+        before, f.live = f.live, later
+        try:
+            _statement(f, node)
+        except Problem as problem:
+            f.unit.report(problem)
+            _give_up(f, node)
+        except Quiet:
+            _give_up(f, node)
+        finally:
+            f.live = before
+
+
+def _give_up(f: Frame, node: ast.stmt) -> None:
+    for name in liveness.assigned([node]):
+        f.names[name] = POISON
+
+
+def _statement(f: Frame, node: ast.stmt) -> None:
+    reader = READERS.get(type(node))
+    if reader is None:
+        fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
+    f.build.place = f.span(node)
+    f.build.said = annotation(value_of(f, node.annotation)) if isinstance(node, ast.AnnAssign) else None
+    reader(f, node)
+
+
+def stays(f: Frame, body: list[ast.stmt]) -> None:
+    """Refuse a return from within a loop, or an arm that a run chooses."""
+    for found in (n for statement in body for n in ast.walk(statement) if isinstance(n, ast.Return)):
+        fail(SYNTAX, "a function is left at its end only", f.span(found),
+             help="let arms and turns set names, and return them after all of it")  # fmt: skip

@@ -1,0 +1,123 @@
+"""Values that meet what other ways to the same point left: turns of a loop, arms, what leaves a region."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .. import index
+from ..dtypes import BOOL, FP32, INDEX, TASK_ID
+from ..ir import (
+    ArrayType,
+    Block,
+    Op,
+    ScalarType,
+    ShapedType,
+    TensorType,
+    Type,
+    Value,
+    dims_of,
+    is_memory,
+    is_scalar,
+    replaced,
+    retyped,
+    scalar_type,
+    values_in,
+)
+from ..operators.core import OPERATORS
+from ..problems import MERGE, fail
+from .frame import Frame
+
+
+def shown(value: Any) -> str:
+    return str(value.type) if isinstance(value, Value) else repr(value)
+
+
+def carries(value: Any) -> bool:
+    """None is no task, which a task may follow."""
+    return value is None or is_scalar(value) or isinstance(value, Value)
+
+
+def type_of(f: Frame, value: Any) -> Type:
+    if isinstance(value, Value):
+        return value.type
+    dtype = TASK_ID if value is None else scalar_type(value)
+    assert dtype is not None
+    return ScalarType(dtype)
+
+
+def is_task(type: Type) -> bool:
+    return isinstance(type, ScalarType) and type.dtype == TASK_ID
+
+
+def typed(f: Frame, block: Block, value: Any, type: Type) -> Any:
+    """A literal as a number of the type that it meets."""
+    if isinstance(value, Value) or not isinstance(type, ScalarType) or type.dtype in (INDEX, FP32, BOOL):
+        return value
+    with f.build.into(block):
+        return OPERATORS["const"].function(f.build, value, type.dtype)
+
+
+def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
+    """What a name is after an iteration has to be what it was before, of another value."""
+    problem = mismatch(arg.type, now)
+    if (
+        problem
+        and isinstance(arg.type, ScalarType)
+        and isinstance(now, Value)
+        and isinstance(now.type, ScalarType)
+    ):
+        if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
+            arg.type = now.type  # it began with a literal
+            return
+    if problem:
+        fail(MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=shown(now))
+
+
+def mismatch(type: Type, value: Any) -> bool:
+    """Whether a value cannot stand where one of a type did."""
+    if isinstance(type, ArrayType):
+        return not isinstance(value, Value) or value.type != type
+    if value is None:
+        return not is_task(type)
+    if not isinstance(value, Value):
+        dtype = scalar_type(value)
+        if not isinstance(type, ScalarType) or dtype is None:
+            return True
+        return dtype.is_float and not type.dtype.is_float
+    other = value.type
+    if isinstance(type, ShapedType):
+        if not isinstance(other, ShapedType) or other.dtype != type.dtype:
+            return True
+        if isinstance(type, TensorType) != isinstance(other, TensorType) and is_memory(value):
+            return True
+        return not (index.same_dims(type.shape, other.shape) and index.same_dims(type.extent, other.extent))
+    return other != type
+
+
+def substitute(block: Block, old: Value, new: Any) -> None:
+    """Use another value in a block."""
+
+    def of(v: Value) -> Any:
+        return new if v is old else v
+
+    for op in block.walk():
+        op.args = replaced(op.args, of)
+        for result in op.results:
+            result.type = retyped(result.type, of)
+
+
+def dims_in(type: Type) -> list[Value]:
+    return list(values_in(dims_of(type)))
+
+
+def inside(value: Value, block: Block) -> bool:
+    owner: Any = (
+        value.owner if isinstance(value.owner, Block) else value.owner.parent if value.owner else None
+    )
+    while owner is not None:
+        if owner is block:
+            return True
+        outer = owner.outer
+        owner = outer.parent if isinstance(outer, Op) else None
+    return False

@@ -1,0 +1,363 @@
+"""Loops. One carries the names that its body may read before it sets them; names that it sets and that are
+read later are what it gives."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...diag import Diagnostic
+from .. import index
+from ..dtypes import INDEX
+from ..forms import Loop, Region, While
+from ..ir import Block, Op, ScalarType, Value, is_memory, is_scalar, is_shaped, scalar_type
+from ..operators.core import OPERATORS
+from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
+from ..types import UNSET
+from . import liveness
+from .body import read_body, stays
+from .carry import agree, carries, dims_in, inside, is_task, shown, substitute, type_of, typed
+from .expressions import value_of
+from .frame import POISON, Frame, Unbound
+from .jumps import JUMPS, Jumps, Structured, assign, placed
+from .regions import region_loop
+from .yields import yield_names
+
+
+def read_for(f: Frame, node: ast.For) -> None:
+    stays(f, node.body)
+    if node.orelse:
+        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+    over = value_of(f, node.iter)
+    if isinstance(over, range):
+        over = Loop("range", over.start, over.stop, over.step)
+    if isinstance(over, While):
+        _while_form(f, node, over)
+        return
+    if isinstance(over, Region):
+        region_loop(f, node, over)
+        return
+    if not isinstance(over, Loop):
+        fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter), got=shown(over))
+    for bound in (over.start, over.stop, over.step):
+        if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
+            fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))
+    explicit = over.init_values is not None
+    if not isinstance(over.step, Value) and over.step == 0:
+        fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
+    jumps = Jumps(node.body)
+    if jumps.first is not None:
+        if over.kind != "range" or explicit:
+            what = "a loop with init_values" if explicit else f"pl.{over.kind}"
+            fail(SYNTAX, f"nothing jumps in {what}", f.span(jumps.first), help=JUMPS)
+        plain = _without_jumps(f, node, over, jumps)
+        if isinstance(plain, ast.While):
+            read_while(f, plain)
+            return
+        node = plain
+    if over.kind == "unroll":
+        _unrolled(f, node, over)
+        return
+    name, inner = _loop_names(f, node.target, explicit)
+    carried = _explicit(f, node, inner, over.init_values or ()) if explicit else _carried(f, node.body)
+    bounds = {
+        "start": f.build.as_index(over.start),
+        "stop": f.build.as_index(over.stop),
+        "step": f.build.as_index(over.step),
+    }
+    op = Op(
+        "for", {"kind": over.kind, **bounds, "init_values": [], "stage": over.stage}, [], f.span(node.iter)
+    )
+    block = op.add_block([(ScalarType(INDEX), name)])
+    _loop_body(f, node, op, block, carried, explicit, lambda: f.names.__setitem__(name, block.args[0]))
+
+
+def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For | ast.While:
+    """A loop that goes on counting past `continue`; one that may be left early asks at each iteration."""
+    f.unit.loops += 1
+    number = f.unit.loops
+    left, skipped = f"left_{number}_", f"skipped_{number}_"
+    body = Structured(left, skipped).body(node.body, jumps)
+    if not jumps.breaks:
+        return ast.copy_location(ast.For(node.target, node.iter, body, []), node)
+    step = index.known(over.step)
+    if step is None or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "a loop that may be left has a step that is known, and one name", f.span(node.iter))
+    at, stop = f"{node.target.id}_{number}_", f"stop_{number}_"
+    f.names[left], f.names[at], f.names[stop] = (
+        False,
+        f.build.as_index(over.start),
+        f.build.as_index(over.stop),
+    )
+
+    def name(which: str) -> ast.Name:
+        return ast.Name(which, ast.Load())
+
+    more = ast.Compare(name(at), [ast.Lt() if step > 0 else ast.Gt()], [name(stop)])
+    test = ast.BoolOp(ast.And(), [more, ast.UnaryOp(ast.Not(), name(left))])
+    body = [
+        assign(node.target.id, name(at), node.target),
+        *body,
+        assign(at, ast.BinOp(name(at), ast.Add(), ast.Constant(step)), node.iter),
+    ]
+    return placed(ast.While(test, body, []), node.iter)
+
+
+def _loop_names(f: Frame, target: ast.expr, explicit: bool) -> tuple[str, list[str]]:
+    """The name of the counter, and those of carried values."""
+    if isinstance(target, ast.Name) and not explicit:
+        return target.id, []
+    if explicit and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        counter, inner = target.elts
+        if isinstance(counter, ast.Name) and isinstance(inner, ast.Tuple | ast.Name):
+            parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+            if all(isinstance(p, ast.Name) for p in parts):
+                return counter.id, [p.id for p in parts if isinstance(p, ast.Name)]
+    wanted = "for i, (a, b) in pl.range(n, init_values=(x, y))" if explicit else "for i in pl.range(n)"
+    fail(SYNTAX, "not the names of a loop", f.span(target), expected=wanted)
+
+
+def _carried(f: Frame, body: list[ast.stmt]) -> list[tuple[str, Any]]:
+    """Names with what they are before the loop, that its body changes and reads in the next iteration."""
+    sets, needs = liveness.assigned(body), liveness.exposed(body)
+    return [
+        (n, f.names[n]) for n in sets if n in f.names and (n in needs or n in f.live) and carries(f.names[n])
+    ]
+
+
+def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) -> list[tuple[str, Any]]:
+    """What `init_values` gives to the names of a loop."""
+    if len(names) != len(values):
+        fail(SYNTAX, f"{len(values)} initial values", f.span(node.target), got=f"{len(names)} names")
+    for name, value in zip(names, values, strict=True):
+        if not carries(value) and value is not UNSET:
+            fail(TYPE, f"a loop does not carry this as '{name}'", f.span(node.iter), got=shown(value),
+                 expected="a number, a tile or a tensor")  # fmt: skip
+    return list(zip(names, values, strict=True))
+
+
+def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
+    """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with,
+    and who waits for what the loop gives waits for all of them."""
+    if op.args.get("kind") != "parallel" or not is_task(arg.type):
+        return now
+    substitute(block, arg, init)
+    with f.build.into(block):
+        return OPERATORS["system.task_dummy"].function(f.build, [arg, init if now is arg else now])
+
+
+def _loop_body(
+    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
+    begin: Callable[[], None],
+) -> None:  # fmt: skip
+    """Read a body whose block has what it is given; then decide what it hands on."""
+    before = dict(f.names)
+    args: list[tuple[str, Any, Value | None]] = []
+    unset: list[Value] = []
+    for name, value in carried:
+        if value is UNSET:
+            f.names[name] = Unbound("is set in the loop first", f.span(node))
+            unset.append(block.add_arg(ScalarType(INDEX), name))
+            args.append((name, None, unset[-1]))
+        elif f.build.in_core and isinstance(value, Value) and is_memory(value):
+            f.names[name] = value  # memory stays where it is
+            args.append((name, value, None))
+        else:
+            arg = block.add_arg(type_of(f, value), name)
+            arg.begins = value if isinstance(value, Value) else None
+            f.names[name] = arg
+            args.append((name, value, arg))
+    begin()
+    needs = liveness.exposed(node.body)
+    with f.build.into(block):
+        read_body(f, node.body, f.live | needs)
+    yielded = f.names.pop("yield ", None) if explicit else None
+    if explicit and yielded is None:
+        fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+    results: list[tuple[list[str], Value | None]] = []  # names after the loop
+    inits: list[Any] = []
+    outs: list[Any] = []
+    kept: list[Value] = block.args[: len(block.args) - sum(a is not None for _, _, a in args)]
+    for i, (name, value, arg) in enumerate(args):
+        now = (yielded[i] if i < len(yielded) else POISON) if yielded is not None else f.names.get(name)
+        if now is POISON or isinstance(now, Unbound):
+            f.names[name] = POISON
+            continue
+        if arg is None:
+            if now is not value and is_shaped(now):
+                _not_the_same_memory(f, node, name)
+            f.names[name] = value
+            continue
+        if value is None and arg not in unset and isinstance(now, Value) and not is_task(now.type):
+            continue  # it was nothing before
+        if now is arg and f.unit.exact is None:  # not changed
+            substitute(block, arg, value)
+            f.names[name] = value
+            continue
+        if arg in unset:
+            arg.type = type_of(f, now)
+        agree(f, node, name, arg, now)
+        inits.append(value)
+        now = _joined(f, op, block, arg, value, now)
+        outs.append(typed(f, block, now, arg.type))
+        kept.append(arg)
+        results.append(([name], arg))
+    fresh = [] if explicit else _fresh(f, node, before, args)
+    for name, now in fresh:
+        kept_type = now.type
+        if any(inside(v, block) for v in dims_in(kept_type)):
+            f.names[name] = Unbound("is a tile whose extent only the loop knows", f.span(node))
+            continue
+        inits.append(None)
+        arg = block.add_arg(kept_type, name)
+        outs.append(_joined(f, op, block, arg, None, now))
+        kept.append(arg)
+        results.append(([name], arg))
+    block.args = kept
+    for i, arg in enumerate(block.args):
+        arg.index = i
+    with f.build.into(block):
+        f.build.append("yield", [], {"values": outs})
+    op.args["init_values"] = inits
+    op.results = [
+        Value(arg.type, names[0], op, i) for i, (names, arg) in enumerate(results) if arg is not None
+    ]
+    f.build.block.append(op)
+    changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
+    _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _after_loop(
+    f: Frame, node: ast.For | ast.While, before: dict[str, Any], changed: dict[str, Value], explicit: bool,
+    args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None,
+) -> None:  # fmt: skip
+    """Names after a loop: what it gives; names that it sets and does not give are not read again."""
+    inside = dict(f.names)
+    f.names.clear()
+    f.names.update(before)
+    f.names.update(changed)
+    if explicit:
+        names = yield_names(node.body)
+        for i, (name, value, arg) in enumerate(args):
+            result = changed.get(name, inside.get(name, value) if arg is None else value)
+            f.names.pop(name, None)
+            if name in before:
+                f.names[name] = before[name]
+            if i < len(names):
+                f.names[names[i]] = result
+    for name in liveness.assigned(node.body):
+        if name in changed or name in f.names:
+            continue
+        value = inside.get(name)
+        if value is POISON or isinstance(value, Unbound):
+            f.names[name] = value
+        elif isinstance(value, Value) and is_memory(value):
+            f.names[name] = value
+        elif not (explicit and name in f.names):
+            f.names[name] = Unbound("is set in the loop, and not after it", f.span(node))
+
+
+def _fresh(
+    f: Frame, node: ast.For | ast.While, before: dict[str, Any], args: list[tuple[str, Any, Value | None]]
+) -> list[tuple[str, Value]]:
+    """Names that a loop sets first, and that are read after it: they are what the last iteration made
+    them."""
+    carried = {name for name, value, _ in args if value is not None or _is_task_now(f.names.get(name))}
+    found: list[tuple[str, Value]] = []
+    for name in liveness.assigned(node.body):
+        value = f.names.get(name)
+        if name in carried or name not in f.live or not isinstance(value, Value):
+            continue
+        if is_memory(value) or value is before.get(name):
+            continue
+        found.append((name, value))
+    return found
+
+
+def _is_task_now(value: Any) -> bool:
+    return value is None or (isinstance(value, Value) and is_task(value.type))
+
+
+def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
+    f.unit.report(Problem(Diagnostic(
+        MERGE, f"'{name}' is another tensor after an iteration than before", f.span(node),
+        help="write into it: x[...] = y, pl.assemble(x, y, offset)",
+    )))  # fmt: skip
+
+
+def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
+    bounds = [index.known(b) for b in (over.start, over.stop, over.step)]
+    if any(b is None for b in bounds) or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "a loop that is written out has known bounds and one name", f.span(node.iter))
+    body_needs = liveness.exposed(node.body)
+    for i in range(*[b for b in bounds if b is not None]):
+        f.names[node.target.id] = i
+        read_body(f, node.body, f.live | body_needs)
+
+
+def read_while(f: Frame, node: ast.While) -> None:
+    stays(f, node.body)
+    if node.orelse:
+        fail(SYNTAX, "a loop has no else", f.span(node.orelse[0]))
+    jumps = Jumps(node.body)
+    if jumps.first is not None:
+        f.unit.loops += 1
+        left, skipped = f"left_{f.unit.loops}_", f"skipped_{f.unit.loops}_"
+        body = Structured(left, skipped).body(node.body, jumps)
+        test = node.test
+        if jumps.breaks:
+            f.names[left] = False
+            test = ast.BoolOp(ast.And(), [test, ast.UnaryOp(ast.Not(), ast.Name(left, ast.Load()))])
+        node = placed(ast.While(test, body, []), node.test)
+    carried = _carried(f, [*node.body])
+    needs = liveness.read([node.test])
+    known = dict(carried)
+    carried += [
+        (n, f.names[n])
+        for n in liveness.assigned(node.body)
+        if n in needs and n in f.names and n not in known and carries(f.names[n])
+    ]
+    op = Op("while", {"init_values": []}, [], f.span(node.test))
+    test, body = op.add_block(), op.add_block()
+    _loop_body(f, node, op, body, carried, False, lambda: None)
+    outer = dict(f.names)
+    for arg in body.args:
+        f.names[arg.name] = test.add_arg(arg.type, arg.name)
+    with f.build.into(test):
+        cond = value_of(f, node.test)
+        f.build.append("yield", [], {"values": [cond]})
+    f.names.clear()
+    f.names.update(outer)
+
+
+def _while_form(f: Frame, node: ast.For, over: While) -> None:
+    """`for (x,) in pl.while_(init_values=(x0,)):` with `pl.cond(..)` first: as `while`."""
+    at = next((i for i, part in enumerate(node.body) if _is_cond(part)), None)
+    if at is None:
+        fail(SYNTAX, "pl.while_ begins with pl.cond(..)", f.span(node))
+    call: Any = node.body[at].value  # type: ignore[attr-defined]
+    parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    names = [p.id for p in parts if isinstance(p, ast.Name)]
+    carried = _explicit(f, node, names, over.init_values)
+    op = Op("while", {"init_values": []}, [], f.span(node.iter))
+    test, body = op.add_block(), op.add_block()
+    rest = ast.copy_location(ast.For(node.target, node.iter, node.body[at + 1 :], []), node)
+    _loop_body(f, rest, op, body, carried, True, lambda: None)
+    outer = dict(f.names)
+    for arg in body.args:
+        f.names[arg.name] = test.add_arg(arg.type, arg.name)
+    with f.build.into(test):
+        read_body(f, node.body[:at], liveness.read([call]))
+        f.build.append("yield", [], {"values": [value_of(f, call.args[0])]})
+    f.names.clear()
+    f.names.update(outer)
+
+
+def _is_cond(node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and len(call.args) == 1
+        and ast.unparse(call.func).rpartition(".")[2] == "cond"
+    )

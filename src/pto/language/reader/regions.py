@@ -1,0 +1,129 @@
+"""Regions: `with pl.at()`, `for i in pl.spmd(n)`. They give the names that they set and others read later."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..dtypes import TASK_ID
+from ..forms import Region
+from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
+from ..operators.core import OPERATORS
+from ..operators.cube import leaving
+from ..problems import PLACE, SYNTAX, fail
+from . import liveness
+from .assign import bind
+from .body import read_body
+from .carry import inside, shown
+from .expressions import value_of
+from .frame import Frame, Unbound
+from .tasks import task_options
+from .yields import yield_names
+
+
+def read_with(f: Frame, node: ast.With) -> None:
+    if len(node.items) != 1:
+        fail(SYNTAX, "one region at a time", f.span(node))
+    item = node.items[0]
+    region = value_of(f, item.context_expr)
+    if not isinstance(region, Region):
+        got = f"pl.{region.__name__}, without a call" if callable(region) else shown(region)
+        fail(SYNTAX, "not a region of the language", f.span(item.context_expr), got=got,
+             help="pl.at(), pl.spmd(n), pl.cluster(), pl.scope(), pl.manual_scope()")  # fmt: skip
+    _read_region(f, node, region, node.body, item.optional_vars)
+
+
+def region_loop(f: Frame, node: ast.For, region: Region) -> None:
+    """`for i in pl.spmd(n)`: the number of the block is the name."""
+    if region.kind not in ("spmd", "split_aiv") or not isinstance(node.target, ast.Name):
+        fail(SYNTAX, "no loop goes over this", f.span(node.iter), help="pl.range, pl.spmd, pl.split_aiv")
+    _read_region(f, node, region, node.body, None, node.target.id)
+
+
+_CORES = ("at", "spmd")
+
+
+def _dispatches(f: Frame, body: list[ast.stmt]) -> bool:
+    """Whether a region is one call of a function of a core: a task of several blocks."""
+    last = body[-1]
+    call = getattr(last, "value", None)
+    if len(body) != 1 or not isinstance(call, ast.Call):
+        return False
+    declared = getattr(value_of(f, call.func), "declared", None)
+    return declared is not None and declared.kind not in ("inline",)
+
+
+def _read_region(
+    f: Frame,
+    node: ast.With | ast.For,
+    region: Region,
+    body: list[ast.stmt],
+    task: ast.expr | None,
+    counter: str = "",
+) -> None:
+    place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
+    core = region.kind in _CORES
+    if core:
+        region = region.replace(options={**region.options, **task_options(f, region.options, place)})
+    if core and f.build.in_core:
+        fail(
+            PLACE,
+            f"pl.{region.kind} within a region of a core",
+            place,
+            help="take it out of the other region",
+        )
+    if region.kind == "spmd" and not counter and _dispatches(f, body):
+        f.task = region.options
+        try:
+            read_body(f, body, f.live)
+        finally:
+            f.task = None
+        if task is not None:
+            bind(f, task, f.build.block.ops[-1].results[-1])
+        return
+    op = Op("region", {"kind": region.kind, **region.options}, [], place)
+    block = op.add_block()
+    before = dict(f.names)
+    was, f.build.in_core = f.build.in_core, f.build.in_core or core
+    split, f.build.split = (
+        f.build.split,
+        region.options.get("mode") if region.kind == "split_aiv" else f.build.split,
+    )
+    try:
+        with f.build.into(block):
+            if counter:
+                f.build.place = place
+                name = "get_block_idx" if region.kind == "spmd" else "get_subblock_idx"
+                f.names[counter] = OPERATORS[name].function(f.build)
+                f.names[counter].name = counter
+            read_body(f, body, f.live)
+            given = f.names.pop("yield ", None if f.unit.exact is None else ())
+            if given is not None:
+                outs = list(zip(yield_names(body), given, strict=False))
+            else:
+                outs = [(n, f.names[n]) for n in liveness.assigned(body) if _leaves(f, n, before, block)]
+            f.build.append("yield", [], {"values": [v for _, v in outs]})
+    finally:
+        f.build.in_core = was
+        f.build.split = split
+    op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
+    for name, value in outs:
+        if core and not isinstance(value.type, ShapedType):
+            f.names[name] = Unbound("is a number of a core, and does not leave its region", f.span(node))
+    f.build.block.append(op)
+    for (name, value), result in zip(outs, op.results, strict=True):
+        if core and isinstance(value.type, ShapedType):
+            result.type = TensorType(leaving(value), value.type.shape, value.type.valid)
+        if not isinstance(f.names[name], Unbound):
+            f.names[name] = result
+    if task is not None:
+        tid = Value(ScalarType(TASK_ID), "", op, len(op.results))
+        op.results.append(tid)
+        bind(f, task, tid)
+
+
+def _leaves(f: Frame, name: str, before: dict[str, Any], block: Block) -> bool:
+    """Whether a name that a region sets is read after it, and made in it."""
+    value = f.names.get(name)
+    made = isinstance(value, Value) and value is not before.get(name) and inside(value, block)
+    return made and name in f.live

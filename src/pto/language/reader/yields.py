@@ -1,0 +1,40 @@
+"""`pl.yield_`: what a loop or an arm hands on by its position."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from typing import Any
+
+from .expressions import value_of
+from .frame import Frame
+
+
+def is_yield(node: ast.AST | None) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute | ast.Name)
+        and (node.func.attr if isinstance(node.func, ast.Attribute) else node.func.id) == "yield_"
+    )
+
+
+def yielded(f: Frame, node: Any) -> tuple[Any, ...]:
+    values = [value_of(f, part) for part in node.args]
+    f.names["yield "] = values  # no name that a program can have
+    return tuple(values)
+
+
+def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
+    """What stands on the left of the yield that ends a body."""
+    for node in reversed(body):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if isinstance(target, ast.expr) and is_yield(getattr(node, "value", None)):
+            return target
+    return None
+
+
+def yield_names(body: Sequence[ast.stmt]) -> list[str]:
+    """Names on the left of the yield that ends a body."""
+    target = yield_target(body)
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [p.id for p in parts if isinstance(p, ast.Name)]
