@@ -274,11 +274,13 @@ def create_tile(
     b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
     transpose: Any = None, *, flat_layout: Any = None,
 ) -> Value:  # fmt: skip
-    """A tile that holds nothing yet."""
+    """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
     in_core(b, "create_tile")
     space = "" if target_memory is None else target_memory.isa
-    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, space)],
-                shape=b.static(shape, "shape"), dtype=dtype, target_memory=target_memory)  # fmt: skip
+    made = TileType(dtype, tuple(b.static(shape, "shape")), None, space, bool(transpose) and space == "mat")
+    turned = {"transpose": True} if made.transposed else {}
+    return b.op("create_tile", [made], shape=list(made.shape), dtype=dtype, target_memory=target_memory,
+                **turned)  # fmt: skip
 
 
 @operator
