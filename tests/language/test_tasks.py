@@ -131,6 +131,38 @@ def test_an_orchestration_calls_another() -> None:
 
 
 @pl.jit
+def of_extents(
+    x: pl.Tensor[[M * 2, 16], pl.FP32],
+    k: pl.Tensor[[M + 1], pl.FP32],
+    y: pl.Out[pl.Tensor[[M * 2, 16], pl.FP32]],
+):
+    for r in pl.range(M):
+        with pl.at():
+            pl.store(pl.load(x, [2 * r, 0], [2, 16]) * pl.read(k, [M]), [2 * r, 0], y)
+    return y
+
+
+@pl.jit
+def halves(x: pl.Tensor[[M, 16], pl.FP32], y: pl.Out[pl.Tensor[[M, 16], pl.FP32]]):
+    with pl.at():
+        pl.store(pl.load(x, [0, 0], [4, 16]), [0, 0], y)
+
+
+def test_extents_that_a_call_decides() -> None:
+    x, k = RNG.standard_normal((8, 16)).astype(np.float32), np.array([0, 0, 0, 0, 3], np.float32)
+    for how in (of_extents, of_extents.run, of_extents.interpret):
+        out = np.full_like(x, np.nan)
+        how(x, k, out)
+        np.testing.assert_array_equal(out, x * 3)
+    for rows, said in ((7, "no M makes M_times_2 the extent of 'x'"), (6, "M of of_extents is two extents")):
+        with pytest.raises(DiagnosticError, match=said):
+            of_extents(x[:rows], k, x[:rows].copy())
+    out = np.zeros((4, 16), np.float32)
+    halves(x, out)  # it does not name M: two extents
+    np.testing.assert_array_equal(out, x[:4])
+
+
+@pl.jit
 def beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     for r in pl.range(0, 64, 24):
         scale(x[r : r + 24, :], 1.0, y[r : r + 24, :])
