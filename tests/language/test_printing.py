@@ -104,13 +104,13 @@ def test_a_text_is_a_program(tmp_path: Path) -> None:
     done = test_interpret.ragged.lower(a, c, dump=tmp_path / "stages")
     assert done.as_python(concise=True) == CONCISE
     found = sorted(p.name for p in (tmp_path / "stages").iterdir())
-    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_outline.py"]
+    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_copies.py"]
     assert [n.rpartition("_after_")[2].partition("_")[2] for n in found if n.endswith(".pto")] == [
         "ragged_incore_0.pto",
         "scale.pto",
     ]
     test_interpret.ragged(a, c)
-    for path in (tmp_path / "stages").glob("0[25]_*.py"):
+    for path in (tmp_path / "stages").glob("0[36]_*.py"):
         program = pl.loads_program(path)
         program.interpret(a, d)
         np.testing.assert_array_equal(c, d)

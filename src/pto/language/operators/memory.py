@@ -173,8 +173,8 @@ def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
 def assemble(
     b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
-    in_core(b, "assemble")
+    """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an
+    orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     t = shaped_value(b, target, "target").type
     s = shaped_value(b, source, "source").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
