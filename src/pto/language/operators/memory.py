@@ -148,7 +148,7 @@ def slice(
     type_ = t.replace(
         shape=tuple(sizes[i] for i in kept), valid=None if valid is None else tuple(valid[i] for i in kept)
     )
-    if isinstance(t, TensorType):
+    if isinstance(t, TensorType) and not b.exact:
         strides = t.strides or dense_strides(b, t.shape)
         type_ = type_.replace(strides=tuple(strides[i] for i in kept))
     return b.op(

@@ -59,12 +59,11 @@ class _Copies(Rewriter):
             return
         for number in _numbers_between(op, into):
             self.copy(number)
-        b = self.build
         target, offset = self.of(into.args["target"]), self.of(into.args["offset"])
         lead = target.type.rank - op.result.type.rank
         shape = [1] * lead + list(self.of(op.args["shape"]))
-        window = FUNCTIONS["slice"](b, target, shape, offset, None, list(range(lead)) or None)
-        window.type = window.type.replace(strides=None)  # it has no gaps
+        window = self.build.op("slice", [self.type_of(op.result.type)], x=target, shape=shape, offset=offset,
+                               valid_shape=None, drop_dims=list(range(lead)) or None)  # fmt: skip
         self.map(op.result, window)
 
     def op_assemble(self, op: Op) -> None:
