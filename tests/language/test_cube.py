@@ -288,6 +288,45 @@ def test_windows_and_chains():
 
 
 @pl.jit
+def gathered(a: pl.Tensor, pool: pl.Tensor, n: pl.Tensor, idx: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        rows = pl.cast(pl.read(n, [0]), pl.INDEX)
+        kv = pl.create_l1([32, 32], pl.FP16)
+        kv = pl.gather_row(kv, pool, [0, 0], [0, 0], [32, 32], valid_shape=[rows, 32])
+        kv = pl.gather_row(kv, pool, [rows, 0], [40, 0], [32, 32], valid_shape=[32 - rows, 32])
+        c = pl.assemble(c, pl.matmul(a, kv, out_dtype=pl.FP32), [0, 0])
+        columns = pl.create_l1([32, 32], pl.FP16, transpose=True)
+        columns = pl.gather_row(columns, pool, [0, 0], [8, 0], [16, 32], transpose=True)
+        for i in pl.range(16):
+            columns = pl.gather_row(columns, pool, [0, 16 + i], [2 * i, 0], [1, 32], True)
+        c = pl.assemble(c, pl.matmul(a, columns, out_dtype=pl.FP32), [32, 0])
+        pages = pl.paged_gather(pool, idx, n, 8, 32, 32, is_b_matrix=True)
+        c = pl.assemble(c, pl.matmul(a, pages, out_dtype=pl.FP32), [64, 0])
+
+
+def test_rows_that_are_gathered_for_products():
+    a, pool = np.eye(32).astype(np.float16), array((72, 32), np.float16)
+    n, idx = np.array([5, 0, 8, 3], np.int32), np.random.default_rng(0).integers(0, 32, 32).astype(np.int32)
+
+    def expected(a, pool, n, idx):
+        rows = np.concatenate([pool[:5], pool[40:67]])
+        columns = np.concatenate([pool[8:24], pool[0:32:2]]).T
+        return np.concatenate([rows, columns, pool[n[idx // 8] * 8 + idx % 8]])
+
+    check(gathered, [a, pool, n, idx], (96, 32), np.float32, expected)
+
+    @pl.jit
+    def row_by_row(a: pl.Tensor, c: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c = pl.store(
+                pl.gather_row(pl.create_tile([32, 32], pl.FP16), a, [0, 0], [0, 0], [1, 32], True), [0, 0], c
+            )
+
+    with pytest.raises(DiagnosticError, match="gather_row into a column of a tile that lies row by row"):
+        row_by_row.lower(a, a).verify()
+
+
+@pl.jit
 def leaves(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.matmul(a, b)

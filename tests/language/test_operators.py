@@ -150,6 +150,7 @@ ARITHMETIC = [
     Case("pl.addreluconv(f, g, pl.FP16)", "np.maximum(f + g, 0)", dtype=np.float16),
     Case("pl.subreluconv(f, g, pl.FP16)", "np.maximum(f - g, 0)", dtype=np.float16),
     Case("pl.adddeqrelu(i, j, 0.25)", "np.maximum((i + j) * 0.25, 0)", dtype=np.float16),
+    Case("pl.sub(f, pl.const(2, pl.INT32))", "f - 2"),
     Case("pl.add(b, b)", "b + b"), Case("pl.add(f, h)", "f + h", level="tensor"), Case("pl.mul(s, i)", "s * i", dtype=np.int32, level="tensor"),
     Case("f + g * 2.0 - F / 2.0", "f + g * 2 - F / 2"),
 ]  # fmt: skip
@@ -190,6 +191,8 @@ REDUCTIONS = [
     Case("pl.row_sum(h)", "np.sum(h, axis=1, keepdims=True)", rtol=1e-2), Case("pl.col_max(h)", "np.max(h, axis=0, keepdims=True)"),
     Case("pl.row_prod(F)", "np.prod(F, axis=1, keepdims=True)", rtol=1e-4), Case("pl.col_prod(F)", "np.prod(F, axis=0, keepdims=True)", rtol=1e-4),
     Case("pl.col_sum(f, pl.create_tile([8, 24], pl.FP32))", "np.sum(f, axis=0, keepdims=True)", rtol=1e-4),
+    *(Case(f"pl.row_{n}(F, pl.create_tile({shape}, pl.{t}))", f"np.{n}(F, axis=1, keepdims=True)", rtol=1e-4)
+      for n in ("min", "prod") for shape, t in (([8, 24], "FP32"), ([12, 32], "FP32"), ([1, 16], "FP16"))),
     *(Case(f"pl.{axis}_arg{n}({x})", f"np.arg{n}({x}, axis={a}, keepdims=True)", dtype=np.int32)
       for axis, a in (("row", 1), ("col", 0)) for n in ("max", "min") for x in "fh"),
     Case("pl.col_max(col)", "np.max(col, axis=0, keepdims=True)"), Case("pl.row_sum(col)", "col"),
@@ -216,6 +219,7 @@ BROADCASTS = [
     *(Case(f"pl.row_expand_{n}(f, Col)", w.format("f", "Col")) for n, w in _WORDS.items()),
     *(Case(f"pl.col_expand_{n}(f, Row)", w.format("f", "Row")) for n, w in _WORDS.items()),
     Case("pl.row_expand(f, col)", "f * 0 + col"), Case("pl.col_expand(f, row)", "f * 0 + row"),
+    Case("pl.row_expand_add(f, col, tmp=pl.create_tile([1, 8], pl.FP32))", "f + col"),
     Case("pl.row_expand_add(i, icol)", "i + icol"), Case("pl.row_expand_mul(h, hcol)", "h * hcol"),
     Case("pl.add(f, col)", "f + col"), Case("pl.sub(f, row)", "f - row"), Case("pl.expands(f, 2.5)", "f * 0 + 2.5"),
     Case("pl.add(col, Col)", "col + Col"), Case("pl.mul(col, 2.0)", "col * 2"), Case("pl.exp(col)", "np.exp(col)"), Case("pl.row_expand_mul(col, Col)", "col * Col"),

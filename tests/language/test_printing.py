@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.language import fixed_points, test_control_flow, test_interpret
+from tests.language import fixed_points, test_control_flow, test_interpret, test_tasks
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -44,6 +44,7 @@ def test_every_stage_is_a_fixed_point() -> None:
     fixed_points.check(test_interpret.blocks, c, c)
     fixed_points.check(test_interpret.Program, _zeros(16, 64, dtype=np.int32), _zeros(16, 64, dtype=np.int32))
     fixed_points.check(tasks, c, c)
+    fixed_points.check(test_tasks.assembled, _zeros(70, 150), _zeros(2, 70, 150), _zeros(72, 160))
 
 
 CONCISE = """\
@@ -104,13 +105,13 @@ def test_a_text_is_a_program(tmp_path: Path) -> None:
     done = test_interpret.ragged.lower(a, c, dump=tmp_path / "stages")
     assert done.as_python(concise=True) == CONCISE
     found = sorted(p.name for p in (tmp_path / "stages").iterdir())
-    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_outline.py"]
+    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_copies.py"]
     assert [n.rpartition("_after_")[2].partition("_")[2] for n in found if n.endswith(".pto")] == [
         "ragged_incore_0.pto",
         "scale.pto",
     ]
     test_interpret.ragged(a, c)
-    for path in (tmp_path / "stages").glob("0[25]_*.py"):
+    for path in (tmp_path / "stages").glob("0[36]_*.py"):
         program = pl.loads_program(path)
         program.interpret(a, d)
         np.testing.assert_array_equal(c, d)

@@ -131,6 +131,72 @@ def test_an_orchestration_calls_another() -> None:
 
 
 @pl.jit
+def of_extents(
+    x: pl.Tensor[[M * 2, 16], pl.FP32],
+    k: pl.Tensor[[M + 1], pl.FP32],
+    y: pl.Out[pl.Tensor[[M * 2, 16], pl.FP32]],
+):
+    for r in pl.range(M):
+        with pl.at():
+            pl.store(pl.load(x, [2 * r, 0], [2, 16]) * pl.read(k, [M]), [2 * r, 0], y)
+    return y
+
+
+@pl.jit
+def halves(x: pl.Tensor[[M, 16], pl.FP32], y: pl.Out[pl.Tensor[[M, 16], pl.FP32]]):
+    with pl.at():
+        pl.store(pl.load(x, [0, 0], [4, 16]), [0, 0], y)
+
+
+def test_extents_that_a_call_decides() -> None:
+    x, k = RNG.standard_normal((8, 16)).astype(np.float32), np.array([0, 0, 0, 0, 3], np.float32)
+    for how in (of_extents, of_extents.run, of_extents.interpret):
+        out = np.full_like(x, np.nan)
+        how(x, k, out)
+        np.testing.assert_array_equal(out, x * 3)
+    for rows, said in ((7, "no M makes M_times_2 the extent of 'x'"), (6, "M of of_extents is two extents")):
+        with pytest.raises(DiagnosticError, match=said):
+            of_extents(x[:rows], k, x[:rows].copy())
+    out = np.zeros((4, 16), np.float32)
+    halves(x, out)  # it does not name M: two extents
+    np.testing.assert_array_equal(out, x[:4])
+
+
+@pl.jit
+def assembled(
+    x: pl.Tensor[[M, 150], pl.FP32], y: pl.Out[pl.Tensor[[2, M, 150], pl.FP32]], z: pl.InOut[pl.Tensor]
+):
+    for b in pl.range(2):
+        chunk = pl.create_tensor([M, 150], dtype=pl.FP32)
+        for r in pl.range(0, M, 16):
+            with pl.at(name_hint="work"):
+                rows = pl.load(x, [r, 0], [16, 150], valid_shape=[pl.min(16, M - r), 150])
+                chunk = pl.store(rows * 2.0, [r, 0], chunk)
+        y = pl.assemble(y, chunk, [b, 0, 0])
+    z = pl.assemble(z, x, [1, 2])
+    some = pl.create_tensor([2, 32], dtype=pl.FP32)
+    with pl.at(name_hint="work"):
+        some[:] = pl.full([2, 32], pl.FP32, 5.0)
+    z = pl.assemble(z, some, [0, 8], atomic=pl.AtomicType.Add)
+    return y
+
+
+def test_an_orchestration_assembles() -> None:
+    """Into a window that tasks write, or by a task that copies, in blocks."""
+    x, z = RNG.standard_normal((70, 150)).astype(np.float32), np.ones((72, 160), np.float32)
+    want = z.copy()
+    want[1:71, 2:152] = x
+    want[0:2, 8:40] += 5
+    for how in (assembled, assembled.run, assembled.interpret):
+        y, out = np.full((2, 70, 150), np.nan, np.float32), z.copy()
+        how(x, y, out)
+        np.testing.assert_array_equal(y, np.stack([x * 2, x * 2]))
+        np.testing.assert_array_equal(out, want)
+    text = assembled.lower(x, y, out).as_python()
+    assert "def copy" in text and text.count("self.copy") == 2 and "drop_dims=[0]" in text
+
+
+@pl.jit
 def beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     for r in pl.range(0, 64, 24):
         scale(x[r : r + 24, :], 1.0, y[r : r + 24, :])

@@ -228,7 +228,7 @@ def create_tensor(shape: Any, dtype: Any, layout: Any = ..., manual_dep: Any = .
     """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
 
 def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
-    """A tile that holds nothing yet."""
+    """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
 
 def deinterleave(lhs: Any, rhs: Any) -> Any:
     """Split the even and odd elements of one or two tiles."""
@@ -908,7 +908,7 @@ class tensor:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
     def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
-        """A tile that holds nothing yet."""
+        """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
         """Split the even and odd elements of one or two tiles."""
@@ -1403,7 +1403,7 @@ class tile:
         """Cosine, of FP32."""
     @staticmethod
     def create(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
-        """A tile that holds nothing yet."""
+        """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
     @staticmethod
     def create_l1(shape: Any, dtype: Any, transpose: Any = ...) -> Any:
         """A tile in Mat that holds nothing yet, to gather rows into."""
@@ -1412,7 +1412,7 @@ class tile:
         """Memory for a tensor; on a core, a tile. It holds nothing, unless `init_value` is given."""
     @staticmethod
     def create_tile(shape: Any, dtype: Any, target_memory: Any = ..., transpose: Any = ..., *, flat_layout: Any = ...) -> Any:
-        """A tile that holds nothing yet."""
+        """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
     @staticmethod
     def deinterleave(lhs: Any, rhs: Any) -> Any:
         """Split the even and odd elements of one or two tiles."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
@@ -9,6 +10,7 @@ from .declare import Declared
 from .dtypes import BY_ISA, DataType
 from .ir import TensorType
 from .problems import CALL, Problem
+from .reader.frame import surroundings
 from .types import Annotation, DynVar
 
 _NAMES = {
@@ -48,28 +50,53 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
         _ = declared.annotations
     except Problem as problem:
         raise DiagnosticError([problem.diagnostic]) from None
-    found = [_type(declared, name, value) for name, value in given.items()]
-    _same_extents(declared, given)
-    return found
+    own = _extents(declared, given)
+    return [_type(declared, name, value, own) for name, value in given.items()]
 
 
-def _same_extents(declared: Declared, given: dict[str, Any]) -> None:
-    """A dynamic extent is one number in a call."""
-    known: dict[DynVar, tuple[str, int]] = {}
+def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int], DynVar]:
+    """A dynamic extent is one number in a call. Where it is several, and the function does not name it,
+    arrays have extents of their own: those of later ones, by parameter and dimension."""
+    known: dict[str, tuple[str, int]] = {}
+    own: dict[tuple[str, int], DynVar] = {}
     for name, value in given.items():
         said = declared.annotations.get(name)
         for axis, want in enumerate((said.shape if said is not None else None) or ()):
-            if isinstance(want, DynVar) and hasattr(value, "shape"):
-                first, size = known.setdefault(want, (name, int(value.shape[axis])))
-                if size != int(value.shape[axis]):
-                    raise refuse(f"{want.name} of {declared.name} is two extents",
-                                 got=f"{size} in '{first}' and {value.shape[axis]} in '{name}'")  # fmt: skip
+            if not isinstance(want, DynVar) or len(getattr(value, "shape", ())) <= axis:
+                continue
+            size = want.solved(int(value.shape[axis]))
+            if size is None:
+                raise refuse(f"no {want.base} makes {want.name} the extent of '{name}' of {declared.name}",
+                             got=str(value.shape[axis]))  # fmt: skip
+            first, before = known.setdefault(want.base, (name, size))
+            if size == before:
+                continue
+            if dynamic_names(declared, {want.base}):
+                raise refuse(f"{want.base} of {declared.name} is two extents",
+                             got=f"{before} in '{first}' and {size} in '{name}'")  # fmt: skip
+            own[name, axis] = DynVar(f"{want.name}_of_{name}")
+    return own
 
 
-def _type(declared: Declared, name: str, value: Any) -> Any:
+def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVar]:
+    """Names in the body of a function that are these dynamic extents."""
+    code = declared.function.__code__
+    find = surroundings(declared.function, declared.enclosing)
+    found: dict[str, DynVar] = {}
+    for name in (*code.co_names, *code.co_freevars):
+        try:
+            value = find(name)
+        except KeyError:
+            continue
+        if isinstance(value, DynVar) and value.base in wanted:
+            found[name] = value
+    return found
+
+
+def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], DynVar]) -> Any:
     said = declared.annotations.get(name)
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
-        return _tensor(declared, name, value, said)
+        return _tensor(declared, name, value, said, own)
     if hasattr(value, "item") and not isinstance(value, int | float):
         value = value.item()
     if not isinstance(value, int | float):
@@ -83,7 +110,9 @@ def _type(declared: Declared, name: str, value: Any) -> Any:
     return value
 
 
-def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) -> TensorType:
+def _tensor(
+    declared: Declared, name: str, value: Any, said: Annotation | None, own: dict[tuple[str, int], DynVar]
+) -> TensorType:
     dtype = element_type(value)
     if dtype is None:
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
@@ -106,7 +135,7 @@ def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) 
             )
         for axis, want in enumerate(said.shape):
             if isinstance(want, DynVar):
-                shape[axis] = want
+                shape[axis] = own.get((name, axis), want)
             elif want != shape[axis]:
                 wanted = ", ".join(d.name if isinstance(d, DynVar) else str(d) for d in said.shape)
                 raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",

@@ -17,12 +17,11 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from .arguments import dynamic_names
 from .declare import Declared
 from .eager import interpreter
 from .reader import liveness
-from .reader.frame import surroundings
 from .reader.source import file_of
-from .types import DynVar
 
 _PREFIX = "__pto_"
 
@@ -31,7 +30,8 @@ def executable(declared: Declared, symbols: dict[str, Any]) -> Callable[..., Any
     """The function to call. `symbols` are the extents that its dynamic names stand for."""
     function = declared.function
     tree = _changed(declared)
-    names = {**_HELPERS, **_symbols(declared, symbols)}
+    extents = dynamic_names(declared, symbols)
+    names = {**_HELPERS, **{n: symbols[v.base] * v.times + v.plus for n, v in extents.items()}}
     if tree is not None:
         return _compiled(declared, tree, names)
     if len(names) == len(_HELPERS):
@@ -41,21 +41,6 @@ def executable(declared: Declared, symbols: dict[str, Any]) -> Callable[..., Any
                   for n, c in zip(code.co_freevars, function.__closure__ or (), strict=True))  # fmt: skip
     return types.FunctionType(code, {**function.__globals__, **names}, function.__name__,
                               function.__defaults__, cells)  # fmt: skip
-
-
-def _symbols(declared: Declared, symbols: dict[str, Any]) -> dict[str, Any]:
-    """Names in the body that are dynamic extents, and what they are."""
-    code = declared.function.__code__
-    find = surroundings(declared.function, declared.enclosing)
-    found: dict[str, Any] = {}
-    for name in (*code.co_names, *code.co_freevars):
-        try:
-            value = find(name)
-        except KeyError:
-            continue
-        if isinstance(value, DynVar) and value.name in symbols:
-            found[name] = symbols[value.name]
-    return found
 
 
 def _changed(declared: Declared) -> ast.FunctionDef | None:

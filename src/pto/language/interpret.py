@@ -78,8 +78,8 @@ def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], prof
         bound[name] = type
         if isinstance(type, TensorType):
             data = arguments.as_numpy(value)
-            symbols.update({d.name: number(n, INDEX) for d, n in zip(type.shape, data.shape, strict=True)
-                            if isinstance(d, DynVar)})  # fmt: skip
+            dims = zip(type.shape, data.shape, strict=True)
+            symbols.update({d.base: number(d.solved(n), INDEX) for d, n in dims if isinstance(d, DynVar)})
             held = Held(
                 data.view(storage(type.dtype)), TensorType(type.dtype, tuple(map(int, data.shape))), True
             )
@@ -227,7 +227,7 @@ class Interpreter:
 
     def _symbols(self, declared: Declared, bound: dict[str, Any]) -> dict[str, Any]:
         return {
-            d.name: number(n, INDEX)
+            d.base: number(d.solved(n), INDEX)
             for name, said in declared.annotations.items()
             if said.shape is not None and isinstance(bound.get(name), Held)
             for d, n in zip(said.shape, bound[name].shape, strict=False)

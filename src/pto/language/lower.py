@@ -22,6 +22,7 @@ from .emit.incore import emit, parts_of
 from .ir import Function, Program
 from .orchestrate import orchestration_text
 from .passes.clean import clean
+from .passes.copies import copies
 from .passes.flatten import flatten
 from .passes.matmul import matmul
 from .passes.mixed import mixed
@@ -37,6 +38,7 @@ from .reader.frame import Unit
 #: What happens to a program, one after the other. Each is a function of a program and gives a program.
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
+    ("copies", copies),
     ("outline", outline),
     ("order", order),
     ("clean", clean),

@@ -15,12 +15,16 @@ from .ir import IN, INOUT, OUT, ArrayType, ScalarType, TensorType, TileType
 
 
 class DynVar:
-    """An extent that a call decides: `M = pl.dynamic("M")`. Two of one name are the same extent."""
+    """An extent that a call decides: `M = pl.dynamic("M")`. Two of one name are the same extent. `M * 2` and
+    `M + 1` are extents too: an extent `n` of those says what M is."""
 
-    __slots__ = ("name",)
+    __slots__ = ("base", "name", "plus", "times")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, base: str = "", times: int = 1, plus: int = 0) -> None:
         self.name = name
+        self.base = base or name
+        self.times = times
+        self.plus = plus
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, DynVar) and other.name == self.name
@@ -30,6 +34,29 @@ class DynVar:
 
     def __repr__(self) -> str:
         return f"pl.dynamic({self.name!r})"
+
+    def _made(self, times: int, plus: int) -> DynVar:
+        if (times, plus) == (1, 0):
+            return DynVar(self.base)
+        more = f"_times_{times}" if times != 1 else ""
+        more += f"_{'plus' if plus > 0 else 'less'}_{abs(plus)}" if plus else ""
+        return DynVar(f"{self.base}{more}", self.base, times, plus)
+
+    def __mul__(self, n: int) -> DynVar:
+        return self._made(self.times * n, self.plus * n) if isinstance(n, int) and n > 0 else NotImplemented
+
+    def __add__(self, n: int) -> DynVar:
+        return self._made(self.times, self.plus + n) if isinstance(n, int) else NotImplemented
+
+    def __sub__(self, n: int) -> DynVar:
+        return self + -n if isinstance(n, int) else NotImplemented
+
+    __rmul__, __radd__ = __mul__, __add__
+
+    def solved(self, n: int) -> int | None:
+        """What its base is where it is n itself; None where that is no number."""
+        found, rest = divmod(n - self.plus, self.times)
+        return found if not rest and found >= 0 else None
 
 
 def dynamic(name: str) -> DynVar:

@@ -17,6 +17,7 @@ from ..enums import COMPARISONS, MaskPattern
 from ..ir import Op, TileType, Value
 from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
+from .cube import flat
 from .operators import is_column, is_window
 from .types import two_dimensions
 
@@ -313,22 +314,21 @@ class Gathers(Base):
                       idx=self._places(a["idx"]), mem=view)  # fmt: skip
 
     def op_gather_row(self, op: Op) -> None:
-        """A load into a part of a tile."""
-        a = op.args
-        if a["transpose"]:
-            fail(UNSUPPORTED, "gather_row into a column", op.loc, help="gather rows, and transpose the tile")
-        valid = a["valid_shape"] or a["shapes"]
-        window = self.window(a["src"], a["src_offset"], valid)
-        dst = a["dst"]
-        rows, cols = two_dimensions(a["shapes"])
-        part = Op(
-            "slice",
-            {"x": dst, "offset": a["dst_offset"]},
-            [TileType(dst.type.dtype, (rows, cols), two_dimensions(valid), dst.type.space)],
-            op.loc,
-        )
-        self.subview(part, dst, a["dst_offset"])
-        self.build.op("pto.tload", src=window, dst=self.values[part.result])
+        """A load into a part of a tile. Into a column, it is one of the tensor with rows and columns swapped:
+        only a tile that lies column by column takes it."""
+        a, dst = op.args, op.args["dst"]
+        turned = a["transpose"]
+        if turned and not dst.type.transposed:
+            fail(UNSUPPORTED, "gather_row into a column of a tile that lies row by row", op.loc, got=dst.type,
+                 expected="pl.create_l1(shape, dtype, transpose=True), for a product",
+                 help="gather rows, and transpose the tile")  # fmt: skip
+        valid = two_dimensions(a["valid_shape"] or a["shapes"])
+        window = self.window(a["src"], a["src_offset"], a["valid_shape"] or a["shapes"], turned)
+        shape = two_dimensions(a["shapes"])
+        part = TileType(dst.type.dtype, shape[::-1] if turned else shape, valid[::-1] if turned else valid,
+                        dst.type.space, dst.type.transposed)  # fmt: skip
+        into = self.window_of(dst, part, list(flat(self, dst, a["dst_offset"])))
+        self.build.op("pto.tload", src=window, dst=into)
 
     # ---- sorting ----
 

@@ -18,6 +18,7 @@ from ...ir.core import Value as PtoValue
 from ...ir.types import I64, INDEX, PtrType, ScalarType, TileBufType, ViewType
 from ...isa import row as find_row
 from ...isa.profiles import Profile
+from ...isa.tile import inner_box
 from .. import index
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
@@ -207,8 +208,8 @@ class Emitter(Micros, Systems, Gathers, Operators):
         lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
         return self.build.op("arith.addi", [INDEX], lhs=lhs, rhs=rhs).result
 
-    def window(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
-        """A part of a tensor, as a partition of its view."""
+    def window(self, tensor: Value, offsets: list[Any], sizes: list[Any], turned: bool = False) -> PtoValue:
+        """A part of a tensor, as a partition of its view; `turned`, with rows and columns swapped."""
         if tensor not in self.tensors:
             fail(UNSUPPORTED, "a window of a tensor in another shape is no memory", self.loc,
                  help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
@@ -220,11 +221,24 @@ class Emitter(Micros, Systems, Gathers, Operators):
             extent[axis] = n
         if ref.merged:
             at, extent = self._merged(ref, at, extent)
+        view = ref.view
+        if turned:
+            view, at, extent = self._turned(ref), _swapped(at), _swapped(extent)
         dims = tuple(_known(d) for d in extent)
         type = ViewType(element(tensor.type.dtype), dims)
         return self.build.op(
-            "pto.partition_view", [type], source=ref.view, offsets=[self._index(o) for o in at],
+            "pto.partition_view", [type], source=view, offsets=[self._index(o) for o in at],
             sizes=[self._index(n) for n in extent],
+        ).result  # fmt: skip
+
+    def _turned(self, ref: TensorRef) -> PtoValue:
+        """A view of the same memory whose rows are columns."""
+        dims, strides = _swapped(ref.dims), _swapped(ref.strides)
+        elem: Any = ref.view.type
+        type = ViewType(elem.elem, tuple(_known(d) for d in dims), "tensor_view")
+        return self.build.op(
+            "pto.make_tensor_view", [type], {"layout": EnumAttr("layout", "dn")}, ptr=ref.ptr,
+            shape=[self._index(d) for d in dims], strides=[self._index(s) for s in strides],
         ).result  # fmt: skip
 
     def _merged(self, ref: TensorRef, at: list[Any], extent: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -348,6 +362,9 @@ class Emitter(Micros, Systems, Gathers, Operators):
         source = self.values[x]
         base: Any = source.type
         rows, cols = two_dimensions([index.known(d) for d in t.shape])
+        if base.slayout != "none_box":  # whole boxes
+            box = inner_box(t.dtype.bits, base.slayout, base.fractal)
+            rows, cols = (-(-n // b) * b for n, b in zip((rows, cols), box, strict=True))
         made = tile_type(t, self.profile).replace(
             rows=rows, cols=cols, blayout=base.blayout, slayout=base.slayout, fractal=base.fractal
         )
@@ -650,6 +667,10 @@ class Emitter(Micros, Systems, Gathers, Operators):
 
 #: Operations whose result is part of, or the same storage as, what they are given.
 _NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
+
+
+def _swapped(dims: list[Any]) -> list[Any]:
+    return [*dims[:-2], dims[-1], dims[-2]]
 
 
 def _known(d: Any) -> int | None:

@@ -19,7 +19,7 @@ from ..dtypes import BOOL, FP32, INT32, DataType
 from ..enums import COMPARISONS, ROUNDINGS, PadValue
 from ..ir import Op, TensorType, TileType, Value, is_scalar, is_tile
 from ..problems import UNSUPPORTED, fail
-from .scratch import scratch_type
+from .scratch import ONLY_GIVEN, scratch_type
 from .types import tile_type, two_dimensions
 
 #: Methods of an `Emitter` (incore.py), which has the rest.
@@ -84,6 +84,24 @@ class Operators(Base):
         type = scratch_type(row, first, self.profile.isa, precise)
         return {} if type is None else {row.scratch[0]: self.alloc(type, "scratch")}
 
+    def give_scratch(self, op: Op, signature: Signature, operands: dict[str, Any], first: TileType) -> None:
+        """The scratch of an instruction: what the program gives, seen as the instruction wants it; where that
+        is too small or of another type, its own."""
+        row = signature.row
+        if not row.scratch or row.name in ONLY_GIVEN:
+            return
+        name = row.scratch[0]
+        have = operands.pop(name, None)
+        wanted = scratch_type(row, first, self.profile.isa, bool(op.args.get("high_precision")))
+        if wanted is None:
+            return
+        made = tile_type(wanted, self.profile)
+        t: Any = have.type if have is not None else None
+        if t is None or t.elem != made.elem or t.rows < made.rows or t.cols < made.cols:
+            operands[name] = self.alloc(wanted, "scratch")
+        else:
+            operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
+
     def turned(self, row: Row, op: Op) -> bool:
         """Whether an instruction works on columns, which it gets as rows."""
         return bool(row.expr) and row.over in ("", "parts") and is_column(op.results[0].type)
@@ -100,8 +118,7 @@ class Operators(Base):
         turned = self.turned(row, op)
         first = next((v for v in op.args.values() if is_tile(v) and v.type.dtype != BOOL), op.results[0])
         operands, attrs = self.operands(op, signature, turned)
-        for name, scratch in self.scratch_for(row, first.type, bool(op.args.get("high_precision"))).items():
-            operands.setdefault(name, scratch)
+        self.give_scratch(op, signature, operands, first.type)
         for name, result in zip(signature.outs, op.results, strict=True):
             dst = self.into(op, signature, result)
             operands[name] = self.as_row(dst, result.type) if turned and result.type.dtype != BOOL else dst
@@ -177,7 +194,7 @@ class Operators(Base):
         for n in alike:
             operands[n] = self.seen_as(operands[n], by_operand.get(n, result), rows, cols, valid, turned)
         for n, type in by_operand.items():
-            if n not in alike and n not in masks and n in operands and row.over in ("columns", "row"):
+            if n not in (*alike, *masks, *row.scratch) and n in operands and row.over in ("columns", "row"):
                 t: Any = operands[n].type
                 mine = self.valid(type)
                 want = (v_row, mine[1]) if row.over == "columns" else (mine[0], v_col)

@@ -43,13 +43,13 @@ _SCRATCH: dict[str, Callable[[Any], TileType]] = {
     "tsort32": lambda t: _flat(t.dtype, -(-t.shape[1] // 32) * 32),
 }
 #: Rows whose scratch makes them another algorithm: only what a program gives.
-_ONLY_GIVEN = ("tcolsum", "tcvt", "tci", "tmov")
+ONLY_GIVEN = ("tcolsum", "tcvt", "tci", "tmov")
 
 
 def scratch_type(row: Any, first: TileType, isa: str, precise: bool) -> TileType | None:
     """The scratch of an instruction whose first operand is of a type; None where it needs none."""
     operand = next((o for o in row.operands if o.role == "tmp"), None)
-    if operand is None or row.name in _ONLY_GIVEN:
+    if operand is None or row.name in ONLY_GIVEN:
         return None
     if row.name == "trsqrt" and not precise:
         return None
@@ -61,4 +61,4 @@ def scratch_type(row: Any, first: TileType, isa: str, precise: bool) -> TileType
     return made(first) if made is not None else first.replace(space="vec")
 
 
-__all__ = ["scratch_type"]
+__all__ = ["ONLY_GIVEN", "scratch_type"]

@@ -148,7 +148,7 @@ def slice(
     type_ = t.replace(
         shape=tuple(sizes[i] for i in kept), valid=None if valid is None else tuple(valid[i] for i in kept)
     )
-    if isinstance(t, TensorType):
+    if isinstance(t, TensorType) and not b.exact:
         strides = t.strides or dense_strides(b, t.shape)
         type_ = type_.replace(strides=tuple(strides[i] for i in kept))
     return b.op(
@@ -173,8 +173,8 @@ def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
 def assemble(
     b: Build, target: Any, source: Any, offset: Any, *, atomic: AtomicType = AtomicType.None_
 ) -> Value:
-    """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
-    in_core(b, "assemble")
+    """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an
+    orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     t = shaped_value(b, target, "target").type
     s = shaped_value(b, source, "source").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
@@ -274,11 +274,13 @@ def create_tile(
     b: Build, shape: Any, dtype: DataType, target_memory: MemorySpace | None = MemorySpace.Vec,
     transpose: Any = None, *, flat_layout: Any = None,
 ) -> Value:  # fmt: skip
-    """A tile that holds nothing yet."""
+    """A tile that holds nothing yet; in Mat, with `transpose`, one that lies there column by column."""
     in_core(b, "create_tile")
     space = "" if target_memory is None else target_memory.isa
-    return b.op("create_tile", [TileType(dtype, tuple(b.static(shape, "shape")), None, space)],
-                shape=b.static(shape, "shape"), dtype=dtype, target_memory=target_memory)  # fmt: skip
+    made = TileType(dtype, tuple(b.static(shape, "shape")), None, space, bool(transpose) and space == "mat")
+    turned = {"transpose": True} if made.transposed else {}
+    return b.op("create_tile", [made], shape=list(made.shape), dtype=dtype, target_memory=target_memory,
+                **turned)  # fmt: skip
 
 
 @operator

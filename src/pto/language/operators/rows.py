@@ -12,7 +12,7 @@ from ...diag import did_you_mean
 from ...isa.python import Parameter, Result, Signature, signatures
 from .. import index
 from ..build import Build
-from ..dtypes import BOOL, BY_ISA, DataType, promoted
+from ..dtypes import BOOL, BY_ISA, INDEX, DataType, promoted
 from ..enums import COMPARISONS
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
 from ..problems import ARGUMENTS, SHAPE, TYPE
@@ -264,7 +264,8 @@ def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[Sha
 
 
 def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
-    """A number beside an array: literals take its type, others have to have it."""
+    """A number beside an array: literals take its type, integers of a known width become floats beside
+    floats, others have to have it."""
     if not isinstance(value, Value):
         if isinstance(value, float) and x.type.dtype.is_int and not value.is_integer():
             b.fail(
@@ -272,6 +273,8 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
             )
         return value
     dtype = scalar_type(value)
+    if dtype is not None and dtype.is_int and dtype not in (INDEX, BOOL) and x.type.dtype.is_float:
+        return OPERATORS["cast"].function(b, value, x.type.dtype)
     if dtype is not None and dtype != x.type.dtype:
         b.fail(
             TYPE,

@@ -42,12 +42,15 @@ _ANYWHERE = (
     "while",
     "if",
     "assemble",
+    "gather_row",
     "region",
     "aiv_shard",
     "aic_gather",
     *FIFO_OPERATIONS,
     *_ALIASES,
 )
+#: Operations that write to a tile, and which.
+_CHANGES = {"assemble": "target", "write": "x", "gather_row": "dst"}
 WORDS = {m.isa: m for m in MemorySpace}
 #: Products that are added to a tile, in its place.
 _SUMS = ("matmul_acc", "gemv_acc")
@@ -73,7 +76,10 @@ class _Spaces(Rewriter):
 
     def map(self, old: Value, new: Any) -> None:
         if isinstance(new, Value) and isinstance(new.type, TileType):
-            new.type = new.type.replace(space=self.groups.space(old), flat=old in self.groups.rows)
+            space, turned = self.groups.space(old), new.type.transposed
+            new.type = new.type.replace(
+                space=space, flat=old in self.groups.rows, transposed=turned and space == "mat"
+            )
         super().map(old, new)
 
     # ---- operations ----
@@ -119,6 +125,8 @@ class _Spaces(Rewriter):
     def op_create_tile(self, op: Op) -> None:
         made = self.copy(op)
         made.args["target_memory"] = WORDS[made.result.type.space]
+        if not made.result.type.transposed:
+            made.args.pop("transpose", None)
 
     def op_load(self, op: Op) -> None:
         made = self.copy(op)
@@ -274,8 +282,8 @@ class _Groups:
             for name, arg in op.args.items():
                 if isinstance(arg, Value) and isinstance(arg.type, TileType):
                     self.users.setdefault(arg, []).append((op, name))
-            if op.name in ("assemble", "write"):
-                self.changed.add(op.args["target" if op.name == "assemble" else "x"])
+            if op.name in _CHANGES:
+                self.changed.add(op.args[_CHANGES[op.name]])
         tiles = [r for op in ops for r in op.results if isinstance(r.type, TileType)]
         tiles += [a for op in ops for b in op.blocks for a in b.args if isinstance(a.type, TileType)]
         for v in tiles:
@@ -403,7 +411,7 @@ def survives(value: Value, op: Op) -> bool:
 def _passes_on(op: Op, name: str) -> bool:
     """Whether an operand is the result by another name."""
     return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
-        op.name == "assemble" and name == "target"
+        op.name in ("assemble", "gather_row") and name == _CHANGES[op.name]
     )
 
 

@@ -43,7 +43,7 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are
     numbers or `DynVar`s, and the value of each number."""
     unit.call, unit.submit = call_function, submit_function
-    symbols: dict[str, Value] = {}
+    symbols: dict[DynVar, Value] = {}
     function = _function(declared)
     function.attrs["symbols"] = {}
     bound: dict[str, Any] = {}
@@ -58,10 +58,10 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
                     function.attrs["symbols"].setdefault(d.name, (len(function.params) - 1, axis))
         else:
             bound[name] = arg
-    for name, value in symbols.items():
+    for var, value in symbols.items():
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
-        function.attrs.setdefault("hidden", []).append(name)
+        function.attrs.setdefault("hidden", []).append(var.name)
     unit.program.add(function)
     unit.program.entry = function
     _read(unit, declared, function, bound, symbols)
@@ -93,15 +93,13 @@ def _exact(unit: Unit, declared: Declared) -> Function:
         if said is None or said.dtype is None:
             fail(TYPE, f"parameter '{name}' of {declared.name} does not say its type", function.loc)
         bound[name] = function.param(ScalarType(INDEX), name, said.direction)
-    symbols: dict[str, Value] = {}
+    symbols: dict[DynVar, Value] = {}
     function.attrs["symbols"] = {}
 
     def extent(d: Any) -> Any:
         if not isinstance(d, DynVar):
             return d
-        return (
-            bound[d.name] if d.name in bound else symbols.setdefault(d.name, Value(ScalarType(INDEX), d.name))
-        )
+        return bound[d.name] if d.name in bound else _symbol(function, d, symbols)
 
     for i, (name, value) in enumerate(bound.items()):
         written = written_type(declared.annotations[name])
@@ -131,14 +129,25 @@ def _function(declared: Declared) -> Function:
     return function
 
 
-def _symbol(function: Function, d: Any, symbols: dict[str, Value]) -> Any:
+def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
     if not isinstance(d, DynVar):
         return d
-    return symbols.setdefault(d.name, Value(ScalarType(INDEX), d.name))
+    return symbols.setdefault(d, Value(ScalarType(INDEX), d.name))
+
+
+def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
+    """What a dynamic extent that a body names is; others are what they are."""
+    if not isinstance(found, DynVar) or found in extents:
+        return extents.get(found, found) if isinstance(found, DynVar) else found
+    for var, n in extents.items():
+        if var.base == found.base:
+            base = b.scalar("floordiv", b.scalar("sub", n, var.plus), var.times)
+            return b.scalar("add", b.scalar("mul", base, found.times), found.plus)
+    return found
 
 
 def _read(
-    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[str, Value]
+    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any]
 ) -> None:
     """Read the body of a function whose parameters are there."""
     file, node = file_of(declared.function)
@@ -148,8 +157,7 @@ def _read(
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
-        found = outside(name)
-        return symbols[found.name] if isinstance(found, DynVar) and found.name in symbols else found
+        return _extent(build, outside(name), symbols)
 
     frame = Frame(unit, file, find, build, function)
     frame.names.update(bound)
@@ -203,8 +211,8 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     """The body of an inline function, or of another orchestration, in place of its call."""
     file, node = file_of(declared.function)
     outside = surroundings(declared.function, declared.enclosing)
-    extents: dict[str, Any] = {
-        d.name: n
+    extents: dict[DynVar, Any] = {
+        d: n
         for name, said in declared.annotations.items()
         if isinstance(bound.get(name), Value) and isinstance(bound[name].type, ShapedType)
         for d, n in zip(said.shape or (), bound[name].type.shape, strict=False)
@@ -212,8 +220,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     }
 
     def find(name: str) -> Any:
-        found = outside(name)
-        return extents.get(found.name, found) if isinstance(found, DynVar) else found
+        return _extent(f.build, outside(name), extents)
 
     inner = Frame(f.unit, file, find, f.build, f.function)
     inner.names.update(bound)
@@ -335,8 +342,8 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
     unit.program.add(function)
-    by_name = {
-        d.name: v
+    extents = {
+        d: v
         for n, a in declared.annotations.items()
         if a.shape is not None and n in inner
         for d, v in zip(a.shape, inner[n].type.shape, strict=False)
@@ -345,7 +352,7 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
     if function.kind == "extern":
         extern(function, os.path.dirname(declared.function.__code__.co_filename))
         return function
-    _read(unit, declared, function, inner, by_name)
+    _read(unit, declared, function, inner, extents)
     return function
 
 

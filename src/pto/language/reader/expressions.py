@@ -343,6 +343,7 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
 _DTYPES = ("dtype", "target_type", "out_dtype", "output_dtype", "count_dtype")
 #: Operators on arrays that an orchestrator has.
 _ANYWHERE = (
+    "assemble",
     "slice",
     "reshape",
     "transpose",
