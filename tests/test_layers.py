@@ -32,7 +32,8 @@ SEES = {
     "engine": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
     "runtime": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "language": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
-    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "compat": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "cli": "diag knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language compat",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "knobs", "cache")
