@@ -33,7 +33,8 @@ SEES = {
     "engine": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
     "runtime": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "language": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
-    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "compat": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language compat",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "knobs", "cache")

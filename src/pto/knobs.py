@@ -26,6 +26,18 @@ KNOBS: dict[str, Knob] = {
         Knob("PTO_CACHE_LIMIT", "2G", "bytes of compiled kernels to keep, such as 500M; see pto cache"),
         Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
         Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),
+        Knob(
+            "PTO_SANITIZE",
+            "",
+            "calls of Python programs: tasks (unordered tasks), or sanitizers, all of them",
+        ),
+        Knob("PTO_BUILD_DIR", "build_output", "where Python programs that are compiled write their folders"),
+        Knob(
+            "PTO_REPORT_FILE",
+            "",
+            "what happens to Python programs is appended to this file, as lines of JSON",
+        ),
+        Knob("PTO_PYPTO", "", "shadow: stand in for pypto although another package has its name"),
         Knob("PTO2_RING_TASK_WINDOW", "", "task runtime: slots of the task ring (default: 65536)"),
         Knob("PTO2_RING_HEAP", "", "task runtime: bytes of the heap ring (default: 1073741824)"),
         Knob("PTO2_RING_DEP_POOL", "", "task runtime: entries of the dependency pool (default: 65536)"),

@@ -13,6 +13,7 @@ VERBS = {
     "build": "compile a kernel to a shared library with the system's C++ compiler",
     "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
+    "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "isa": "what the instruction table knows",
@@ -59,6 +60,7 @@ def usage() -> str:
         "  pto run k.pto --sanitize all -- @a.npy f32:16x64=out.npy",
         "  pto check k.pto",
         "  pto runtime run examples/runtime/vector_dag",
+        "  pto python hello_world.py",
         "  pto isa tadd",
         "  pto explain SA-0353",
     ]

@@ -1035,4 +1035,25 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "name the tasks to wait "
         "for with deps=.",
     ),
+    (
+        "PTO-E3101",
+        "another package is called pypto",
+        "Programs that import pypto are to run on this package, and another one of that name is installed: "
+        "the compiler that they were written for, or the different project that the package index has.",
+        "pto python --shadow SCRIPT, or PTO_PYPTO=shadow, says that this package is meant; or run in an "
+        "environment without the other.",
+    ),
+    (
+        "PTO-E3102",
+        "nothing stands for a module of pypto",
+        "A program imports a module of pypto that this package has no counterpart of.",
+        "docs/pypto.md lists what there is; modules of the other project of that name are not among them.",
+    ),
+    (
+        "PTO-E3103",
+        "nothing stands for a name of pypto",
+        "A program uses a part of pypto that this package does not have: internals of its compiler, or "
+        "programs of several ranks.",
+        "Use what the message names; docs/pypto.md tells what is refused and why.",
+    ),
 )

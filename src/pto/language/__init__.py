@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .arguments import RUNTIME
 from .config import RunConfig
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
@@ -74,7 +75,7 @@ globals().update(_FORMS)
 def __getattr__(name: str) -> Any:
     """Operators, made when they are first asked for; `pl.Compiled`, for `pl.Compiled.load(folder)`."""
     if name == "Compiled":
-        from .call import Compiled
+        from .compiled import Compiled
 
         return Compiled
     if "." in name or name not in _OPERATORS:
@@ -94,6 +95,7 @@ __all__ = [
     "MX_B_NN",
     "ND",
     "NZ",
+    "RUNTIME",
     "UNSET",
     "Array",
     "AtomicType",

@@ -8,12 +8,13 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
-from .ir import TensorType
+from .ir import ScalarType, TensorType
 from .problems import CALL, Problem
 from .reader.frame import surroundings
 from .types import Annotation, DynVar
 
-_NAMES = {
+#: Elements of arrays, by the names of NumPy and torch.
+NAMES = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
     "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "u8",
     "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e8m0fnu": "f8e8m0",
@@ -27,7 +28,7 @@ def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> D
 def element_type(value: Any) -> DataType | None:
     """What an array holds, by the name of its dtype; NumPy's and torch's are the same."""
     name = str(getattr(value, "dtype", "")).removeprefix("torch.")
-    return BY_ISA.get(_NAMES.get(name, ""))
+    return BY_ISA.get(NAMES.get(name, ""))
 
 
 def is_array(value: Any) -> bool:
@@ -96,9 +97,14 @@ def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVa
 def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], DynVar]) -> Any:
     said = declared.annotations.get(name)
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
+<<<<<<< HEAD
         return _tensor(declared, name, value, said, own)
     if hasattr(value, "item") and not isinstance(value, int | float):
         value = value.item()
+=======
+        return _tensor(declared, name, value, said)
+    value = number(value)
+>>>>>>> compat
     if not isinstance(value, int | float):
         what = said.kind if said is not None else "array or number"
         raise refuse(f"'{name}' of {declared.name} is no {what}", got=type(value).__name__,
@@ -110,9 +116,61 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
     return value
 
 
+<<<<<<< HEAD
 def _tensor(
     declared: Declared, name: str, value: Any, said: Annotation | None, own: dict[tuple[str, int], DynVar]
 ) -> TensorType:
+=======
+def number(value: Any) -> Any:
+    """A number that came as an array without dimensions, or as one of ctypes; else what it was."""
+    if isinstance(value, int | float):
+        return value
+    if hasattr(value, "item"):
+        return value.item()
+    return getattr(value, "value", value)
+
+
+class Runtime:
+    """`pl.RUNTIME` in place of a number: it is no constant, calls give it."""
+
+    def __repr__(self) -> str:
+        return "pl.RUNTIME"
+
+
+RUNTIME = Runtime()
+
+
+def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Types of a program that is compiled without arguments: what parameters say. Numbers that are given are
+    constants; others are given by calls."""
+    try:
+        annotations = declared.annotations
+    except Problem as problem:
+        raise DiagnosticError([problem.diagnostic]) from None
+    try:
+        given = declared.signature.bind_partial(*args, **kwargs).arguments
+    except TypeError as e:
+        raise TypeError(f"{declared.name}({', '.join(declared.signature.parameters)}): {e}") from None
+    found: list[Any] = []
+    for name, parameter in declared.signature.parameters.items():
+        said = annotations.get(name)
+        value = given.get(name, RUNTIME)
+        if value is not RUNTIME:
+            found.append(_type(declared, name, value))
+        elif parameter.default is not parameter.empty and name not in given:
+            found.append(parameter.default)
+        elif said is None or said.dtype is None or (said.kind != "scalar" and said.shape is None):
+            raise refuse(f"'{name}' of {declared.name} does not say its type",
+                         help="give arguments, or write pl.Tensor[[rows, cols], pl.FP32]")  # fmt: skip
+        elif said.kind == "scalar":
+            found.append(ScalarType(said.dtype))
+        else:
+            found.append(TensorType(said.dtype, tuple(said.shape or ())))
+    return found
+
+
+def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) -> TensorType:
+>>>>>>> compat
     dtype = element_type(value)
     if dtype is None:
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
@@ -149,6 +207,8 @@ def as_numpy(value: Any) -> Any:
 
     if isinstance(value, np.ndarray):
         return value
+    if hasattr(value, "memory"):  # one that a worker keeps
+        return value.memory
     if type(value).__module__.partition(".")[0] == "torch":
         return _from_torch(value)
     return np.asarray(value)

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import InitVar, dataclass
 from typing import Any
 
 from ..isa.profiles import ALIASES, PROFILES, Profile
+from . import journal
 from .arguments import refuse
+from .enums import BackendType
 
 #: Platforms: devices and their simulators are the same to us.
 _PLATFORMS = {"a2a3sim": "a2a3", "a2a3": "a2a3", "a5sim": "a5", "a5": "a5"}
+#: Those that are devices.
+DEVICES = ("a2a3", "a5")
 
 
 @dataclass
@@ -43,10 +48,36 @@ class RunConfig:
     diagnostic_phase: Any = None
     disabled_diagnostics: Any = None
     analyze_auto_scopes_for_deps: bool = False
+    enable_pypto_l0c_double_buffer: Any = None
+    enable_l2_swimlane: InitVar[Any] = None  # as it was called before
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, enable_l2_swimlane: Any) -> None:
         if self.platform not in (*_PLATFORMS, *ALIASES):
             raise refuse(f"no platform {self.platform!r}", expected=", ".join((*_PLATFORMS, *PROFILES)))
+        if enable_l2_swimlane is not None:
+            warnings.warn("enable_l2_swimlane is called enable_chip_swimlane", DeprecationWarning, 3)
+            self.enable_chip_swimlane = enable_l2_swimlane
+        a5 = self.platform.startswith("a5")
+        self.backend_type = BackendType.Ascend950 if a5 else BackendType.Ascend910B
+        self.enable_chip_swimlane = 4 if self.enable_chip_swimlane is True else int(self.enable_chip_swimlane)
+        self.save_kernels = self.save_kernels or self.any_dfx_enabled()
+        if self.platform in DEVICES:
+            journal.note("device", self.platform)
+
+    def any_dfx_enabled(self) -> bool:
+        """Whether a run leaves records behind."""
+        return bool(
+            self.enable_chip_swimlane
+            or self.enable_dump_args
+            or self.enable_pmu
+            or self.enable_dep_gen
+            or self.enable_scope_stats
+        )
+
+
+def platform_of(config: Any) -> str:
+    """The platform that a configuration names."""
+    return getattr(config, "platform", "") or ""
 
 
 def profile_of(config: Any = None, target: str | None = None) -> Profile:

@@ -43,6 +43,8 @@ _NAMES = {
 #: Every element type by its name in the language, and by its name in the table.
 DATA_TYPES: dict[str, DataType] = {name: DataType(name, isa) for name, isa in _NAMES.items()}
 BY_ISA: dict[str, DataType] = {d.isa: d for d in DATA_TYPES.values()}
+for _name, _dtype in DATA_TYPES.items():  # pl.DataType.FP32 is pl.FP32
+    setattr(DataType, _name, _dtype)
 
 FP32 = DATA_TYPES["FP32"]
 INT32 = DATA_TYPES["INT32"]

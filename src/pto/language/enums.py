@@ -24,6 +24,15 @@ class MemorySpace(enum.Enum):
         return {"LeftScale": "scale_left", "RightScale": "scale_right"}.get(self.name, self.name.lower())
 
 
+class BackendType(enum.Enum):
+    """Machines by the names of the field; older ones said how code was made for them."""
+
+    Ascend910B = 0
+    Ascend910B_PTO = 0
+    Ascend910B_CCE = 0
+    Ascend950 = 1
+
+
 class Level(enum.Enum):
     """How far up a region or function belongs."""
 

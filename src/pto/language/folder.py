@@ -6,6 +6,7 @@
         kernels/extern/NAME/              those of users in C++, with the headers that they include
         kernel_config.py                  which kernel has which number
         program.json                      parameters: names, types, extents that a call decides
+        debug/run.py                      a script that runs it on random inputs
         golden.py, data/                  inputs and what they give, where there were samples
         passes_dump/NN_after_PASS.py      the program after each pass, as Python
         report/kernels.txt                what tasks there are, and what they take
@@ -22,22 +23,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..asm import to_text
+<<<<<<< HEAD
 from ..diag import Diagnostic, DiagnosticError
 from ..files import write_whole
+=======
+from ..diag import Diagnostic, DiagnosticError, render
+>>>>>>> compat
 from ..isa.record import Record
-from . import arguments
+from . import arguments, journal, rerun
+from .callable import CallableProgram, Param
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
-from .ir import IN, Function, Op, TensorType, Value, retyped
+from .ir import IN, Function, Op, TensorType, retyped
 from .lower import Lowered, texts
 from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
 
 if TYPE_CHECKING:
-    from .call import Compiled
+    from .compiled import Compiled
 
-_FORMAT = 1
+_FORMAT = 2
+_NOT_SAVED = "not_saved.txt"
 #: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
 FIFO_SLOTS = "fifo_slots"
 _ENTRY = "aicpu_orchestration_entry"
@@ -46,9 +53,11 @@ _ENTRY = "aicpu_orchestration_entry"
 # ---- writing ----
 
 
-def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = ()) -> Path:
+def save(
+    compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[Any] = (), dumps: bool = True
+) -> Path:
     """Write a program to a folder, which is made. `samples` are arguments: golden.py gives them, and expects
-    what the program makes of them."""
+    what the program makes of them. `dumps`: also the program after each pass."""
     root = Path(folder)
     done = compiled.lowered
     entry = _orchestration(compiled.entry)
@@ -62,7 +71,8 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
     files[f"orchestration/{name}.cpp"] = text
     files["kernel_config.py"] = _config(name, kernels)
     files["program.json"] = json.dumps(_meta(compiled), indent=2) + "\n"
-    for n, (stage, shown) in enumerate(texts(done)):
+    files["debug/run.py"] = rerun.text(name, compiled.params)
+    for n, (stage, shown) in enumerate(texts(done) if dumps else ()):
         files[f"passes_dump/{n:02d}_after_{stage}.py"] = shown
     files["report/kernels.txt"] = "\n".join(_described(k) for k in kernels) + "\n"
     for path, content in files.items():
@@ -71,7 +81,30 @@ def save(compiled: Compiled, folder: str | os.PathLike[str], samples: Sequence[A
         write_whole(target, content)
     if samples:
         _golden(compiled, root, list(samples))
+    _live[root.resolve()] = compiled, _stamp(root)
     return root
+
+
+#: Programs that this process has written, by folder, with the time of the last change of what they are.
+_live: dict[Path, tuple[Compiled, int]] = {}
+
+
+def _stamp(root: Path) -> int:
+    parts = ("kernel_config.py", "program.json", "kernels", "orchestration")
+    files = [f for part in parts for f in (root / part, *(root / part).rglob("*"))]
+    return max((f.stat().st_mtime_ns for f in files if f.exists()), default=0)
+
+
+def keep(compiled: Compiled, root: Path, why: DiagnosticError) -> None:
+    """A folder of a program that cannot be written: it runs in this process, and others are told why not."""
+    write_whole(root / _NOT_SAVED, render(why.diagnostics) + "\n")
+    _live[root.resolve()] = compiled, _stamp(root)
+
+
+def live(root: Path) -> Compiled | None:
+    """The program that this process has written to a folder, if the folder is still as it was."""
+    found = _live.get(root.resolve())
+    return found[0] if found is not None and _stamp(root) == found[1] else None
 
 
 def _within_limits(entry: Function, kernels: int) -> None:
@@ -217,17 +250,17 @@ def _meta(compiled: Compiled) -> dict[str, Any]:
     params = [
         {
             "name": p.name,
-            "dtype": p.value.type.dtype.isa,
-            "shape": [d if not isinstance(d, Value) else d.name for d in p.value.type.shape],
+            "dtype": p.dtype and p.dtype.isa,
+            "shape": p.shape and list(p.shape),
             "direction": p.direction,
         }
-        for p in entry.params
-        if isinstance(p.value.type, TensorType) and p.name != FIFO_SLOTS
+        for p in compiled.params
     ]
     return {
         "format": _FORMAT,
         "name": entry.name,
         "target": compiled.profile.name,
+        "platform": compiled.platform,
         "params": params,
         "symbols": symbols,
     }
@@ -238,14 +271,15 @@ def _golden(compiled: Compiled, root: Path, values: list[Any]) -> None:
     import numpy as np
 
     arrays = [np.ascontiguousarray(arguments.as_numpy(v)).copy() for v in values if arguments.is_array(v)]
-    params = _meta(compiled)["params"]
+    params = [p for p in _meta(compiled)["params"] if p["shape"] is not None]
     data = root / "data"
     data.mkdir(parents=True, exist_ok=True)
     rows: list[str] = []
     for p, a in zip(params, arrays, strict=True):
         write_whole(data / f"{p['name']}.bin", a.tobytes())
         rows.append(f"    ({p['name']!r}, {a.dtype.name!r}, {tuple(a.shape)}),")
-    compiled.execute(arrays)
+    given = iter(arrays)
+    compiled.execute([next(given) if arguments.is_array(v) else v for v in values])
     outputs = [p["name"] for p in params if p["direction"] != IN]
     for p, a in zip(params, arrays, strict=True):
         if p["name"] in outputs:
@@ -297,7 +331,7 @@ def compute_golden(tensors, params):
 # ---- reading ----
 
 
-class Saved:
+class Saved(CallableProgram):
     """A program in a folder. `saved(a, b, out)` runs it, on arrays that are used in place."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -305,6 +339,11 @@ class Saved:
 
         self.folder = Path(folder)
         meta = self.folder / "program.json"
+        if (self.folder / _NOT_SAVED).is_file():
+            told = (self.folder / _NOT_SAVED).read_text(encoding="utf-8")
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2601", f"'{self.folder}' could not be written whole: {told}")]
+            )
         if not meta.is_file():
             raise DiagnosticError([Diagnostic(
                 "PTO-E2601", f"'{self.folder}' holds no program of the language: there is no program.json",
@@ -316,16 +355,29 @@ class Saved:
                                               help="save the program again")])  # fmt: skip
         self.name: str = self._meta["name"]
         self.target: str = self._meta["target"]
-        self.param_names: list[str] = [p["name"] for p in self._meta["params"]]
-        self.output_indices = [i for i, p in enumerate(self._meta["params"]) if p["direction"] != IN]
+        self.platform: str = self._meta["platform"]
+        self.params = [
+            Param(
+                p["name"],
+                BY_ISA.get(p["dtype"]),
+                None if p["shape"] is None else tuple(p["shape"]),
+                p["direction"],
+            )
+            for p in self._meta["params"]
+        ]
         self.config = config_of(str(self.folder))
         self._made: list[Any] | None = None
 
     def __repr__(self) -> str:
         return f"<Saved {self.name} in {self.folder}>"
 
-    def __call__(self, *args: Any) -> None:
-        self.execute(list(args))
+    @property
+    def output_dir(self) -> Path:
+        return self.folder
+
+    def launch(self, values: list[Any]) -> None:
+        self.execute(values)
+        journal.note("run", self.name)
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
         """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the
@@ -348,16 +400,28 @@ class Saved:
                 engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
             engine.sources[k.func_id] = k.source
         words = [a.ctypes.data for a in arrays]
+        words += self._numbers(values)
         words += [arrays[p].shape[axis] for p, axis in self._meta["symbols"].values()]
         return engine.run_orchestration(self._made[0].path, _ENTRY, words)
 
+    def _numbers(self, values: Sequence[Any]) -> list[int]:
+        """Numbers that are no constants of the program, as words."""
+        from ..runtime.tensors import float_word
+
+        found: list[int] = []
+        for p, v in zip(self.params, values, strict=True):
+            if p.shape is None and p.dtype is not None:
+                given = arguments.number(v)
+                found.append(float_word(float(given)) if p.dtype.is_float else int(given) & (1 << 64) - 1)
+        return found
+
     def _arrays(self, values: Sequence[Any]) -> list[Any]:
         """The memory of arguments, which are what the program was made for."""
-        given = [v for v in values if arguments.is_array(v)]
-        params = self._meta["params"]
-        if len(given) != len(params):
+        if len(values) != len(self.params):
             names = ", ".join(self.param_names)
-            raise TypeError(f"{self.name}({names}) takes {len(params)} arrays, got {len(given)}")
+            raise TypeError(f"{self.name}({names}) takes {len(self.params)} arguments, got {len(values)}")
+        params = [p for p in self._meta["params"] if p["shape"] is not None]
+        given = [v for p, v in zip(self.params, values, strict=True) if p.shape is not None]
         extents: dict[str, int] = {}
         arrays: list[Any] = []
         for p, v in zip(params, given, strict=True):

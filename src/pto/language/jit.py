@@ -10,7 +10,7 @@ from typing import Any
 from ..diag import DiagnosticError
 from .declare import Declared
 from .eager import current, interpreter
-from .enums import FunctionType
+from .enums import FunctionType, Level
 
 _KINDS = {
     FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
@@ -154,7 +154,8 @@ def function(
             return Method(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
-        return Method(Declared(f, _KINDS[type], enclosing, method=True, auto_scope=auto_scope))
+        kind = "host" if level in (Level.HOST, Level.GLOBAL, Level.POD) else _KINDS[type]
+        return Method(Declared(f, kind, enclosing, method=True, auto_scope=auto_scope))
 
     return make if func is None else make(func)
 
@@ -187,7 +188,7 @@ class ProgramClass:
     @property
     def declared(self) -> Declared:
         kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
-        for kind in ("orchestration", "opaque", "incore"):
+        for kind in ("host", "orchestration", "opaque", "incore"):
             if kind in kinds:
                 return kinds[kind]
         return next(iter(self.methods.values())).declared

@@ -16,6 +16,7 @@ from .. import driver
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..ir.core import Module
 from ..isa.profiles import PROFILES, Profile
+from . import journal
 from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
@@ -150,6 +151,7 @@ def lowered(
 ) -> Lowered:
     """Every stage. `dump` is a folder that gets the program after each, as Python: `NN_after_STAGE.py`."""
     program, found = read(declared, types, profile)
+    journal.note("parsed", declared.name)
 
     def leave(number: int, name: str) -> None:
         if dump is not None:
@@ -162,6 +164,7 @@ def lowered(
         leave(number, name)
     done = Lowered(program, profile, [*found, *unordered(program)])
     done.source = declared, types
+    journal.note("lowered", declared.name)
     return done
 
 

@@ -59,7 +59,7 @@ def orchestration_cpp(function: Function, kernels: dict[str, TaskKernel]) -> str
     helpers = [text for word, text in HELPERS.items() if word in called]
     return "\n".join([
         f"// The orchestration of {function.name}, written from Python. Arguments: {w.arguments}.",
-        "#include <array>", "", '#include "pto_orchestration_api.h"', "",
+        "#include <array>", "#include <bit>", "", '#include "pto_orchestration_api.h"', "",
         f"static const char* const kSource = {json.dumps(source)};", "",
         *(["enum Kernel : int32_t {", *names, "};", ""] if names else []), *helpers,
         'extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(uint64_t*, int) '
@@ -171,7 +171,12 @@ class _Writer:
         self.count = len(entry.body.args)
         self.line("pto2_rt_init_tensor_pool(rt);")
         for n, value in enumerate(others):
-            self.line(f"const int64_t {self.name(value)} = static_cast<int64_t>(args[{len(tensors) + n}]);")
+            word = f"args[{len(tensors) + n}]"
+            if value.type.dtype.is_float:
+                bits = f"static_cast<uint32_t>({word})"
+                self.line(f"const float {self.name(value)} = std::bit_cast<float>({bits});")
+            else:
+                self.line(f"const int64_t {self.name(value)} = static_cast<int64_t>({word});")
         for n, value in enumerate(tensors):
             t = value.type
             shape = f"{{{', '.join(f'static_cast<uint64_t>({self.index(d)})' for d in t.shape)}}}"

@@ -41,7 +41,7 @@ CORES = ("incore", "aic", "aiv")
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
     """Read the function that a program begins with. `given`: a TensorType per array, whose extents are
-    numbers or `DynVar`s, and the value of each number."""
+    numbers or `DynVar`s, and the value of each number; a ScalarType for one that calls give."""
     unit.call, unit.submit = call_function, submit_function
     symbols: dict[DynVar, Value] = {}
     function = _function(declared)
@@ -53,9 +53,12 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
             made = arg.replace(shape=tuple(_symbol(function, d, symbols) for d in arg.shape))
             direction = said.direction if said is not None else IN
             bound[name] = function.param(made, name, direction)
+            number = sum(isinstance(p.value.type, TensorType) for p in function.params) - 1
             for axis, d in enumerate(arg.shape):
                 if isinstance(d, DynVar):
-                    function.attrs["symbols"].setdefault(d.name, (len(function.params) - 1, axis))
+                    function.attrs["symbols"].setdefault(d.name, (number, axis))  # of which tensor
+        elif isinstance(arg, ScalarType):
+            bound[name] = function.param(arg, name, IN)
         else:
             bound[name] = arg
     for var, value in symbols.items():

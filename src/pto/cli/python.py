@@ -1,0 +1,173 @@
+"""`pto python`: run Python programs that were written for pypto, as they are."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from typing import Any
+
+from .. import knobs
+from ..diag import Diagnostic, DiagnosticError, has_errors
+from .common import FAILED, OK, Parser, show
+
+_EXAMPLES = """\
+  pto python hello.py                       the script, with its own arguments after its name
+  pto python --sanitize all hello.py        every task on the reference engine, all sanitizers on
+  pto python -m pytest tests/st/runtime     public tests, on us
+  pto python --report out examples models   every program of folders: a page and a JSON file in out/
+
+In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package; nothing
+is installed. A platform that is a device (a2a3, a5) is simulated. What is found goes to stderr.
+Exit status: that of the script; 1 where sanitizers found errors in a script that ended well.
+"""
+_LEVELS = "off, tasks (tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto python", "Run Python programs that import pypto, on this package.", _EXAMPLES)
+    add = p.add_argument
+    add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, as python -m does")
+    add("-c", dest="code", metavar="CODE", help="run a text instead of a script")
+    add("--shadow", action="store_true", help="although another package called pypto is installed")
+    add("--sanitize", metavar="LEVEL", default="tasks", help=f"{_LEVELS} (default: tasks)")
+    add("--report", metavar="DIR", help="run all programs of folders or files, and write DIR/report.html and "
+        "DIR/report.json")  # fmt: skip
+    add("-j", "--jobs", type=int, default=0, metavar="N", help="programs at the same time, for --report")
+    add("--timeout", type=float, default=120, metavar="SECONDS",
+        help="for each program, for --report (default: 120)")  # fmt: skip
+    add("--platform", metavar="NAME", default="a2a3sim", help="what tests run for, for --report")
+    add("script", nargs="?", help="script, or the first folder of a report")
+    add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders")
+    given, rest = _split(list(arguments))
+    options = p.parse_args(given)
+    options.args = [*options.args, *rest]
+    level = "" if options.sanitize == "off" else options.sanitize
+    if level not in ("", "tasks"):
+        from ..engine.sanitize import parse_names
+
+        try:
+            parse_names(level)
+        except ValueError as e:
+            p.error(f"--sanitize: {e}")
+    if options.report is not None:
+        return _report(p, options, level)
+    if options.script is None and options.module is None and options.code is None:
+        p.error("no script given")
+    return _run(options, level)
+
+
+def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """Ours, and those after the module or the text that is run: they are its own."""
+    for i, word in enumerate(arguments):
+        if word in ("-m", "-c"):
+            return arguments[: i + 2], arguments[i + 2 :]
+        if not word.startswith("-") and (i == 0 or arguments[i - 1] not in _VALUED):
+            break
+    return arguments, []
+
+
+_VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform")
+
+
+def _report(p: Parser, options: Any, level: str) -> int:
+    from ..compat.report import run as report
+
+    trees = [t for t in (options.script, *options.args) if t is not None]
+    if not trees:
+        p.error("--report takes folders or files to run")
+    for tree in trees:
+        if not os.path.exists(tree):
+            p.error(f"'{tree}' does not exist")
+    return report(options.report, trees, level or "off", options.jobs, options.timeout, options.platform)
+
+
+def _run(options: Any, level: str) -> int:
+    os.environ["PTO_SANITIZE"] = level
+    try:
+        from ..compat.pypto.finder import install
+
+        install(shadow=options.shadow or knobs.get("PTO_PYPTO") == "shadow")
+    except DiagnosticError as e:
+        show(e.diagnostics, "text")
+        return FAILED
+    from ..compat.pypto import session
+
+    listening = session.begin()
+    status = _ended(lambda: _execute(options))
+    if status == OK and has_errors(listening.findings):
+        count = len(listening.findings)
+        print(f"pto python: {count} finding{'s'[: count != 1]}, see above", file=sys.stderr)
+        return FAILED
+    return status
+
+
+def _ended(body: Any) -> int:
+    """The exit status that Python would give."""
+    try:
+        body()
+    except SystemExit as e:
+        if e.code is None or isinstance(e.code, int):
+            return e.code or OK
+        print(e.code, file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        raise
+    except DiagnosticError as e:
+        show(e.diagnostics, "text")
+        return FAILED
+    except BaseException as e:
+        _show_traceback(e)
+        return FAILED
+    return OK
+
+
+def _show_traceback(e: BaseException) -> None:
+    """As Python does, from the script on."""
+    tb = e.__traceback__
+    here = {__file__}
+    while tb is not None and (
+        tb.tb_frame.f_code.co_filename in here or "runpy" in tb.tb_frame.f_code.co_filename
+    ):
+        tb = tb.tb_next
+    traceback.print_exception(type(e), e, tb)
+
+
+def _execute(options: Any) -> None:
+    import runpy
+
+    if options.module is not None:
+        sys.argv = [options.module, *_own(options)]
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(options.module, run_name="__main__", alter_sys=True)
+    elif options.code is not None:
+        sys.argv = ["-c", *_own(options)]
+        sys.path.insert(0, "")
+        exec(
+            compile(options.code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__}
+        )
+    else:
+        script = options.script
+        if not os.path.isfile(script):
+            raise DiagnosticError([Diagnostic("PTO-E0001", f"cannot read '{script}': no such file")])
+        sys.argv = [script, *options.args]
+        sys.path[:0] = [os.path.dirname(os.path.abspath(script))]
+        sys.path += _roots(script)
+        runpy.run_path(script, run_name="__main__")
+
+
+def _own(options: Any) -> list[str]:
+    return [a for a in (options.script, *options.args) if a is not None]
+
+
+def _roots(script: str) -> list[str]:
+    """Where a script of a checkout expects packages: this folder, and the ones above that have `golden`."""
+    found = [os.getcwd()]
+    folder = os.path.dirname(os.path.abspath(script))
+    while folder != os.path.dirname(folder):
+        if os.path.isfile(os.path.join(folder, "golden", "__init__.py")):
+            found.append(folder)
+        folder = os.path.dirname(folder)
+    return found

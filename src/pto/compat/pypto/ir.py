@@ -1,0 +1,143 @@
+"""What stands for `pypto.ir` and its passes: compiling, and the words that it takes."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout
+from ...language.callable import CallableProgram
+from ...language.compiled import Compiled
+from ...language.dtypes import DATA_TYPES
+from ...language.enums import AtomicType, BackendType, ForKind, MemorySpace
+from ...language.ir import Function, Program
+from ...language.lower import Lowered
+from .backend import platform_of
+from .distributed import DistributedCompiledProgram, DistributedConfig
+from .refused import missing, refuse
+
+globals().update(DATA_TYPES)
+
+#: Programs that are compiled here, and programs from folders.
+CompiledProgram = CallableProgram
+
+
+class OptimizationStrategy(enum.Enum):
+    """Ours is one way to lower programs; older names mean it, too."""
+
+    Default = "Default"
+    PTOAS = "Default"
+    CCE = "Default"
+    SuperscalarNPU = "Default"
+
+
+class MemoryPlanner(enum.Enum):
+    """Who places tiles: always ours, which plans, shares and checks."""
+
+    PYPTO = "pypto"
+    DSA_RP = "dsa-rp"
+    PTOAS = "ptoas"
+
+
+class PassDumpLevel(enum.IntEnum):
+    NONE = 0
+    CONCISE = 1
+    EXPLICIT = 2
+
+
+class ParamDirection(enum.Enum):
+    In = "in"
+    Out = "out"
+    InOut = "inout"
+
+
+class VerificationLevel(enum.Enum):
+    NONE = 0
+    Basic = 1
+    Full = 2
+
+
+class VerificationMode(enum.Enum):
+    NONE = 0
+    BEFORE = 1
+    AFTER = 2
+    BEFORE_AND_AFTER = 3
+
+
+class DiagnosticPhase(enum.Enum):
+    NONE = 0
+    POST_PASS = 1
+    POST_PIPELINE = 2
+
+
+def compile(
+    program: Any,
+    output_dir: str | os.PathLike[str] | None = None,
+    strategy: Any = None,
+    dump_passes: Any = False,
+    backend_type: BackendType | None = None,
+    platform: str | None = None,
+    *,
+    skip_ptoas: bool = False,
+    distributed_config: Any = None,
+    memory_planner: Any = None,
+    dump_ptoas_passes: bool = False,
+    diagnostic_phase: Any = None,
+    disabled_diagnostics: Any = None,
+    profiling: bool = False,
+    verification_level: Any = None,
+    analyze_auto_scopes_for_deps: bool = False,
+    enable_pypto_l0c_double_buffer: Any = None,
+    save_kernels: bool = False,
+) -> CompiledProgram:
+    """A program that is ready to run, from what its parameters say. `output_dir` is written where it is
+    given, else when somebody asks for it."""
+    if distributed_config is not None and len(getattr(distributed_config, "device_ids", [0])) > 1:
+        raise refuse("ir.compile(distributed_config=...) of several ranks")
+    config = RunConfig(platform=platform or platform_of(backend_type))
+    if isinstance(program, Lowered):
+        made = Compiled(program.verify(), config.platform)
+    elif hasattr(program, "compile"):
+        made = Compiled(program.compile(config=config).lowered, config.platform)
+    else:
+        raise refuse(f"ir.compile of a {type(program).__name__}", "give a @pl.program or a @pl.jit function")
+    made.lowered.verify()
+    if output_dir is not None:
+        made.save(output_dir, dumps=bool(dump_passes))
+    return made
+
+
+def python_print(program: Any, prefix: str = "pl", concise: bool = False) -> str:
+    """The text of a program."""
+    return program.as_python(concise)
+
+
+def __getattr__(name: str) -> Any:
+    return missing("pypto.ir", name)
+
+
+__all__ = [
+    "AtomicType",
+    "BackendType",
+    "CompiledProgram",
+    "DataType",
+    "DiagnosticPhase",
+    "DistributedCompiledProgram",
+    "DistributedConfig",
+    "ForKind",
+    "Function",
+    "FunctionType",
+    "MemoryPlanner",
+    "MemorySpace",
+    "OptimizationStrategy",
+    "ParamDirection",
+    "PassDumpLevel",
+    "Program",
+    "TensorLayout",
+    "TileLayout",
+    "VerificationLevel",
+    "VerificationMode",
+    "compile",
+    "python_print",
+]

@@ -1,0 +1,43 @@
+"""Which module of ours stands for which module that programs import."""
+
+from __future__ import annotations
+
+_HERE = "pto.compat.pypto"
+
+#: Module that is imported -> module that it is.
+MODULES = {
+    "pypto": f"{_HERE}.package",
+    "pypto.language": "pto.language",
+    "pypto.language.distributed": f"{_HERE}.distributed",
+    "pypto.runtime": f"{_HERE}.runtime",
+    "pypto.ir": f"{_HERE}.ir",
+    "pypto.backend": f"{_HERE}.backend",
+    "pypto.debug": f"{_HERE}.debug",
+    # Where names have been, or are, beside their public place.
+    "pypto.pypto_core": f"{_HERE}.package",
+    "pypto.pypto_core.ir": f"{_HERE}.ir",
+    "pypto.pypto_core.passes": f"{_HERE}.ir",
+    "pypto.pypto_core.backend": f"{_HERE}.backend",
+    "pypto.passes": f"{_HERE}.ir",
+    **{
+        f"pypto.runtime.{name}": f"{_HERE}.runtime"
+        for name in (
+            "runner", "tensor_spec", "log_config", "bench", "device_tensor", "worker", "runtime_base",
+            "pto_isa", "distributed_runner", "debug", "debug.pto_rebuild", "debug.replay",
+        )
+    },
+    **{
+        f"pypto.ir.{name}": f"{_HERE}.ir"
+        for name in ("compiled_program", "distributed_compiled_program", "pass_manager", "printer")
+    },
+    "pypto.backend.pto_backend": f"{_HERE}.backend",
+    # The harness of public tests; see harness.py.
+    "harness": f"{_HERE}.harness",
+    "harness.core": f"{_HERE}.harness",
+    "harness.core.harness": f"{_HERE}.harness",
+    "harness.core.test_runner": f"{_HERE}.harness",
+    "harness.core.environment": f"{_HERE}.harness",
+}  # fmt: skip
+
+#: Modules of the other project that is called pypto.
+OTHERS = ("pypto.frontend", "pypto.jit", "pypto.operation", "pypto.op")

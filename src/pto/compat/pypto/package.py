@@ -1,0 +1,56 @@
+"""What stands for `pypto` itself: element types, levels of messages, and the modules below."""
+
+from __future__ import annotations
+
+import enum
+import importlib
+from typing import Any
+
+from ...diag import DiagnosticError
+from ...language.dtypes import DATA_TYPES, DataType
+from .modules import MODULES
+from .refused import missing
+
+__version__ = "0.1.0"
+
+Error = InternalError = DiagnosticError
+globals().update({f"DT_{name}": dtype for name, dtype in DATA_TYPES.items()})
+
+
+class LogLevel(enum.IntEnum):
+    """How much is said. Ours says what is wrong, whatever the level."""
+
+    DEBUG = 0
+    INFO = 1
+    WARN = 2
+    ERROR = 3
+    FATAL = 4
+    EVENT = 5
+    NONE = 6
+
+
+_level = [LogLevel.ERROR]
+
+
+def set_log_level(level: LogLevel) -> None:
+    _level[0] = LogLevel(level)
+
+
+def get_log_level() -> LogLevel:
+    return _level[0]
+
+
+_set_thread_log_level = set_log_level
+
+
+def _clear_thread_log_level() -> None:
+    _level[0] = LogLevel.ERROR
+
+
+def __getattr__(name: str) -> Any:
+    if f"pypto.{name}" in MODULES:
+        return importlib.import_module(f"pypto.{name}")
+    return missing("pypto", name)
+
+
+__all__ = ["DataType", "Error", "InternalError", "LogLevel", "get_log_level", "set_log_level"]

@@ -1,0 +1,54 @@
+"""Names that programs import and that we have no use for: they can be imported, and say why when used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError
+
+REFUSED = "PTO-E3103"
+
+#: Name -> what to do instead.
+NAMES = {
+    "PassManager": "compiled programs have been through our passes: f.lower(...).as_python()",
+    "PassContext": "leave it out: our passes take no context",
+    "IRBuilder": "write the program with pl.program or pl.function",
+    "IRVisitor": "f.lower(...).program.functions has the operations",
+    "IRMutator": "f.lower(...).program.functions has the operations",
+    "torch_codegen": "f.interpret(...) executes a body as ordinary Python",
+    "validate_pass_ir_codegen_results": "f.run(..., sanitize='all') checks a run",
+    "compile_and_assemble": "pl.Compiled.load(folder) runs a folder",
+    "execute_on_device": "pypto.runtime.execute_compiled(folder, args) runs a folder",
+}
+
+
+def refuse(name: str, instead: str = "") -> DiagnosticError:
+    return DiagnosticError(
+        [Diagnostic(REFUSED, f"{name} is nothing that stands here for pypto", help=instead)]
+    )
+
+
+class Refused:
+    """A name that may be imported; anything done with it is refused."""
+
+    def __init__(self, name: str, instead: str) -> None:
+        self.__name__ = self.__qualname__ = name
+        self._instead = instead
+
+    def __call__(self, *_: Any, **__: Any) -> Any:
+        raise refuse(self.__name__, self._instead)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise refuse(f"{self.__name__}.{name}", self._instead)
+
+    def __repr__(self) -> str:
+        return f"<refused {self.__name__}>"
+
+
+def missing(module: str, name: str) -> Any:
+    """What a module gives for a name that it does not have."""
+    if name in NAMES:
+        return Refused(name, NAMES[name])
+    raise AttributeError(f"module '{module}' has no attribute '{name}'; `pto explain {REFUSED}` tells more")

@@ -1,0 +1,222 @@
+"""What stands for `pypto.runtime`: compiling and running, from programs and from folders."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ...language import folder
+from ...language.callable import CallableProgram
+from ...language.config import RunConfig
+from . import ir
+from .distributed import DistributedWorker
+from .refused import missing, refuse
+from .specs import ScalarSpec, TensorSpec
+from .worker import ChipWorker, DeviceTensor, RegistrationHandle, StackedDeviceTensor, Worker
+
+_SWIMLANE_FULL_LEVEL = _SWIMLANE_MAX_LEVEL = 4
+_SWIMLANE_CLI_HELP = "records of tasks, 0 to 4."
+
+
+@dataclass
+class RunResult:
+    """Whether a run gave what was expected of it."""
+
+    __test__ = False
+
+    passed: bool
+    test_name: str | None = None
+    error: str | None = None
+    execution_time: float | None = None
+    profile: Any = None
+
+    def __str__(self) -> str:
+        word = "PASS" if self.passed else "FAIL"
+        named = f"{word}: {self.test_name}" if self.test_name else word
+        why = f" - {self.error}" if self.error and not self.passed else ""
+        return named + why + (f" ({self.execution_time:.2f}s)" if self.execution_time else "")
+
+
+@dataclass(frozen=True)
+class _DfxOpts:
+    """What records a run leaves."""
+
+    enable_chip_swimlane: int = 0
+    enable_dump_args: int = 0
+    enable_pmu: int = 0
+    enable_dep_gen: bool = False
+    enable_scope_stats: bool = False
+
+    def any(self) -> bool:
+        return any(vars(self).values())
+
+    @classmethod
+    def from_run_config(cls, config: RunConfig) -> _DfxOpts:
+        return cls(**{name: getattr(config, name) for name in cls.__dataclass_fields__})
+
+
+def run(program: Any, *tensors: Any, config: RunConfig | None = None) -> CallableProgram:
+    """Compile a program, and run it where there are tensors; it can be called again."""
+    config = config or RunConfig()
+    made = ir.compile(
+        program, config.save_kernels_dir, dump_passes=config.dump_passes, platform=config.platform
+    )
+    if tensors and not config.codegen_only:
+        made(*tensors, config=config)
+    return made
+
+
+def compile_program(program: Any, work_dir: str | os.PathLike[str], **options: Any) -> None:
+    """Write a program to a folder."""
+    ir.compile(program, work_dir, **options)
+
+
+def execute_compiled(
+    work_dir: str | os.PathLike[str],
+    args: Sequence[Any],
+    *,
+    platform: str = "a2a3sim",
+    device_id: int = 0,
+    dfx: _DfxOpts | None = None,
+    level: int = 2,
+    aicpu_thread_num: int | None = None,
+    analyze_auto_scopes_for_deps: bool = False,
+) -> None:
+    """Run a program that is in a folder. One that this process has compiled, and whose folder nobody has
+    changed, runs as it is in memory."""
+    RunConfig(platform=platform)  # a notice where it is a device
+    program: CallableProgram = folder.live(Path(work_dir)) or folder.load(work_dir)
+    program(*args)
+
+
+def configure_log(level: Any = None, *_: Any, **__: Any) -> None:
+    """Taken, and of no effect: PTO_LOG_LEVEL says what the task runtime tells."""
+    _log_level[0] = level
+
+
+_log_level: list[Any] = ["warn"]
+
+
+def log_level() -> Any:
+    return _log_level[0]
+
+
+current_level = log_level
+
+
+def ensure_pto_isa_root(*_: Any, **__: Any) -> str:
+    """The folder of our headers, where theirs would be asked for."""
+    return str(pto_isa_include_dir().parent)
+
+
+def pto_isa_include_dir() -> Path:
+    from ...engine.cpp import compiler
+
+    return compiler.include_dir()
+
+
+def rebuild_kernel_cpp_from_pto(work_dir: Any, **_: Any) -> list[Path]:
+    """Nothing is to be done: folders hold `.pto`, and what has changed is compiled when it is run."""
+    return []
+
+
+def invalidate_binary_cache(work_dir: Any, **_: Any) -> None:
+    """Nothing is to be done: what was built is known by its content."""
+
+
+# ---- time ----
+
+
+@dataclass
+class BenchmarkStats:
+    """Wall time of runs on the simulator, in microseconds. A device takes another time."""
+
+    device_wall_us: list[float] = field(default_factory=list)
+    host_wall_us: list[float] = field(default_factory=list)
+    rounds: int = 0
+    warmup: int = 0
+    invocations: list[Any] = field(default_factory=list)
+    rounds_dispatches: list[Any] = field(default_factory=list)
+    fallback_flattened: bool = False
+    unstable_dispatch_slots: bool = False
+
+    @property
+    def samples(self) -> list[float]:
+        return self.device_wall_us
+
+    @property
+    def all_zero_device(self) -> bool:
+        return bool(self.device_wall_us) and not any(self.device_wall_us)
+
+    def per_round(self, metric: str = "device") -> list[float]:
+        return list(self.host_wall_us if metric == "host" else self.device_wall_us)
+
+    def per_rank(self, metric: str = "device") -> dict[int, list[float]]:
+        return {0: self.per_round(metric)}
+
+    def _over(self, function: Any) -> float:
+        return float(function(self.device_wall_us)) if self.device_wall_us else 0.0
+
+    device_us_min = device_wall_us_min = property(lambda self: self._over(min))
+    device_us_max = device_wall_us_max = property(lambda self: self._over(max))
+    device_us_mean = device_wall_us_mean = property(lambda self: self._over(statistics.fmean))
+    device_us_median = device_wall_us_median = property(lambda self: self._over(statistics.median))
+    device_us_stdev = device_wall_us_stdev = property(
+        lambda self: self._over(statistics.stdev) if len(self.device_wall_us) > 1 else 0.0
+    )
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rounds} rounds on the simulator, in us: min={self.device_us_min:.1f} "
+            f"median={self.device_us_median:.1f} mean={self.device_us_mean:.1f} max={self.device_us_max:.1f}"
+        )
+
+
+def benchmark(
+    compiled: CallableProgram, args: Sequence[Any], *, rounds: int = 100, warmup: int = 3, **_: Any
+) -> BenchmarkStats:
+    """How long runs take here."""
+    if rounds < 1 or warmup < 0:
+        raise ValueError(f"rounds is positive and warmup is no less than 0; got {rounds} and {warmup}")
+    if not isinstance(compiled, CallableProgram):
+        raise refuse(f"benchmark of a {type(compiled).__name__}", "give what f.compile(...) returns")
+    stats = BenchmarkStats(rounds=rounds, warmup=warmup)
+    for n in range(warmup + rounds):
+        begin = time.perf_counter()
+        compiled(*args)
+        if n >= warmup:
+            stats.device_wall_us.append((time.perf_counter() - begin) * 1e6)
+    stats.host_wall_us = list(stats.device_wall_us)
+    return stats
+
+
+def __getattr__(name: str) -> Any:
+    return missing("pypto.runtime", name)
+
+
+__all__ = [
+    "BenchmarkStats",
+    "ChipWorker",
+    "DeviceTensor",
+    "DistributedWorker",
+    "RegistrationHandle",
+    "RunConfig",
+    "RunResult",
+    "ScalarSpec",
+    "StackedDeviceTensor",
+    "TensorSpec",
+    "Worker",
+    "benchmark",
+    "compile_program",
+    "configure_log",
+    "ensure_pto_isa_root",
+    "execute_compiled",
+    "log_level",
+    "pto_isa_include_dir",
+    "run",
+]

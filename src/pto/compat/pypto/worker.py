@@ -1,0 +1,178 @@
+"""What stands for a worker of one chip: it runs programs, and keeps arrays between runs."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...engine.elements import ARRAY_DTYPES
+from ...language import arguments
+from ...language.callable import CallableProgram
+from ...language.config import RunConfig
+from .refused import refuse
+
+
+class DeviceTensor:
+    """An array that a worker keeps: `data_ptr`, `shape`, `dtype` as it was asked for."""
+
+    def __init__(self, data_ptr: int, shape: Sequence[int], dtype: Any, *, buffer: Any = None) -> None:
+        if buffer is None:
+            raise refuse("DeviceTensor of a bare address", "worker.alloc_tensor(shape, dtype) makes one")
+        self.data_ptr = data_ptr
+        self.shape = tuple(shape)
+        self.dtype = dtype
+        self.memory = buffer
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.memory.nbytes)
+
+    def __repr__(self) -> str:
+        return f"DeviceTensor(data_ptr=0x{self.data_ptr:x}, shape={self.shape}, dtype={self.dtype})"
+
+
+class StackedDeviceTensor:
+    """Arrays of several ranks; there is one rank."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise refuse("StackedDeviceTensor", "run what it does on one rank")
+
+
+class RegistrationHandle:
+    """A program that a worker has loaded: `handle(*args)` runs it."""
+
+    def __init__(self, worker: ChipWorker, compiled: CallableProgram, cid: int) -> None:
+        self._worker = worker
+        self.compiled = compiled
+        self.cid = cid
+        self.closed = False
+
+    def __call__(self, *args: Any, config: Any = None) -> Any:
+        if self.closed:
+            raise RuntimeError(f"{self.compiled.name} is not registered any more")
+        return self._worker.run(self.compiled, *args, config=config)
+
+    def unregister(self) -> None:
+        self.closed = True
+
+    def __enter__(self) -> RegistrationHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.unregister()
+
+
+class Worker:
+    """What workers have in common."""
+
+
+class ChipWorker(Worker):
+    """A chip: `with ChipWorker(config=RunConfig()) as w: w.run(compiled, *args)`."""
+
+    level = 2
+
+    def __init__(
+        self, config: RunConfig | None = None, *, runtime: str = "tensormap_and_ringbuffer", **_: Any
+    ) -> None:
+        self._config = config or RunConfig()
+        self.runtime = runtime
+        self.initialized = True
+        self._handles: dict[int, RegistrationHandle] = {}
+        self._owned_tensors: dict[int, DeviceTensor] = {}
+        self._buffers: dict[int, Any] = {}
+
+    @property
+    def platform(self) -> str:
+        return self._config.platform
+
+    @property
+    def device_id(self) -> int:
+        return self._config.device_id
+
+    @property
+    def aicpu_dlopen_count(self) -> int:
+        """How many programs it has loaded."""
+        return len(self._handles)
+
+    host_dlopen_count = aicpu_dlopen_count
+
+    def init(self) -> None:
+        self.initialized = True
+
+    def _require_ready(self, what: str) -> None:
+        if not self.initialized:
+            raise RuntimeError(f"{what}: the worker was closed")
+
+    # ---- programs ----
+
+    def register(self, compiled: CallableProgram) -> RegistrationHandle:
+        self._require_ready("register")
+        found = self._handles.get(id(compiled))
+        if found is None or found.closed:
+            found = self._handles[id(compiled)] = RegistrationHandle(self, compiled, len(self._handles))
+        return found
+
+    def run(self, compiled: CallableProgram, *args: Any, config: Any = None) -> Any:
+        self._require_ready("run")
+        self.register(compiled)
+        return compiled(*args, config=config)
+
+    # ---- memory ----
+
+    def alloc_tensor(
+        self, shape: Sequence[int], dtype: Any, init: Any = None, *, worker_id: int = 0
+    ) -> DeviceTensor:
+        self._require_ready("alloc_tensor")
+        name = str(dtype).removeprefix("torch.")
+        if name not in arguments.NAMES:
+            raise arguments.refuse(f"no tensor holds {dtype}", expected=", ".join(arguments.NAMES))
+        memory = np.zeros(tuple(shape), ARRAY_DTYPES[arguments.NAMES[name]])
+        if init is not None:
+            memory[...] = arguments.as_numpy(init).reshape(memory.shape)
+        made = DeviceTensor(memory.ctypes.data, shape, dtype, buffer=memory)
+        self._owned_tensors[made.data_ptr] = made
+        return made
+
+    def free_tensor(self, t: DeviceTensor, *, worker_id: int = 0) -> None:
+        if self._owned_tensors.pop(t.data_ptr, None) is None:
+            raise ValueError(f"{t} is no tensor of this worker")
+
+    def malloc(self, nbytes: int, *, worker_id: int = 0) -> int:
+        memory = np.zeros(nbytes, np.uint8)
+        self._buffers[memory.ctypes.data] = memory
+        return memory.ctypes.data
+
+    def free(self, ptr: int, *, worker_id: int = 0) -> None:
+        if self._buffers.pop(ptr, None) is None:
+            raise ValueError(f"0x{ptr:x} is no memory of this worker")
+
+    def _check(self, ptr: int, nbytes: int) -> None:
+        """Refuse an address that is none of this worker's, or not so much of it."""
+        known = {p: t.nbytes for p, t in self._owned_tensors.items()}
+        known.update((p, b.nbytes) for p, b in self._buffers.items())
+        if not any(p <= ptr and ptr + nbytes <= p + n for p, n in known.items()):
+            raise ValueError(f"{nbytes} bytes at 0x{ptr:x} are not memory of this worker")
+
+    def copy_to(self, dst_dev_ptr: int, src_host_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
+        self._check(dst_dev_ptr, nbytes)
+        ctypes.memmove(dst_dev_ptr, src_host_ptr, nbytes)
+
+    def copy_from(self, dst_host_ptr: int, src_dev_ptr: int, nbytes: int, *, worker_id: int = 0) -> None:
+        self._check(src_dev_ptr, nbytes)
+        ctypes.memmove(dst_host_ptr, src_dev_ptr, nbytes)
+
+    def close(self) -> None:
+        self.initialized = False
+        self._owned_tensors.clear()
+        self._buffers.clear()
+        for handle in self._handles.values():
+            handle.closed = True
+
+    def __enter__(self) -> ChipWorker:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

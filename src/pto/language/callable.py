@@ -1,0 +1,118 @@
+"""What programs have in common that were compiled in this process or come from a folder: parameters, and how
+they are called.
+
+compiled(a, b, out)     all parameters: arrays are used in place
+out = compiled(a, b)    without those that are only written: they are made and returned
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ..isa.record import Record
+from . import arguments
+from .dtypes import DataType
+from .ir import OUT
+
+
+class Param(Record):
+    """A parameter. `shape` is None for a number; a name in it is an extent that a call decides."""
+
+    name: str
+    dtype: DataType | None
+    shape: tuple[Any, ...] | None
+    direction: str
+
+
+class CallableProgram:
+    """A program for certain shapes."""
+
+    name: str
+    platform: str
+    params: list[Param]
+
+    @property
+    def output_dir(self) -> Path:
+        """The folder that it is in; one that was never saved is written."""
+        raise NotImplementedError
+
+    def launch(self, values: list[Any]) -> None:
+        """Run it on a value per parameter."""
+        raise NotImplementedError
+
+    @property
+    def param_names(self) -> list[str]:
+        return [p.name for p in self.params]
+
+    @property
+    def output_indices(self) -> list[int]:
+        """Parameters that are only written."""
+        return [i for i, p in enumerate(self.params) if p.direction == OUT and p.shape is not None]
+
+    @property
+    def has_return(self) -> bool:
+        return bool(self.output_indices)
+
+    @property
+    def orchestration_names(self) -> list[str]:
+        return [self.name]
+
+    def __getitem__(self, name: str) -> CallableProgram:
+        if name != self.name:
+            raise KeyError(f"{name!r}: there is {', '.join(self.orchestration_names)}")
+        return self
+
+    def __call__(self, *args: Any, config: Any = None) -> Any:
+        """Run it. `config` says nothing that was not said when it was compiled."""
+        outputs = self.output_indices
+        if len(args) == len(self.params):
+            self.launch(list(args))
+            return None
+        if len(args) != len(self.params) - len(outputs) or not outputs:
+            wanted = f"{len(self.params)} arguments"
+            if outputs:
+                wanted += f", or {len(self.params) - len(outputs)} to get what it makes"
+            raise TypeError(f"{self.name}({', '.join(self.param_names)}) takes {wanted}; got {len(args)}")
+        given = iter(args)
+        values = [None if i in outputs else next(given) for i in range(len(self.params))]
+        made = self._completed(values)
+        self.launch(made)
+        found = [made[i] for i in outputs]
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def _completed(self, values: list[Any]) -> list[Any]:
+        """Values with an array of zeros for each that is missing, as those that are given."""
+        extents: dict[str, int] = {}
+        arrays = [v for v in values if arguments.is_array(v)]
+        for p, v in zip(self.params, values, strict=True):
+            if v is not None and p.shape is not None:
+                extents.update((d, n) for d, n in zip(p.shape, v.shape, strict=False) if isinstance(d, str))
+        out: list[Any] = []
+        for p, v in zip(self.params, values, strict=True):
+            if v is None:
+                assert p.shape is not None and p.dtype is not None
+                shape = [extents[d] if isinstance(d, str) else d for d in p.shape]
+                v = zeros(shape, p.dtype, arrays[0] if arrays else None)
+            out.append(v)
+        return out
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.output_dir)
+
+
+def zeros(shape: Sequence[int], dtype: DataType, like: Any = None) -> Any:
+    """An array of zeros: torch's where `like` is one of torch's, else NumPy's."""
+    import numpy as np
+
+    from ..engine.elements import ARRAY_DTYPES
+
+    if type(like).__module__.partition(".")[0] == "torch":
+        torch = sys.modules["torch"]
+        name = next((n for n, isa in arguments.NAMES.items() if isa == dtype.isa and hasattr(torch, n)), None)
+        if name is not None:
+            return torch.zeros(tuple(shape), dtype=getattr(torch, name))
+    return np.zeros(tuple(shape), ARRAY_DTYPES[dtype.isa])

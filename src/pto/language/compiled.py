@@ -1,0 +1,279 @@
+"""Programs that are ready to run: kernels on an engine, and the function that submits them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from .. import knobs
+from ..diag import Diagnostic, DiagnosticError, has_errors, render
+from . import arguments, journal
+from .callable import CallableProgram, Param
+from .ir import IN, OUT, TensorType, Value
+from .lower import Lowered
+from .orchestrate import orchestration
+from .serial import Serial, Tensor
+
+
+class RunResult:
+    """What a run left: what was found in it, and what each of its launches left."""
+
+    def __init__(self) -> None:
+        self.diagnostics: list[Diagnostic] = []
+        self.launches: list[Any] = []
+
+    @property
+    def ok(self) -> bool:
+        return not has_errors(self.diagnostics)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.launches)
+
+    def __repr__(self) -> str:
+        found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
+        return f"<RunResult {found}, {len(self.launches)} tasks>"
+
+    def __str__(self) -> str:
+        return render(self.diagnostics) or "ok"
+
+
+class Compiled(CallableProgram):
+    """A program for certain arguments: its kernels on an engine, and the function that submits them."""
+
+    def __init__(self, done: Lowered, platform: str = "") -> None:
+        self.lowered = done
+        self.platform = platform or f"{done.profile.name}sim"
+        self.folder: Path | None = None  # where it was saved
+        self.program = done.program
+        self.profile = done.profile
+        entry = done.program.entry
+        assert entry is not None
+        self.entry = entry
+        self.orchestrate, self.places = (
+            orchestration(entry) if entry.kind == "orchestration" else (None, [entry.loc])
+        )
+        self.name = entry.name
+        self._kernels: dict[str | None, dict[str, Any]] = {}
+
+    @cached_property
+    def params(self) -> list[Param]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Parameters of the function that was called; those that are gone were numbers."""
+        known = {p.name: p for p in self.entry.params}
+        declared = self.lowered.source[0] if self.lowered.source is not None else None
+        found: list[Param] = []
+        for name in declared.signature.parameters if declared is not None else known:
+            p = known.get(name)
+            if p is None:
+                found.append(Param(name, None, None, IN))
+            elif isinstance(p.value.type, TensorType):
+                shape = tuple(d.name if isinstance(d, Value) else d for d in p.value.type.shape)
+                found.append(Param(name, p.value.type.dtype, shape, p.direction))
+            else:
+                found.append(Param(name, p.value.type.dtype, None, IN))
+        return found
+
+    @property
+    def output_dir(self) -> Path:
+        if self.folder is None:
+            self.folder = new_folder(self.name)
+            try:
+                self.save(self.folder, dumps=False)
+            except DiagnosticError as e:
+                from .folder import keep
+
+                keep(self, self.folder, e)
+        return self.folder
+
+    def kernels(self, engine: str | None) -> dict[str, Any]:
+        from ..engine.launch import kernel
+
+        found = self._kernels.get(engine)
+        if found is None:
+            modules = self.lowered.modules
+            found = self._kernels[engine] = {n: kernel(m, n, engine=engine) for n, m in modules.items()}
+            for name, function in self.program.functions.items():
+                if function.kind == "extern":
+                    from .extern import Alone
+
+                    found[name] = Alone(function)
+        return found
+
+    @cached_property
+    def task_kernels(self) -> dict[str, Any]:
+        """What tasks of the runtime execute."""
+        from .extern import extern_kernel
+        from .tasks import task_kernel
+
+        made = {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
+        return {
+            **made,
+            **{n: extern_kernel(f) for n, f in self.program.functions.items() if f.kind == "extern"},
+        }
+
+    @cached_property
+    def is_graph(self) -> bool:
+        """Whether there may be more than one task."""
+        ops = list(self.entry.walk()) if self.entry.kind == "orchestration" else []
+        return sum(o.name == "call" for o in ops) > 1 or any(o.name in ("for", "while") for o in ops)
+
+    def execute(self, values: list[Any], **options: Any) -> Any:
+        """Run it on the task runtime; options are those of `pto.runtime.run`. The run that is returned has
+        records and pictures. What is written waits for those who read what was there, as the program says it
+        (`track_war`)."""
+        from ..runtime import run
+        from .tasks import Tasks
+
+        kernels = self.task_kernels
+
+        def orchestrate(session: Any) -> None:
+            rt = Tasks(session, self.places)
+            with session.scope():
+                self._begin(rt, kernels, values)
+
+        options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
+        return run(orchestrate, **options)
+
+    def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
+        """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
+        `samples`, arguments of a call, the folder has a golden.py that gives them (folder.py)."""
+        from .folder import save
+
+        self.folder = save(self, folder, samples, dumps)
+        return self.folder
+
+    @staticmethod
+    def load(folder: Any) -> Any:
+        """A program that was saved: `saved(a, b, out)`. It needs nothing but its folder."""
+        from .folder import load
+
+        return load(folder)
+
+    def launch(self, values: list[Any]) -> None:
+        """Run it; raises what goes wrong. PTO_SANITIZE says what is looked for on the way."""
+        watched = knobs.get("PTO_SANITIZE")
+        if watched:
+            self._watched(values, watched)
+        else:
+            self._plain(values)
+        journal.note("run", self.name)
+
+    def _watched(self, values: list[Any], how: str) -> None:
+        """Run it under watch; what is found is told, and is no reason to stop."""
+        if how == "tasks":
+            found: list[Diagnostic] = hazards(self.execute(values, check_hazards=True))
+        else:
+            found = self.run(values, "reference", sanitize=how).diagnostics
+        if found:
+            journal.note("finding", self.name, tuple(found))
+
+    def _plain(self, values: list[Any]) -> None:
+        if self.is_graph:
+            self.execute(values)
+        elif self._alone is not None:
+            kernel, order = self._alone
+            given = [_contiguous(a) if arguments.is_array(a) else a for a in self._given(values)]
+            kernel(*[given[i] for i in order])
+        else:
+            self._submit(Serial(_launch, self.places), values, None)
+
+    @cached_property
+    def _alone(self) -> tuple[Any, list[int]] | None:
+        """The kernel and which parameters it gets, where the program is one task on them and nothing else."""
+        if self.entry.kind != "orchestration":
+            if self.entry.attrs.get("symbols"):  # more than the call gives
+                return None
+            return self.kernels(None)[self.entry.name], list(range(len(self.entry.params)))
+        ops = self.entry.body.ops
+        params = [p.value for p in self.entry.params]
+        if len(ops) != 1 or ops[0].name != "call" or any(v not in params for v in ops[0].args["args"]):
+            return None
+        if len(ops[0].args) > 2:  # blocks and the like
+            return None
+        kernel = self.kernels(None)[ops[0].args["callee"].name]
+        return kernel, [params.index(v) for v in ops[0].args["args"]]
+
+    def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
+        """Every task, one after the other, under watch."""
+        result = RunResult()
+        footprint = self._footprint(values) if options.get("sanitize") else None
+        if footprint is not None:
+            options["watchers"] = [*options.get("watchers", ()), footprint]
+
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+            left = kernel.run(*args, **more)
+            result.launches.append(left)
+            result.diagnostics += left.diagnostics
+            if not left.ok:
+                raise _Stop
+
+        with contextlib.suppress(_Stop):
+            self._submit(Serial(launch, self.places, footprint), values, engine)
+            if footprint is not None:
+                footprint.holes({p.name: self.entry.loc for p in self.entry.params})
+        if footprint is not None:
+            result.diagnostics += footprint.diagnostics
+        return result
+
+    def _footprint(self, values: list[Any]) -> Any:
+        from .footprint import Footprint, Memory
+
+        params = [p for p in self.entry.params if isinstance(p.value.type, TensorType)]
+        arrays = [a for a in self._given(values) if arguments.is_array(a)]
+        return Footprint([Memory(p.name, a, p.direction == OUT) for p, a in zip(params, arrays, strict=True)])
+
+    def _given(self, values: list[Any]) -> list[Any]:
+        """An array or number per parameter of the entry, in its order: what became a constant is left out."""
+        by_name = dict(zip(self.param_names, values, strict=True))
+        kept = [by_name[p.name] for p in self.entry.params if p.name in by_name]
+        return [arguments.as_numpy(v) if arguments.is_array(v) else arguments.number(v) for v in kept]
+
+    def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
+        self._begin(rt, self.kernels(engine), values)
+
+    def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
+        given = [rt.wrap(v) if arguments.is_array(v) else v for v in self._given(values)]
+        tensors = [v for v in given if isinstance(v, Tensor)]
+        symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]
+        if self.orchestrate is not None:
+            self.orchestrate(rt, kernels, *given, *symbols)
+        else:
+            rt.submit(kernels[self.entry.name], *given, *symbols)
+
+
+def hazards(run: Any) -> list[Diagnostic]:
+    """Accesses of the tasks of a run that nothing orders."""
+    from ..perf.hazards import problems
+
+    return problems(run.hazards)
+
+
+def new_folder(name: str) -> Path:
+    """A folder for a program, made: NAME_TIME in PTO_BUILD_DIR."""
+    import time
+
+    base = Path(knobs.get("PTO_BUILD_DIR"))
+    stamp = time.strftime("%Y%m%d_%H%M%S")
+    for n in range(1 << 20):
+        made = base / f"{name}_{stamp}{f'_{n}' if n else ''}"
+        with contextlib.suppress(FileExistsError):
+            made.mkdir(parents=True)
+            break
+    return made
+
+
+class _Stop(Exception):
+    """A launch went wrong; what follows would work on what it left."""
+
+
+def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+    kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))
+
+
+def _contiguous(array: Any) -> Any:
+    if not array.flags.c_contiguous:
+        raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
+    return array
