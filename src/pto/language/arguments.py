@@ -97,14 +97,8 @@ def dynamic_names(declared: Declared, wanted: Container[str]) -> dict[str, DynVa
 def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], DynVar]) -> Any:
     said = declared.annotations.get(name)
     if hasattr(value, "shape") and hasattr(value, "dtype") and getattr(value, "shape", ()) != ():
-<<<<<<< HEAD
         return _tensor(declared, name, value, said, own)
-    if hasattr(value, "item") and not isinstance(value, int | float):
-        value = value.item()
-=======
-        return _tensor(declared, name, value, said)
     value = number(value)
->>>>>>> compat
     if not isinstance(value, int | float):
         what = said.kind if said is not None else "array or number"
         raise refuse(f"'{name}' of {declared.name} is no {what}", got=type(value).__name__,
@@ -116,11 +110,6 @@ def _type(declared: Declared, name: str, value: Any, own: dict[tuple[str, int], 
     return value
 
 
-<<<<<<< HEAD
-def _tensor(
-    declared: Declared, name: str, value: Any, said: Annotation | None, own: dict[tuple[str, int], DynVar]
-) -> TensorType:
-=======
 def number(value: Any) -> Any:
     """A number that came as an array without dimensions, or as one of ctypes; else what it was."""
     if isinstance(value, int | float):
@@ -156,7 +145,7 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
         said = annotations.get(name)
         value = given.get(name, RUNTIME)
         if value is not RUNTIME:
-            found.append(_type(declared, name, value))
+            found.append(_type(declared, name, value, {}))
         elif parameter.default is not parameter.empty and name not in given:
             found.append(parameter.default)
         elif said is None or said.dtype is None or (said.kind != "scalar" and said.shape is None):
@@ -169,8 +158,9 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
     return found
 
 
-def _tensor(declared: Declared, name: str, value: Any, said: Annotation | None) -> TensorType:
->>>>>>> compat
+def _tensor(
+    declared: Declared, name: str, value: Any, said: Annotation | None, own: dict[tuple[str, int], DynVar]
+) -> TensorType:
     dtype = element_type(value)
     if dtype is None:
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",

@@ -23,12 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..asm import to_text
-<<<<<<< HEAD
-from ..diag import Diagnostic, DiagnosticError
-from ..files import write_whole
-=======
 from ..diag import Diagnostic, DiagnosticError, render
->>>>>>> compat
+from ..files import write_whole
 from ..isa.record import Record
 from . import arguments, journal, rerun
 from .callable import CallableProgram, Param
