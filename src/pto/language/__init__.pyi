@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from .arguments import RUNTIME as RUNTIME
 from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType
 from .enums import AtomicType as AtomicType
@@ -150,7 +151,7 @@ class array:
         """The array with another element. On a core it is the same array, else the one given stays what it is."""
 
 def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-    """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+    """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
 
 def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Adds a scaled tile to dst."""
@@ -827,7 +828,7 @@ class tensor:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-        """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+        """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
@@ -1331,7 +1332,7 @@ class tile:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-        """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+        """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
