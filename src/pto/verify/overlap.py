@@ -66,6 +66,23 @@ def share_bytes(a: Placed, b: Placed) -> bool:
     return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
 
 
+def handed_on(copy: Operation, into: Operation | None, outer: Operation | None) -> bool:
+    """Whether a copy is how compilers carry a tile on: at the end of a turn or an arm, into a name that is
+    placed there (`into`) and that nothing reads, on the bytes of a tile that is placed around (`outer`)."""
+    if copy.name != "pto.tmov" or into is None or outer is None or into.name != "pto.alloc_tile":
+        return False
+    body = into.parent
+    if body is None or body is outer.parent:
+        return False
+    around = body.outer
+    while around is not None and around.parent is not outer.parent:
+        around = around.parent.outer if around.parent is not None else None
+    name = into.results[0]
+    return around is not None and not any(
+        value is name and user is not copy for op in body.ops for user in op.walk() for value in user.operands
+    )
+
+
 class _Lost(NamedTuple):
     """Bytes of a tile that another one wrote, by which instruction, and which had written before."""
 
@@ -279,6 +296,7 @@ class _Follow:
                 self.read(op, value, self.one(storage), state)
         for declared, value in touched:
             if declared.writes:
+                self.carried(op, self.storages[value], state)
                 storage = self.one(self.storages[value])
                 self.write(op, value, storage, state, _replaces(op, declared.name, value))
 
@@ -295,6 +313,11 @@ class _Follow:
         if mine not in state.mine:
             self.unite(mine, list(reversed(state.mine)), state)
         return self.one(storage)
+
+    def carried(self, op: Operation, storage: Storage, state: _State) -> None:
+        """A tile that a copy hands on has the name of the one around it, too."""
+        around = [s for s in state.mine if handed_on(op, storage.value.op, s.value.op)]
+        self.unite(storage, around, state)
 
     def unite(self, storage: Storage, others: list[Storage], state: _State) -> None:
         """A storage and the first of others that is the same bytes as the same kind of tile become one."""

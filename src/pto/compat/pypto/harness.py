@@ -197,7 +197,9 @@ class TestRunner:
             return None
         library = _library()
         specs = case.tensor_specs
-        tensors = {s.name: _contiguous(made(s.shape, s.dtype.torch_dtype, s.init_value, library)) for s in specs}
+        tensors = {
+            s.name: _contiguous(made(s.shape, s.dtype.torch_dtype, s.init_value, library)) for s in specs
+        }
         params = {s.name: s.value for s in case.scalar_specs}
         expected = {name: t.clone() for name, t in tensors.items()}
         case.compute_expected(expected, params)

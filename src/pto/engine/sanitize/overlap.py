@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
-from ...verify.overlap import share_bytes
+from ...verify.overlap import handed_on, share_bytes
 from ..access import Access
 from ..elements import Array
 from ..memory import Pointer, Storage, Tile
@@ -114,7 +114,7 @@ class Overlap(Sanitizer):
                 self._keep(access, held)
                 held.last = key or ()
             return
-        held = self._reads_too(event, access, held)
+        held = self._handed_on(event, access, self._reads_too(event, access, held))
         written = np.zeros(held.storage.size, np.uint8)
         _fill(held, written, access, 1)
         for rival in held.rivals:
@@ -145,6 +145,14 @@ class Overlap(Sanitizer):
                     help=apart(mine, theirs),
                 )
                 self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
+        return held
+
+    def _handed_on(self, event: Event, access: Access, held: Held) -> Held:
+        """A tile that a copy hands on, to the next turn or out of an arm, is the one around it."""
+        for rival in held.rivals:
+            ops = held.storage.op, rival.storage.op
+            if rival.last is not None and rival.twin_of(held) and handed_on(event.op, *ops):
+                return _unite(access, rival, held)
         return held
 
     def _keep(self, access: Access, held: Held) -> None:
