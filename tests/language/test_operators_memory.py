@@ -273,8 +273,9 @@ def _philox(target: str) -> np.ndarray:
 
 @pl.jit
 def ranks(
-    a: pl.Tensor, v: pl.Tensor, w: pl.Tensor, o0: pl.Out[pl.Tensor], o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor],
-    o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor], o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor],
+    a: pl.Tensor, v: pl.Tensor, w: pl.Tensor, i: pl.Tensor, j: pl.Tensor, o0: pl.Out[pl.Tensor], o1: pl.Out[pl.Tensor],
+    o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor],
+    o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor], o9: pl.Out[pl.Tensor], o10: pl.Out[pl.Tensor],
 ):  # fmt: skip
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.load(a, [0, 0, 0], [2, 8, 32])
@@ -290,6 +291,8 @@ def ranks(
         y = pl.assemble(y, pl.mul(x, 2.0), [0, 0, 0])
         y = pl.assemble(y, pl.slice(x, [2, 2, 32], [0, 1, 0]), [0, 4, 0])
         o8 = pl.store(pl.reshape(y, [4, 4, 32]), [0, 0, 0], o8)
+        o9 = pl.assemble(o9, pl.gather(a, dim=1, index=i), [0, 0, 0])
+        o10 = pl.assemble(o10, pl.gather(x, dim=-3, index=j), [0, 0, 0])
     return o0
 
 
@@ -297,11 +300,13 @@ def ranks(
 def test_ranks(target: str) -> None:
     a = np.random.default_rng(5).random((2, 8, 32), np.float32)
     v, w = a[0, 0].copy(), a[:, :1].copy()
+    i = np.random.default_rng(6).integers(0, 8, (2, 3, 32)).astype(np.int32)
+    j = np.random.default_rng(7).integers(0, 2, (3, 8, 32)).astype(np.int32)
     twice = a * 2
     twice[:, 4:6] = a[:, 1:3]
     want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
-            a.transpose(1, 0, 2), twice.reshape(4, 4, 32)]  # fmt: skip
-    check(ranks, [a, v, w], [zeros(x.shape) for x in want], want, target)
+            a.transpose(1, 0, 2), twice.reshape(4, 4, 32), np.take_along_axis(a, i, 1), np.take_along_axis(a, j, 0)]  # fmt: skip
+    check(ranks, [a, v, w, i, j], [zeros(x.shape) for x in want], want, target)
 
 
 # ---- numbers, identities, order ----

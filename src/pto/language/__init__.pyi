@@ -150,7 +150,7 @@ class array:
         """The array with another element. On a core it is the same array, else the one given stays what it is."""
 
 def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-    """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+    """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
 
 def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Adds a scaled tile to dst."""
@@ -282,7 +282,7 @@ def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Multiplies dst by src0, adds src1 and applies ReLU."""
 
 def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
-    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
+    """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
 
 def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
     """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
@@ -827,7 +827,7 @@ class tensor:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-        """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+        """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
@@ -962,7 +962,7 @@ class tensor:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
     def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
-        """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
+        """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
     def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
@@ -1331,7 +1331,7 @@ class tile:
         """A row of consecutive integers from `start` on."""
     @staticmethod
     def assemble(target: Any, source: Any, offset: Any, *, atomic: Any = ...) -> Any:
-        """Write the valid part of `source` into `target` at an offset; `target` is what it returns."""
+        """Write the valid part of `source` into `target` at an offset; `target` is what it returns. In an orchestration it is a task that copies, unless tasks can write to that part of `target` at once."""
     @staticmethod
     def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
         """Adds a scaled tile to dst."""
