@@ -473,7 +473,7 @@ def kernel(a_: pl.Tensor, i_: pl.Tensor, o: pl.Out[pl.Tensor]):
         ("pl.fillpad(f, 3)", "PTO-E3003", "3", "PadValue"),
         ("pl.fillpad_expand(f, [4, 24])", "PTO-E3005", "[4, 24]", "[8, 24]"),
         ("pl.set_validshape(f, 9, 24)", "PTO-E3005", "9", "0 to 8"),
-        ("pl.gather(f, dim=0, index=i)", "PTO-E3003", "0", "-1"),
+        ("pl.gather(f, dim=2, index=i)", "PTO-E3003", "2", "-2 to 1"),
         ("pl.gather(f, dim=-1, index=f)", "PTO-E3004", "f", "INT32"),
         ("pl.gather(f, mask_pattern=9)", "PTO-E3003", "9", "P0101"),
         ("pl.scatter(f, dim=-1, index=i, src=i)", "PTO-E3005", "i", "FP32"),
