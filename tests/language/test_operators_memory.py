@@ -114,7 +114,7 @@ def by_index(
         o2 = pl.store(pl.tile.mgather(table, p, valid_shape=[4, 32]), [0, 0], o2)
         q = pl.load(pos, [0, 0], [4, 8])
         o3 = pl.store(pl.tile.mgather(table, q, coalesce="elem"), [0, 0], o3)
-        z = pl.load(f, [0, 0], [4, 8])
+        z: pl.Tile[[4, 8], pl.FP32, pl.MemRef(), pl.Mem.Vec] = pl.load(f, [0, 0], [4, 8])
         o4 = pl.mscatter(z, q, o4)
         a = pl.array.create(4, pl.INT32)
         for i in pl.range(4):
@@ -128,7 +128,13 @@ def by_index(
         o5 = pl.store(s, [0, 0], o5)
         g = pl.tile.create([8, 32], pl.FP32)
         for i in pl.range(8):
-            g = pl.gather_row(g, table, [i, 0], [7 - i, 0], [1, 32])
+            if i % 2 == 0:
+                line: pl.Tile[[1, 32], pl.FP32, pl.MemRef("ub", slots=2)[i % 2]] = pl.load(
+                    table, [7 - i, 0], [1, 32]
+                )
+                g = pl.assemble(g, line, [i, 0])
+            else:
+                g = pl.gather_row(g, table, [i, 0], [7 - i, 0], [1, 32])
         o6 = pl.store(g, [0, 0], o6)
         rows = pl.paged_gather(table, idx, pos, 4, 32, 4, space=pl.MemorySpace.Vec)
         o7 = pl.assemble(o7, rows, [0, 0])

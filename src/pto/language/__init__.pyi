@@ -51,6 +51,7 @@ from .text import parse as parse
 from .text import parse_program as parse_program
 from .types import Array as Array
 from .types import DynVar as DynVar
+from .types import MemRef as MemRef
 from .types import Scalar as Scalar
 from .types import TaskId as TaskId
 from .types import Tensor as Tensor
