@@ -215,6 +215,55 @@ def test_sums(function):
 
 
 @pl.jit
+def beyond_acc(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor], d: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([272, 144], dtype=pl.FP32)
+        for k in pl.range(0, 64, 32):
+            x, y = a[:, k : k + 32], b[k : k + 32, :]
+            if k == 0:
+                acc = pl.matmul(x, y)
+            else:
+                acc = pl.matmul_acc(acc, x, y)
+            d[k : k + 32, :] = pl.matmul(x[0:32, :], y)
+        acc = pl.matmul_acc(acc, a[:, 0:32], b[0:32, :])
+        c[:] = acc
+
+
+@pl.jit
+def stacks(a: pl.Tensor, b: pl.Tensor, c: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([2, 16, 32], dtype=pl.FP32)
+        other = pl.full([2, 16, 32], pl.FP32, 1.0)
+        for k in pl.range(0, 64, 32):
+            acc = pl.matmul_acc(acc, a[:, :, k : k + 32], b[:, k : k + 32, :], init_cond=(k == 0))
+            other = pl.matmul_acc(other, a[:, :, k : k + 32], b[:, k : k + 32, :])
+            other = pl.matmul_acc(other, a[:, :, 0:32], b[:, 0:32, :], init_cond=(k == 99))
+        c[0:2] = pl.mul(acc, 2.0)
+        c[2:4] = other
+
+
+def test_sums_beyond_acc_and_of_stacks():
+    a, b, out = array((272, 64)), array((64, 144), seed=1), np.zeros((64, 144), np.float32)
+    wide = [x.astype(np.float64) for x in (a, b)]
+    for engine in ("native", "reference"):
+        c = np.zeros((272, 144), np.float32)
+        beyond_acc.run(a, b, c, out, target="a3", engine=engine)
+        twice = wide[0] @ wide[1] + wide[0][:, :32] @ wide[1][:32]
+        np.testing.assert_allclose(c, twice, atol=1e-4)
+        np.testing.assert_allclose(out[32:], wide[0][:32, 32:] @ wide[1][32:], atol=1e-4)
+    text = beyond_acc.lower(a, b, c, out).as_python()
+    assert text.count("pl.Tile[[144, 144], pl.FP32, pl.Mem.Acc]") >= 2
+
+    def expected(a, b):
+        first = a[:, :, :32] @ b[:, :32]
+        return np.concatenate([2 * (a @ b), a @ b + 1 + 2 * first])
+
+    check(
+        stacks, [array((2, 16, 64)), array((2, 64, 32), seed=1)], (4, 16, 32), np.float32, expected, slack=20
+    )
+
+
+@pl.jit
 def biased(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.load(a, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)

@@ -263,11 +263,15 @@ ARRAYS["q"] = ARRAYS["p"].astype(np.int16)
 ARRAYS["v"], ARRAYS["w"] = _floats((M, 16)), _floats((M, 16), np.float16)
 ARRAYS["x6"], ARRAYS["h6"] = _floats((6, 10)), _floats((6, 10), np.float16)
 ARRAYS["half"] = _floats((M, N // 2))
+ARRAYS["up"] = _ints((5, N), np.int32, 0, M)
 ARRAYS["flat"] = _ints((2, 16), np.int32, 0, M * N)
 GATHERS = [
     Case("pl.gather(f, dim=-1, index=p)", lambda f, p: _at(f, p)), Case("pl.gather(h, -1, q)", lambda h, q: _at(h, q)),
     Case("pl.gather(i, dim=-1, index=p)", lambda i, p: _at(i, p), ragged=False),
     Case("pl.gather(s, dim=-1, index=p)", lambda s, p: _at(s, p), ragged=False),
+    Case("pl.gather(f, -1, p[0:4, :])", lambda f, p: _at(f[:4], p[:4]), ragged=False, level="tensor"),
+    Case("pl.gather(f, 0, up)", lambda f, up: np.take_along_axis(f, up, 0), ragged=False),
+    Case("pl.gather(s, dim=-2, index=pl.cast(up, pl.INT16))", lambda s, up: np.take_along_axis(s, up, 0), ragged=False),
     Case("pl.tile.gather(f, flat)", lambda f, flat: f.reshape(-1)[flat], ragged=False),
     *(Case(f"pl.gather(f, mask_pattern=pl.tile.MaskPattern.{n})", f"f[:, {a}::{b}]")
       for n, a, b in (("P0101", 0, 2), ("P1010", 1, 2), ("P0001", 0, 4), ("P0010", 1, 4), ("P0100", 2, 4), ("P1000", 3, 4), ("P1111", 0, 1))),

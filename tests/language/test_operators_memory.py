@@ -114,7 +114,7 @@ def by_index(
         o2 = pl.store(pl.tile.mgather(table, p, valid_shape=[4, 32]), [0, 0], o2)
         q = pl.load(pos, [0, 0], [4, 8])
         o3 = pl.store(pl.tile.mgather(table, q, coalesce="elem"), [0, 0], o3)
-        z = pl.load(f, [0, 0], [4, 8])
+        z: pl.Tile[[4, 8], pl.FP32, pl.MemRef(), pl.Mem.Vec] = pl.load(f, [0, 0], [4, 8])
         o4 = pl.mscatter(z, q, o4)
         a = pl.array.create(4, pl.INT32)
         for i in pl.range(4):
@@ -128,7 +128,13 @@ def by_index(
         o5 = pl.store(s, [0, 0], o5)
         g = pl.tile.create([8, 32], pl.FP32)
         for i in pl.range(8):
-            g = pl.gather_row(g, table, [i, 0], [7 - i, 0], [1, 32])
+            if i % 2 == 0:
+                line: pl.Tile[[1, 32], pl.FP32, pl.MemRef("ub", slots=2)[i % 2]] = pl.load(
+                    table, [7 - i, 0], [1, 32]
+                )
+                g = pl.assemble(g, line, [i, 0])
+            else:
+                g = pl.gather_row(g, table, [i, 0], [7 - i, 0], [1, 32])
         o6 = pl.store(g, [0, 0], o6)
         rows = pl.paged_gather(table, idx, pos, 4, 32, 4, space=pl.MemorySpace.Vec)
         o7 = pl.assemble(o7, rows, [0, 0])
@@ -273,8 +279,9 @@ def _philox(target: str) -> np.ndarray:
 
 @pl.jit
 def ranks(
-    a: pl.Tensor, v: pl.Tensor, w: pl.Tensor, o0: pl.Out[pl.Tensor], o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor],
-    o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor], o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor],
+    a: pl.Tensor, v: pl.Tensor, w: pl.Tensor, i: pl.Tensor, j: pl.Tensor, o0: pl.Out[pl.Tensor], o1: pl.Out[pl.Tensor],
+    o2: pl.Out[pl.Tensor], o3: pl.Out[pl.Tensor], o4: pl.Out[pl.Tensor], o5: pl.Out[pl.Tensor], o6: pl.Out[pl.Tensor],
+    o7: pl.Out[pl.Tensor], o8: pl.Out[pl.Tensor], o9: pl.Out[pl.Tensor], o10: pl.Out[pl.Tensor],
 ):  # fmt: skip
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.load(a, [0, 0, 0], [2, 8, 32])
@@ -290,6 +297,8 @@ def ranks(
         y = pl.assemble(y, pl.mul(x, 2.0), [0, 0, 0])
         y = pl.assemble(y, pl.slice(x, [2, 2, 32], [0, 1, 0]), [0, 4, 0])
         o8 = pl.store(pl.reshape(y, [4, 4, 32]), [0, 0, 0], o8)
+        o9 = pl.assemble(o9, pl.gather(a, dim=1, index=i), [0, 0, 0])
+        o10 = pl.assemble(o10, pl.gather(x, dim=-3, index=j), [0, 0, 0])
     return o0
 
 
@@ -297,11 +306,13 @@ def ranks(
 def test_ranks(target: str) -> None:
     a = np.random.default_rng(5).random((2, 8, 32), np.float32)
     v, w = a[0, 0].copy(), a[:, :1].copy()
+    i = np.random.default_rng(6).integers(0, 8, (2, 3, 32)).astype(np.int32)
+    j = np.random.default_rng(7).integers(0, 2, (3, 8, 32)).astype(np.int32)
     twice = a * 2
     twice[:, 4:6] = a[:, 1:3]
     want = [a + a, a.sum(1, keepdims=True), np.exp(a.max(2, keepdims=True)), a.transpose(0, 2, 1), a[:, 2:6, 8:24], a * w, v * 2,
-            a.transpose(1, 0, 2), twice.reshape(4, 4, 32)]  # fmt: skip
-    check(ranks, [a, v, w], [zeros(x.shape) for x in want], want, target)
+            a.transpose(1, 0, 2), twice.reshape(4, 4, 32), np.take_along_axis(a, i, 1), np.take_along_axis(a, j, 0)]  # fmt: skip
+    check(ranks, [a, v, w, i, j], [zeros(x.shape) for x in want], want, target)
 
 
 # ---- numbers, identities, order ----
@@ -468,7 +479,7 @@ def kernel(a_: pl.Tensor, i_: pl.Tensor, o: pl.Out[pl.Tensor]):
         ("pl.fillpad(f, 3)", "PTO-E3003", "3", "PadValue"),
         ("pl.fillpad_expand(f, [4, 24])", "PTO-E3005", "[4, 24]", "[8, 24]"),
         ("pl.set_validshape(f, 9, 24)", "PTO-E3005", "9", "0 to 8"),
-        ("pl.gather(f, dim=0, index=i)", "PTO-E3003", "0", "-1"),
+        ("pl.gather(f, dim=2, index=i)", "PTO-E3003", "2", "-2 to 1"),
         ("pl.gather(f, dim=-1, index=f)", "PTO-E3004", "f", "INT32"),
         ("pl.gather(f, mask_pattern=9)", "PTO-E3003", "9", "P0101"),
         ("pl.scatter(f, dim=-1, index=i, src=i)", "PTO-E3005", "i", "FP32"),

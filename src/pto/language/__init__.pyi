@@ -52,6 +52,7 @@ from .text import parse as parse
 from .text import parse_program as parse_program
 from .types import Array as Array
 from .types import DynVar as DynVar
+from .types import MemRef as MemRef
 from .types import Scalar as Scalar
 from .types import TaskId as TaskId
 from .types import Tensor as Tensor
@@ -283,7 +284,7 @@ def fusedmuladdrelu(acc: Any, lhs: Any, rhs: Any) -> Any:
     """Multiplies dst by src0, adds src1 and applies ReLU."""
 
 def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
-    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
+    """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
 
 def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
     """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""
@@ -963,7 +964,7 @@ class tensor:
         """Multiplies dst by src0, adds src1 and applies ReLU."""
     @staticmethod
     def gather(x: Any, dim: Any = ..., index: Any = ..., *, mask_pattern: Any = ..., output_dtype: Any = ..., kvalue: Any = ..., cmp_mode: Any = ..., out_cols: Any = ..., offset: Any = ..., count_dtype: Any = ...) -> Any:
-        """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
+        """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     @staticmethod
     def gather_row(dst: Any, src: Any, dst_offset: Any, src_offset: Any, shapes: Any, transpose: Any = ..., *, valid_shape: Any = ...) -> Any:
         """Copy a window of a tensor into a tile, at an offset; the tile is what it returns."""

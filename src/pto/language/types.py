@@ -82,6 +82,19 @@ class TensorView(Record):
     pad: Any = None
 
 
+class MemRef:
+    """Memory that a tile asks for by name: `pl.Tile[shape, dtype, l0c[i % 2], pl.Mem.Acc]` with
+    `l0c = pl.MemRef(slots=2)`. Tools place tiles: it says nothing about values, and is read past."""
+
+    def __init__(self, *where: Any, slots: int = 1, **_: Any) -> None:
+        self.slots = slots
+
+    def __getitem__(self, slot: Any) -> MemRef:
+        if isinstance(slot, int) and not 0 <= slot < self.slots:
+            raise IndexError(f"slot {slot} of {self.slots}")
+        return self
+
+
 class TileView(Record):
     """More of a tile than its shape."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Value as PtoValue
 from ...ir.types import TileBufType
+from ...isa import row as find_row
 from .. import index
 from ..ir import Op, Value
 from ..problems import UNSUPPORTED, fail
@@ -82,9 +83,11 @@ def assemble(e: Emitter, op: Op) -> None:
     source, target = op.args["source"], op.args["target"]
     row, col = flat(e, target, op.args["offset"])
     spaces = (source.type.space, target.type.space)
-    if e.profile.isa == "a2a3" and spaces == ("vec", "vec"):
+    if spaces == ("vec", "vec") and not _is_inserted(e, source):
         window = e.window_of(target, source.type, [row, col])
-        e.build.op("pto.tmov", src=e.values[source], dst=window)
+        t: Any = window.type
+        part = e.seen_as(e.values[source], source.type, t.rows, t.cols, e.valid(source.type), False)
+        e.build.op("pto.tmov", src=part, dst=window)
         return
     e.build.op(
         "pto.tinsert",
@@ -93,6 +96,13 @@ def assemble(e: Emitter, op: Op) -> None:
         indexCol=e._index(col),
         dst=e.values[target],
     )
+
+
+def _is_inserted(e: Emitter, source: Value) -> bool:
+    """Whether a part of a tile in Vec is written by an insertion."""
+    row = find_row("pto.tinsert")
+    assert row is not None
+    return e.profile.isa != "a2a3" and source.type.dtype.isa in row.dtypes[e.profile.isa]
 
 
 def flat(e: Emitter, x: Value, offset: list[Any]) -> tuple[Any, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from .. import index as extents
@@ -72,8 +73,8 @@ def gather(
     offset: int = 0,
     count_dtype: DataType | None = None,
 ) -> Any:
-    """Elements of each row: at the indices that `index` has, in the columns of a pattern, or the indices of
-    those that compare so with `kvalue`, and how many there are."""
+    """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the
+    columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     t = shaped_value(b, x, "x").type
     if mask_pattern is not None:
         return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
@@ -94,18 +95,57 @@ def gather(
         b.fail(ARGUMENTS, "gather by what?", expected="index=, mask_pattern= or kvalue=")
     if is_shaped(dim):  # tile.gather(src, indices, tmp)
         return tile_gather.function(b, x, dim, index)
-    _last_axis(b, -1 if dim is None else dim, t.rank)
     i = _indices(b, index, "index").type
-    if i.rank != t.rank or not extents.same_dims(i.shape[:-1], t.shape[:-1]):
-        b.fail(
-            SHAPE,
-            "'index' has other rows than 'x'",
-            "index",
-            expected=f"{list(t.shape[:-1])} and any columns",
-            got=i,
-        )
+    axis = _axis(b, -1 if dim is None else dim, t.rank)
+    fewer = [extents.known_difference(m, n) for m, n in zip(i.shape, t.shape, strict=False)]
+    fewer[axis : axis + 1] = [0]
+    if i.rank != t.rank or any(d is None or d > 0 for d in fewer):
+        b.fail(SHAPE, "'index' has other rows than 'x'", "index", got=i,
+               expected=f"{_but_one(t.shape, axis)}, or fewer")  # fmt: skip
+    if axis != t.rank - 1:
+        return _gather_along(b, x, axis, index)
+    if any(fewer):
+        x = OPERATORS["slice"].function(b, x, [*i.shape[:-1], t.shape[-1]], [0] * t.rank)
     tile = any(isinstance(v, TileType) for v in (t, i))
     return b.op("gather", [array_type(t.dtype, i.shape, i.valid, tile)], x=x, dim=-1, index=index)
+
+
+def _axis(b: Build, dim: Any, rank: int) -> int:
+    if not isinstance(dim, int) or not -rank <= dim < rank:
+        b.fail(ARGUMENTS, f"no dimension {dim!r}", "dim", expected=f"{-rank} to {rank - 1}")
+    return dim % rank
+
+
+def _but_one(shape: Any, axis: int) -> str:
+    dims = (str(extents.known(n) or "?") for n in shape)
+    return "[" + ", ".join("any" if d == axis else n for d, n in enumerate(dims)) + "]"
+
+
+def _gather_along(b: Build, x: Value, axis: int, index: Value) -> Value:
+    """`out[.., k, .., c] = x[.., index[.., k, .., c], .., c]`: plane by plane of that dimension and the last,
+    in which elements are picked by their number."""
+    o, i = FUNCTIONS, index.type
+    shape, whole = b.static(list(i.shape), "index"), b.static(list(x.type.shape), "x")
+    tile = any(isinstance(v.type, TileType) for v in (x, index))
+    made = o["create_tile" if tile else "create_tensor"](b, shape, x.type.dtype)
+    count, cols = shape[axis], shape[-1]
+    line = 256 // x.type.dtype.bits
+    wide = -(-cols // line) * line  # rows of a tile are whole blocks, and elements are counted through them
+    columns = o["arange"](b, 0, [1, cols], i.dtype) if cols > 1 else None
+    others = [range(1 if d in (axis, len(shape) - 1) else n) for d, n in enumerate(shape)]
+    for at in itertools.product(*others):
+        page = [n if d in (axis, len(shape) - 1) else 1 for d, n in enumerate(shape)]
+        source = [whole[axis] if d == axis else n for d, n in enumerate(page)]
+        plane = o["reshape"](b, o["slice"](b, x, source, list(at)), [whole[axis], cols])
+        if wide != cols:
+            plane = o["fillpad_expand"](b, plane, [whole[axis], wide])
+        rows = o["reshape"](b, o["slice"](b, index, page, list(at)), [count, cols])
+        numbers = o["mul"](b, rows, wide)
+        if columns is not None:
+            numbers = o["add"](b, numbers, o["col_expand"](b, numbers, columns))
+        found = b.op("tile.gather", [result_type(rows.type, x.type.dtype)], src=plane, indices=numbers)
+        o["assemble"](b, made, o["reshape"](b, found, page), list(at))
+    return made
 
 
 @operator(name="gather", level="tile")

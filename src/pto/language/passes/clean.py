@@ -8,7 +8,7 @@ from ..operators.fifo import EFFECTS as FIFO_EFFECTS
 from .rewrite import uses
 
 #: Operations that do something besides giving a result.
-_EFFECTS = {
+EFFECTS = {
     "store",
     "assemble",
     "write",
@@ -60,7 +60,7 @@ def _sweep(block: Block, count: dict[Value, int]) -> bool:
         if op.name in _HANDS_ON:
             changed |= _unused_results(op, count)
         hollow = all(len(b.ops) <= 1 for b in op.blocks) and not op.results and _plain(op)
-        effect = op.name in _EFFECTS or op.name.startswith("system.") or op.name == "micro.vsts"
+        effect = op.name in EFFECTS or op.name.startswith("system.") or op.name == "micro.vsts"
         if not (effect or any(count.get(r) for r in op.results)) or hollow:
             block.ops.remove(op)
             changed = True

@@ -30,16 +30,16 @@ from .. import index
 from ..enums import AtomicType, MemorySpace
 from ..ir import WRITTEN, Function, Op, Program, TileType, Value, root
 from ..operators.cube import PRODUCTS, transposed
-from ..problems import UNSUPPORTED, fail
 from .clean import is_window
 from .rewrite import Rewriter, each_function
+from .sums import Sum, Sums, alike, find_sums
 
 _BOX = 16  # rows of a box of 512 bytes
 
 
 def matmul(program: Program) -> Program:
     return each_function(
-        program, lambda f: f if f.kind == "orchestration" else _Products(f, program.target).function(f)
+        program, lambda f: f if f.kind == "orchestration" else Products(f, program.target).function(f)
     )
 
 
@@ -94,7 +94,7 @@ class Span:
         self.start, self.size, self.valid, self.whole = start, size, valid, whole
 
 
-class _Products(Rewriter):
+class Products(Sums, Rewriter):
     def __init__(self, function: Function, profile: Profile) -> None:
         super().__init__()
         self.profile = profile
@@ -104,9 +104,14 @@ class _Products(Rewriter):
                 self.users.setdefault(v, []).append(op)
         self.later: dict[Value, Op] = {}  # products that are computed where they are stored
         self.narrowed: set[Op] = set()  # casts that the way from Acc to Mat does
+        self.block_of: dict[Op, tuple[int, int]] = {}  # rows and columns of blocks, of products of a sum
+        self.waiting: dict[Op, Sum] = {}  # stores of sums that are formed there
+        self.sums = find_sums(function, self)
 
     def op(self, op: Op) -> None:
-        if op.name in PRODUCTS:
+        if op in self.sums:
+            self.sum_op(op)
+        elif op.name in PRODUCTS:
             before, self.build.place = self.build.place, op.loc
             self._product(op)
             self.build.place = before
@@ -115,6 +120,9 @@ class _Products(Rewriter):
 
     def op_store(self, op: Op) -> None:
         made = self.later.pop(op.args["tile"], None)
+        if op in self.waiting:
+            self.sum_blocks(self.waiting[op], lambda piece: self._store(op, piece))
+            return
         if made is None:
             self.copy(op)
             return
@@ -136,8 +144,8 @@ class _Products(Rewriter):
             self.map(op.result, self._whole(op))
             return
         if op.name.endswith("_acc") and len(list(self._blocks(op, parts="mn"))) > 1:
-            fail(UNSUPPORTED, "a sum that does not fit into Acc, or of a stack of products", op.loc,
-                 got=op.result.type, help="add to blocks of it, one after the other")  # fmt: skip
+            self._added(op)
+            return
         if len(list(self._blocks(op, parts="mn"))) > 1:
             users = self.users.get(op.result, [])
             if len(users) == 1 and users[0].name == "store" and self._may_wait(op, users[0]):
@@ -147,6 +155,51 @@ class _Products(Rewriter):
             self._assembled(op, narrow)
             return
         self._pieces(op, lambda piece: self.map(op.result, piece.value))
+
+    def _added(self, op: Op) -> None:
+        """A sum that is no accumulator's: its product, added by the vector core."""
+        args = {k: v for k, v in op.args.items() if k not in ("acc", "init_cond")}
+        plain = Op(op.name.removesuffix("_acc"), args, [op.result.type], op.loc)
+        plain.parent = op.parent
+        self._assembled(plain, None)
+        product, acc, anew = (
+            self.values[plain.result],
+            self.of(op.args["acc"]),
+            self.of(op.args.get("init_cond")),
+        )
+        if anew is None or anew is False:
+            made = self.build.op("add", [product.type.replace(space="vec")], lhs=acc, rhs=product)
+        elif anew is True:
+            made = product
+        else:
+            made = self._either(anew, product, acc)
+        self.map(op.result, made)
+
+    def _either(self, anew: Value, product: Value, acc: Value) -> Value:
+        """A product, or its sum with what there was."""
+        made = Op("if", {"cond": anew}, [product.type.replace(space="")], self.build.place)
+        with self.build.into(made.add_block()):
+            self.build.append("yield", [], {"values": [product]})
+        with self.build.into(made.add_block()):
+            total = self.build.op("add", [product.type.replace(space="vec")], lhs=acc, rhs=product)
+            self.build.append("yield", [], {"values": [total]})
+        self.build.block.append(made)
+        return made.result
+
+    def cut_alike(self, sum: Sum) -> bool:
+        """Whether a sum is to be cut, and the same way for all of its products."""
+        if all(len(list(self._blocks(p, "mn"))) == 1 for p in sum.products):
+            return False
+        sizes = [self._sizes(p)[:2] for p in sum.products]
+        self.block_of.update(
+            dict.fromkeys(sum.products, (min(r for r, _ in sizes), min(c for _, c in sizes)))
+        )
+        where = [alike(list(self._blocks(p, "mn"))) for p in sum.products]
+        if where[0] is None or any(w != where[0] for w in where):
+            for p in sum.products:
+                del self.block_of[p]
+            return False
+        return True
 
     def _operands(self, op: Op) -> tuple[Operand, Operand]:
         a = op.args
@@ -170,6 +223,7 @@ class _Products(Rewriter):
         width = max(1, lhs.value.type.dtype.bits // 8)
         step = max(_BOX, 32 // width)
         rows, cols, terms = (-(-d // g) * g for d, g in ((m, _BOX), (n, _BOX), (k, step)))
+        rows, cols = self.block_of.get(op, (rows, cols))
         capacity = self.profile.capacity
 
         def fitting() -> int:
@@ -460,12 +514,12 @@ class _Products(Rewriter):
             "create_tile", [t.replace(space="")], shape=list(t.shape), dtype=t.dtype, target_memory=None
         )
 
-        def put(piece: Piece) -> None:
-            self.build.append("assemble", [], {"target": whole, "source": piece.value, "offset": piece.at,
-                                               "atomic": AtomicType.None_})  # fmt: skip
-
-        self._pieces(op, put)
+        self._pieces(op, lambda piece: self._put(whole, piece))
         self.map(op.result if narrow is None else narrow.result, whole)
+
+    def _put(self, whole: Value, piece: Piece) -> None:
+        self.build.append("assemble", [], {"target": whole, "source": piece.value, "offset": piece.at,
+                                           "atomic": AtomicType.None_})  # fmt: skip
 
     def _may_wait(self, op: Op, store: Op) -> bool:
         """Whether a product may be computed where it is stored: nothing writes its operands, or what they are

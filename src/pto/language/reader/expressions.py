@@ -13,6 +13,7 @@ from ..dtypes import DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
+from ..types import MemRef
 from .frame import POISON, Frame
 from .hints import OPERATORS_OF_ARRAYS, instead_of, member
 
@@ -218,7 +219,7 @@ def _subscript(f: Frame, node: ast.Subscript) -> Any:
 
 def _python_item(f: Frame, node: ast.Subscript, owner: Any) -> Any:
     item = value_of(f, node.slice)
-    if isinstance(item, Value):
+    if isinstance(item, Value) and not isinstance(owner, MemRef):
         fail(TYPE, "an object of Python is indexed with numbers that are known", f.span(node.slice),
              help="pl.array.create makes an array that a program can index")  # fmt: skip
     try:
