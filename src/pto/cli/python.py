@@ -38,7 +38,7 @@ def main(arguments: Sequence[str]) -> int:
     add("-j", "--jobs", type=int, default=0, metavar="N", help="programs at the same time, for --report")
     add("--timeout", type=float, default=120, metavar="SECONDS",
         help="for each program, for --report (default: 120)")  # fmt: skip
-    add("--platform", metavar="NAME", default="a2a3sim", help="what tests run for, for --report")
+    add("--platform", metavar="NAME", default="a2a3", help="what tests run for, for --report (default: a2a3)")
     add("script", nargs="?", help="script, or the first folder of a report")
     add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders")
     given, rest = _split(list(arguments))
@@ -163,11 +163,15 @@ def _own(options: Any) -> list[str]:
 
 
 def _roots(script: str) -> list[str]:
-    """Where a script of a checkout expects packages: this folder, and the ones above that have `golden`."""
+    """Where a script of a checkout expects packages: this folder, the one above the packages that it is in,
+    and the ones above it that have `golden`."""
     found = [os.getcwd()]
     folder = os.path.dirname(os.path.abspath(script))
+    inside = True
     while folder != os.path.dirname(folder):
-        if os.path.isfile(os.path.join(folder, "golden", "__init__.py")):
+        packaged = os.path.isfile(os.path.join(folder, "__init__.py"))
+        if (inside and not packaged) or os.path.isfile(os.path.join(folder, "golden", "__init__.py")):
             found.append(folder)
+        inside = inside and packaged
         folder = os.path.dirname(folder)
     return found

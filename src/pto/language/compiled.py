@@ -163,6 +163,9 @@ class Compiled(CallableProgram):
     def _watched(self, values: list[Any], how: str) -> None:
         """Run it under watch; what is found is told, and is no reason to stop."""
         if how == "tasks":
+            if not self.is_graph:
+                self._plain(values)
+                return
             found: list[Diagnostic] = hazards(self.execute(values, check_hazards=True))
         else:
             found = self.run(values, "reference", sanitize=how).diagnostics

@@ -14,8 +14,8 @@ from ..isa.record import Record
 
 
 class Event(Record):
-    """`what` is parsed, lowered, run or finding, and `program` is what was called; or it is device, and
-    `program` the platform that somebody asked for."""
+    """`what` is reading, parsed, lowered, run or finding, and `program` is what was called; or it is device,
+    and `program` the platform that somebody asked for."""
 
     what: str
     program: str

@@ -109,13 +109,15 @@ class Lowered:
         """The program of every function that runs on cores."""
         try:
             parts = {part for f in self.functions.values() if f.kind == "mixed" for part in parts_of(f)}
-            return {
+            made = {
                 n: emit(f, self.profile)
                 for n, f in self.functions.items()
                 if f.kind not in ("orchestration", "extern") and f not in parts
             }
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None
+        journal.note("lowered", self.program.name)
+        return made
 
     def verify(self) -> Lowered:
         """Itself; raises what is illegal about its kernels on their target, all of it."""
@@ -150,6 +152,7 @@ def lowered(
     declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None
 ) -> Lowered:
     """Every stage. `dump` is a folder that gets the program after each, as Python: `NN_after_STAGE.py`."""
+    journal.note("reading", declared.name)
     program, found = read(declared, types, profile)
     journal.note("parsed", declared.name)
 
@@ -164,7 +167,6 @@ def lowered(
         leave(number, name)
     done = Lowered(program, profile, [*found, *unordered(program)])
     done.source = declared, types
-    journal.note("lowered", declared.name)
     return done
 
 

@@ -1,0 +1,264 @@
+"""`pto python --report DIR TREE...`: every program of folders, each in a process of its own with a limit, and
+a table of what became of it: DIR/report.html, DIR/report.json.
+
+A program is a file with `if __name__ == "__main__":`, which is run as a script, or a test of a file
+`test_*.py`, which pytest runs. What happens inside is read from the lines that `session.py` and `plugin.py`
+write.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .report_page import page
+
+_MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
+_TEST = re.compile(r"^\s*def test_", re.M)
+#: How often a file of tests is begun again after one of them has killed the process.
+_AGAIN = 8
+OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
+
+
+@dataclass
+class Row:
+    """A program, and how far it came."""
+
+    file: str
+    test: str = ""
+    outcome: str = "failed"
+    reason: str = ""
+    seconds: float = 0.0
+    programs: list[str] = field(default_factory=list)
+    parsed: bool = False
+    lowered: bool = False
+    run: bool = False
+    findings: list[dict[str, str]] = field(default_factory=list)
+
+    def see(self, events: Sequence[dict[str, Any]]) -> None:
+        """What happened to the programs in it."""
+        count = Counter(e["what"] for e in events)
+        self.programs = list(dict.fromkeys(e["program"] for e in events if e["what"] == "reading"))
+        self.parsed = 0 < count["reading"] == count["parsed"]
+        self.lowered = self.parsed and count["lowered"] >= count["parsed"]
+        self.run = count["run"] > 0
+        seen = {f["text"]: f for e in events for f in e.get("findings", ())}
+        self.findings = list(seen.values())
+
+
+def programs(trees: Sequence[str]) -> list[tuple[Path, str]]:
+    """Files that hold programs, with how they are run: script or tests."""
+    found: list[tuple[Path, str]] = []
+    for tree in trees:
+        files = [Path(tree)] if os.path.isfile(tree) else sorted(Path(tree).rglob("*.py"))
+        for file in files:
+            text = file.read_text(encoding="utf-8", errors="replace")
+            if re.match(r"test_.*|.*_test$", file.stem) and _TEST.search(text):
+                found.append((file, "tests"))
+            elif _MAIN.search(text):
+                found.append((file, "script"))
+    return list(dict.fromkeys(found))
+
+
+def run(folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str) -> int:
+    """Run everything; 0 if every program passed or was skipped."""
+    out = Path(folder)
+    out.mkdir(parents=True, exist_ok=True)
+    todo = programs(trees)
+    rows: list[Row] = []
+    progress = _Progress(len(todo))
+    options = _Options(sanitize, timeout, platform)
+    begin = time.time()
+    with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        try:
+            for made in pool.map(lambda job: _file(*job, options, progress), todo):
+                rows += made
+                _write(out, trees, rows, options, time.time() - begin)
+        except KeyboardInterrupt:
+            options.stop.set()
+            raise
+    _write(out, trees, rows, options, time.time() - begin)
+    count = Counter(r.outcome for r in rows)
+    said = ", ".join(f"{count[o]} {o}" for o in OUTCOMES if count[o])
+    print(f"{len(rows)} programs of {len(todo)} files: {said or 'none'}; see {out / 'report.html'}")
+    return 0 if all(r.outcome in ("passed", "skipped") for r in rows) else 1
+
+
+@dataclass
+class _Options:
+    sanitize: str
+    timeout: float
+    platform: str
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+class _Progress:
+    """A line per file on stderr."""
+
+    def __init__(self, total: int) -> None:
+        self.total = total
+        self.done = 0
+        self.lock = threading.Lock()
+
+    def step(self, file: Path, rows: Sequence[Row]) -> None:
+        with self.lock:
+            self.done += 1
+            count = Counter(r.outcome for r in rows)
+            said = ", ".join(f"{n} {o}" for o, n in count.items()) or "nothing to run"
+            seconds = sum(r.seconds for r in rows)
+            print(f"[{self.done}/{self.total}] {file}: {said} ({seconds:.1f} s)", file=sys.stderr, flush=True)
+
+
+def _file(file: Path, how: str, options: _Options, progress: _Progress) -> list[Row]:
+    with tempfile.TemporaryDirectory(prefix="pto-report-") as place:
+        rows = (_tests if how == "tests" else _script)(file, options, place)
+    progress.step(file, rows)
+    return rows
+
+
+# ---- processes ----
+
+
+@dataclass
+class _Ended:
+    """How a process ended: its status, or None where it took too long."""
+
+    status: int | None
+    text: str
+    events: list[dict[str, Any]]
+    seconds: float
+
+
+def _process(arguments: Sequence[str], options: _Options, place: str) -> _Ended:
+    """Run `pto python`; it has the limit from the last time that something happened in it."""
+    log, lines = Path(place, "log"), Path(place, "events")
+    lines.write_text("")
+    command = [sys.executable, "-m", "pto.cli.main", "python", "--sanitize", options.sanitize, *arguments]
+    env = {**os.environ, "PTO_REPORT_FILE": str(lines), "PTO_BUILD_DIR": place, "PTO_REPRODUCER_DIR": place}
+    begin = last = time.time()
+    size = 0
+    with open(log, "wb") as f:
+        process = subprocess.Popen(command, stdout=f, stderr=f, stdin=subprocess.DEVNULL, env=env, cwd=place)
+        status = None
+        while status is None and time.time() - last < options.timeout and not options.stop.is_set():
+            try:
+                status = process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                now = lines.stat().st_size
+                if "-m" in arguments and now != size:  # a test began or ended
+                    size, last = now, time.time()
+        if status is None:
+            process.kill()
+            process.wait()
+    text = log.read_text(encoding="utf-8", errors="replace")
+    events = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
+    return _Ended(status, text, events, time.time() - begin)
+
+
+def _script(file: Path, options: _Options, place: str) -> list[Row]:
+    ended = _process([str(file.resolve())], options, place)
+    row = Row(str(file), seconds=round(ended.seconds, 2))
+    row.see(ended.events)
+    row.outcome, row.reason = _verdict(ended, options)
+    return [row]
+
+
+def _verdict(ended: _Ended, options: _Options) -> tuple[str, str]:
+    if ended.status is None:
+        return "timeout", f"no end within {options.timeout:.0f} s"
+    if ended.status == 0:
+        return "passed", ""
+    if ended.status < 0:
+        return "crashed", f"signal {-ended.status}"
+    reason = why(ended.text)
+    return ("refused" if _refused(reason) else "failed"), reason
+
+
+def _refused(reason: str) -> bool:
+    """Whether we have said that we do not have it."""
+    return any(code in reason for code in ("PTO-E3009", "PTO-E3101", "PTO-E3102", "PTO-E3103"))
+
+
+def why(text: str) -> str:
+    """The line that says what went wrong: the first diagnostic, or the last of a traceback."""
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line).strip() for line in text.splitlines()]
+    lines = [re.sub(r"^E\s+", "", line) for line in lines if line]
+    for line in lines:
+        if re.search(r"error\[[A-Z]+-[A-Z]?\d+\]", line):
+            return re.sub(r"^.*?(error\[)", r"\1", line)[:300]
+    for line in reversed(lines):
+        if re.match(r"[\w.]*(Error|Exception|Failed|Exit)\b", line) or line.startswith("[RUN] FAIL"):
+            return line[:300]
+    return (lines[-1] if lines else "no output")[:300]
+
+
+def _tests(file: Path, options: _Options, place: str) -> list[Row]:
+    """A row per test. What a test kills is begun again behind it."""
+    rows: list[Row] = []
+    base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pto.compat.pypto.plugin", "--tb=short"]
+    for _ in range(_AGAIN):
+        done = [a for r in rows for a in ("--deselect", r.test)]
+        ended = _process(
+            [*base, f"--platform={options.platform}", *done, str(file.resolve())], options, place
+        )
+        made = list(_outcomes(file, ended, options))
+        rows += made
+        if not made or made[-1].outcome not in ("timeout", "crashed"):
+            break
+    return rows
+
+
+def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
+    groups: list[list[dict[str, Any]]] = []
+    for e in ended.events:
+        if e["what"] == "test":
+            groups.append([e])
+        elif groups:
+            groups[-1].append(e)
+    for events in groups:
+        row = Row(str(file), events[0]["program"])
+        row.see(events)
+        told = [e for e in events if e["what"] == "outcome"]
+        if told:
+            worst = next((e for e in told if e["outcome"] != "passed"), told[0])
+            row.seconds = round(worst["seconds"], 2)
+            row.outcome = worst["outcome"]
+            row.reason = "" if row.outcome == "passed" else why(worst["text"])
+            if row.outcome == "failed" and _refused(row.reason):
+                row.outcome = "refused"
+        else:
+            row.outcome, row.reason = _verdict(ended, options)
+            row.seconds = round(ended.seconds, 2)
+        yield row
+    if not groups and ended.status not in (0, 5):  # 5: pytest found nothing to run
+        outcome, reason = _verdict(ended, options)
+        yield Row(str(file), outcome=outcome, reason=reason, seconds=round(ended.seconds, 2))
+
+
+# ---- what is written ----
+
+
+def _write(out: Path, trees: Sequence[str], rows: Sequence[Row], options: _Options, seconds: float) -> None:
+    count = Counter(r.outcome for r in rows)
+    data = {
+        "trees": list(trees),
+        "sanitize": options.sanitize,
+        "platform": options.platform,
+        "seconds": round(seconds, 1),
+        "count": {o: count[o] for o in OUTCOMES},
+        "programs": [asdict(r) for r in rows],
+    }
+    (out / "report.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+    (out / "report.html").write_text(page(data), encoding="utf-8")
