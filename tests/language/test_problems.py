@@ -386,6 +386,49 @@ def test_e3014_holes() -> None:
     assert found_in(kept, X, X.copy()) == []
 
 
+def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None:
+    """Also in part, across tasks, by the function that submits them; what nobody uses may stay unwritten."""
+
+    @pl.jit
+    def never(y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        double(t, y)
+
+    @pl.jit
+    def half(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.load(x, [0, 0], [64, 32]), [0, 0], t)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            both = pl.load(t, [0, 0], [64, 64])
+            pl.store(pl.add(both, 1.0), [0, 0], y)
+
+    @pl.jit
+    def half_is_enough(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([64, 64], dtype=pl.FP32)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            pl.store(pl.load(x, [0, 0], [64, 32]), [0, 0], t)
+        with pl.at(level=pl.Level.CORE_GROUP):
+            both = pl.add(pl.load(t, [0, 0], [64, 64]), 1.0)
+            pl.store(pl.slice(both, [64, 32], [0, 0]), [0, 0], y)
+            pl.store(pl.slice(both, [64, 32], [0, 0]), [0, 32], y)
+
+    @pl.jit
+    def decides(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        t = pl.create_tensor([8], dtype=pl.INT32)
+        pl.write(t, [1], 3)
+        if pl.read(t, [0]) == 0 or pl.read(t, [1]) == 3:
+            double(x, y)
+
+    assert found_in(never, X.copy())[0][0] == "PTO-E2203"
+    assert found_in(half, X, X.copy()) == [("PTO-E2203", 7)]
+    assert found_in(half_is_enough, X, X.copy()) == []
+    assert found_in(decides, X, X.copy()) == [("PTO-E2203", 4)]
+    result = half.run(X, X.copy(), sanitize="all")
+    assert "tload reads element (0, 32) of %t, which nobody wrote" in str(result)
+    assert "in the task that is submitted here" in str(result)
+
+
 @pl.jit.incore
 def double(a: pl.Tensor, b: pl.Out[pl.Tensor]):
     b[:] = pl.add(a, a)

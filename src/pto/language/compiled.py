@@ -208,6 +208,9 @@ class Compiled(CallableProgram):
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
             more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
             left = kernel.run(*args, **more)
+            if self.is_graph:
+                for found in left.diagnostics:
+                    found.notes.append(("in the task that is submitted here", said.get("place")))
             result.launches.append(left)
             result.diagnostics += left.diagnostics
             if not left.ok:

@@ -63,6 +63,8 @@ def extern_kernel(function: Function) -> Kernel:
 class Alone:
     """A kernel in C++ where tasks run one after the other: a graph of one task."""
 
+    unseen = True  # no event tells what it does
+
     def __init__(self, function: Function) -> None:
         self.kernel = extern_kernel(function)
         self.diagnostics: list[Diagnostic] = []

@@ -31,7 +31,7 @@ from .callable import CallableProgram, Param
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
-from .ir import IN, Function, Op, TensorType, retyped
+from .ir import FIFO_SLOTS, IN, Function, Op, TensorType, retyped
 from .lower import Lowered, texts
 from .problems import UNSUPPORTED, Problem
 from .tasks import core_of
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _NOT_SAVED = "not_saved.txt"
-#: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
-FIFO_SLOTS = "fifo_slots"
 _ENTRY = "aicpu_orchestration_entry"
 
 

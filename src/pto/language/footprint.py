@@ -1,5 +1,5 @@
-"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, and
-are outputs written everywhere?
+"""What tasks touch in global memory, byte by byte: are iterations independent where a program says so, are
+outputs written everywhere, and is nothing read of the tensors that a program makes before it is written?
 
 A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blocks of `pl.spmd` are
 *parties* of a claim: a byte that one of them writes, no other may touch.
@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from ..diag import Diagnostic, Span
-from ..engine.watch import Event, Watcher
+from ..engine.sanitize.undefined_bytes import unwritten
+from ..engine.watch import Event, WatchedLaunch, Watcher
 from .problems import CLAIM, HOLES
 
 Array = Any
@@ -24,12 +25,19 @@ _NOBODY, _SEVERAL = -1, -2
 class Memory:
     """An array that a run works on."""
 
-    def __init__(self, name: str, array: Array, output: bool) -> None:
+    def __init__(self, name: str, array: Array, output: bool, made: bool = False) -> None:
         self.name = name
         self.array = array
         self.output = output
         self.address: int = array.__array_interface__["data"][0]
         self.written = np.zeros(array.nbytes, bool)
+        #: 0xFF where nobody has written yet, of a tensor that the program makes.
+        self.unwritten = np.full(array.nbytes, 0xFF, np.uint8) if made else None
+
+    def part(self, array: Array) -> slice | None:
+        """Where the bytes of an array lie in it."""
+        start = array.__array_interface__["data"][0] - self.address
+        return slice(start, start + array.nbytes) if 0 <= start < self.written.size else None
 
     def element(self, byte: int) -> str:
         """The element that a byte is part of, as it is indexed."""
@@ -50,7 +58,7 @@ class Claim:
 
 class Footprint(Watcher):
     def __init__(self, memories: list[Memory]) -> None:
-        self.memories = memories
+        self.memories = memories  # arguments, and what the program makes
         self.claims: list[Claim] = []
         self.diagnostics: list[Diagnostic] = []
 
@@ -64,7 +72,35 @@ class Footprint(Watcher):
         finally:
             self.claims.remove(made)
 
+    def made(self, name: str, array: Array) -> None:
+        """The program makes a tensor, and nothing is in it."""
+        self.memories.append(Memory(name, array, False, True))
+
+    def wrote(self, array: Array) -> None:
+        """Somebody whom no event tells of wrote all of an array: the orchestrator, or C++."""
+        for memory in self.memories:
+            if (part := memory.part(array)) is not None:
+                memory.written[part] = True
+                if memory.unwritten is not None:
+                    memory.unwritten[part] = 0
+
+    def reads(self, array: Array, span: Span | None) -> None:
+        """The orchestrator decides by elements."""
+        for memory in self.memories:
+            part = memory.part(array)
+            if part is not None and memory.unwritten is not None and memory.unwritten[part].any():
+                self.diagnostics.append(Diagnostic(
+                    "PTO-E2203", f"{memory.element(part.start)} is read, which nobody wrote", span,
+                    help=f"a task writes it first: pass '{memory.name}' to one as pl.Out",
+                ))  # fmt: skip
+
     # ---- events ----
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        for buffer in launch.gm.buffers:
+            for memory in self.memories:
+                if memory.unwritten is not None and (part := memory.part(buffer.data)) is not None:
+                    unwritten(buffer, memory.unwritten[part])
 
     def finished(self, event: Event) -> None:
         for access in event.accesses:

@@ -195,6 +195,8 @@ class Block:
 
 #: What a parameter is to its function.
 IN, OUT, INOUT = "in", "out", "inout"
+#: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
+FIFO_SLOTS = "fifo_slots"
 
 
 class Param(Record):

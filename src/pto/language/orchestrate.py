@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..diag import DiagnosticError, Span
-from .ir import ArrayType, Function, Op, Value, is_tensor, root
+from .ir import FIFO_SLOTS, ArrayType, Function, Op, Value, is_tensor, root
 from .problems import UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
 
@@ -97,9 +97,11 @@ class _Writer(Writer):
         a = op.args
         init = "" if a.get("init_value") is None else f", init={self.arg(a['init_value'])}"
         manual = ", manual_dep=True" if a.get("manual_dep") else ""
-        self.line(
-            f"{self.name(op.result)} = rt.tensor({self.arg(a['shape'])}, {a['dtype'].isa!r}{init}{manual})"
-        )
+        name = (
+            "" if op.result.name == FIFO_SLOTS else f", name={op.result.name!r}"
+        )  # FIFOs know what is in theirs
+        more = f"{init}{manual}{name}"
+        self.line(f"{self.name(op.result)} = rt.tensor({self.arg(a['shape'])}, {a['dtype'].isa!r}{more})")
 
     def _slice(self, op: Op) -> None:
         a = op.args
@@ -119,9 +121,9 @@ class _Writer(Writer):
         self.line(f"{self.name(op.result)} = rt.transpose({self.arg(a['x'])}, {a['axis1']}, {a['axis2']})")
 
     def _read(self, op: Op) -> None:
-        self.line(
-            f"{self.name(op.result)} = rt.read({self.arg(op.args['x'])}, {self.arg(op.args['offset'])})"
-        )
+        a = op.args
+        at = f"{self.arg(a['x'])}, {self.arg(a['offset'])}, at={self.place(op)}"
+        self.line(f"{self.name(op.result)} = rt.read({at})")
 
     def _write(self, op: Op) -> None:
         a = op.args

@@ -80,7 +80,8 @@ def flat(deps: Sequence[Any]) -> list[Any]:
 
 
 class Serial:
-    """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it."""
+    """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it; its options are
+    those of the task, and the `place` where it is submitted."""
 
     def __init__(
         self, launch: Callable[..., None], places: Sequence[Span | None] = (), footprint: Any = None
@@ -99,7 +100,9 @@ class Serial:
         box = ((0,) * array.ndim, tuple(array.shape))
         return Tensor(array, flat, 0, array.shape, dense(array.shape), box)
 
-    def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
+    def tensor(
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = ""
+    ) -> Tensor:
         import numpy as np
 
         from ..engine.elements import ARRAY_DTYPES
@@ -107,6 +110,8 @@ class Serial:
         array = np.zeros(tuple(shape), ARRAY_DTYPES[dtype])
         if init is not None:
             array[...] = init
+        elif self.footprint is not None and name:
+            self.footprint.made(name, array)
         return self.wrap(array)
 
     def check_windows(self, args: Sequence[Any], place: Span | None) -> None:
@@ -148,11 +153,17 @@ class Serial:
         order[a], order[b] = order[b], order[a]
         return Tensor(x.root, x.flat, x.offset, [x.shape[i] for i in order], [x.strides[i] for i in order])
 
-    def read(self, x: Tensor, index: Sequence[int]) -> Any:
-        return x.flat[x.at(index)].item()
+    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+        n = x.at(index)
+        if self.footprint is not None:
+            self.footprint.reads(x.flat[n : n + 1], self.places[at])
+        return x.flat[n].item()
 
     def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
-        x.flat[x.at(index)] = value
+        at = x.at(index)
+        x.flat[at] = value
+        if self.footprint is not None:
+            self.footprint.wrote(x.flat[at : at + 1])
 
     def parallel(self, start: int, stop: int, step: int, at: int) -> Iterator[int]:
         """The iterations of a loop that says they are independent."""
@@ -165,16 +176,21 @@ class Serial:
                 yield i
 
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
-        self.check_windows(args, self.places[at] if self.places else None)
+        place = self.places[at] if self.places else None
+        self.check_windows(args, place)
         memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
         self.count += 1
         if predicate is not None and not self._holds(*predicate):
             return self.count - 1
         if self.footprint is not None and options.get("blocks"):
-            with self.footprint.claim("block", self.places[at]):
-                self.launch(kernel, memory, options)
+            with self.footprint.claim("block", place):
+                self.launch(kernel, memory, {**options, "place": place})
         else:
-            self.launch(kernel, memory, options)
+            self.launch(kernel, memory, {**options, "place": place})
+        if self.footprint is not None and getattr(kernel, "unseen", False):  # it may have written all of it
+            for array in memory:
+                if hasattr(array, "nbytes"):
+                    self.footprint.wrote(array)
         return self.count - 1
 
     def _holds(self, x: Tensor, index: Sequence[int], word: str, number: int) -> bool:

@@ -57,7 +57,9 @@ class Tasks(Serial):
         self._cluster: int | None = None
         self.made: list[Any] = []  # arrays that live as long as the run
 
-    def tensor(self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False) -> Tensor:
+    def tensor(
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = ""
+    ) -> Tensor:
         made = super().tensor(shape, dtype, init)
         self.made.append(made.root)
         if manual_dep:
@@ -75,9 +77,8 @@ class Tasks(Serial):
         span = 1 + sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True))
         return flat.view([span], [x.offset])
 
-    def read(self, x: Tensor, index: Sequence[int]) -> Any:
-        at = x.at(index)
-        return self.rt.read(self.rt.external(x.flat), [at])
+    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+        return self.rt.read(self.rt.external(x.flat), [x.at(index)])
 
     def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
         self.rt.write(self.rt.external(x.flat), [x.at(index)], value)

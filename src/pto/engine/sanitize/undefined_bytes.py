@@ -88,6 +88,11 @@ class Origin:
         return found
 
 
+def unwritten(buffer: Buffer, undefined: Array) -> None:
+    """Say which bytes of global memory nobody has written (0xFF); what a launch writes is cleared there."""
+    buffer.shadows["undef"] = undefined, np.broadcast_to(np.uint8(NEVER), undefined.shape)
+
+
 class Undefined:
     def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
         self.launch = launch
@@ -98,10 +103,11 @@ class Undefined:
     # -- shadows ---------------------------------------------------------------------------------------
 
     def shadow(self, buffer: Buffer) -> tuple[Array, Array] | None:
-        """(undefined bytes, origin numbers) of an on-chip buffer; global memory is taken as defined."""
-        if buffer.space == "gm":
-            return None
+        """(undefined bytes, origin numbers) of an on-chip buffer. Global memory is taken as defined, unless
+        somebody knows better (`unwritten`)."""
         found = buffer.shadows.get("undef")
+        if buffer.space == "gm":
+            return found
         size = buffer.data.size
         if found is None or found[0].size < size:
             undefined, origin = np.empty(size, np.uint8), np.empty(size, np.uint8)

@@ -16,13 +16,11 @@ from typing import Any
 
 from ...isa.profiles import Profile
 from ..dtypes import DATA_TYPES, INDEX
-from ..ir import OUT, Function, Op, Param, ScalarType, TensorType, Value
+from ..ir import FIFO_SLOTS, OUT, Function, Op, Param, ScalarType, TensorType, Value
 from ..problems import PLACE, fail
 from .rewrite import Rewriter
 
 _SIDES = {"aic": "a cube core", "aiv": "vector cores"}
-#: The parameter that slots of FIFOs are.
-SLOTS = "fifo_slots"
 _OPENS = ("aic_initialize_pipe", "aiv_initialize_pipe")
 
 
@@ -101,7 +99,7 @@ class _Member(Rewriter):
             type = TensorType(DATA_TYPES["UINT8"], (sum(self.slots.values()),))
             args.insert(slots_at(self.group.body.args), (None, type))
         for old, type in args:
-            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
+            copy = made.body.add_arg(type, old.name if old is not None else FIFO_SLOTS)
             made.params.append(Param(copy, OUT if old is None else directions.get(old, "in")))
             if old is None:
                 self.memory = copy

@@ -31,6 +31,7 @@ from ..emit.types import tile_type
 from ..enums import MemorySpace, SplitMode
 from ..forms import CrossCoreSlot, Split
 from ..ir import (
+    FIFO_SLOTS,
     IN,
     OUT,
     Block,
@@ -49,7 +50,7 @@ from ..operators.cube import PRODUCTS
 from ..operators.fifo import C2V, V2C
 from ..problems import UNSUPPORTED, fail
 from .clean import clean_function
-from .groups import SLOTS, grouped, joined, slots_at
+from .groups import grouped, joined, slots_at
 from .halves import halves
 from .rewrite import Rewriter, each_function, handed_on
 
@@ -336,7 +337,7 @@ class _Half(Rewriter):
             args.insert(slots_at(function.body.args), (None, TensorType(DATA_TYPES["UINT8"], (bytes,))))
         memory: Value | None = None
         for old, type in args:
-            copy = made.body.add_arg(type, old.name if old is not None else SLOTS)
+            copy = made.body.add_arg(type, old.name if old is not None else FIFO_SLOTS)
             if old is None:
                 memory = copy
                 made.params.append(Param(copy, OUT))
@@ -643,12 +644,12 @@ def _caller(entry: Function) -> Function:
     made = Function(f"{entry.name}_task", "orchestration", entry.loc)
     made.attrs = {k: v for k, v in entry.attrs.items() if k in ("symbols", "hidden")}
     same = Rewriter()
-    given = [v for v in entry.body.args if v.name != SLOTS]
+    given = [v for v in entry.body.args if v.name != FIFO_SLOTS]
     for value in given:
         same.map(value, made.body.add_arg(value.type, value.name))
     for value in made.body.args:
         value.type = same.type_of(value.type)
-    made.params = [Param(same.values[p.value], p.direction) for p in entry.params if p.name != SLOTS]
+    made.params = [Param(same.values[p.value], p.direction) for p in entry.params if p.name != FIFO_SLOTS]
     made.body.append(Op("call", {"callee": entry, "args": list(made.body.args)}, [], entry.loc))
     return made
 
@@ -669,9 +670,9 @@ class _Callers(Rewriter):
         slots = self.build.op(
             "create_tensor", [type], shape=[count], dtype=type.dtype, manual_dep=False, init_value=None
         )
-        slots.name = SLOTS
+        slots.name = FIFO_SLOTS
         args = list(made.args["args"])
-        names = [v for v in callee.body.args if v.name != SLOTS]
+        names = [v for v in callee.body.args if v.name != FIFO_SLOTS]
         args.insert(slots_at(names), slots)
         made.args["args"] = args
         self.build.block.append(made)
