@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import each
 
 import pto
 import pto.language as pl
@@ -321,15 +321,84 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
     assert warned(never, X, X.copy()) == ["PTO-E3010", "PTO-E3011"]
 
 
-@pytest.mark.parametrize("pad, codes", [(pl.PadValue.zero, ["PTO-E3012"]), (-math.inf, [])])
-def test_e3012_reductions_over_padding(pad: Any, codes: list[str]) -> None:
-    @pl.jit
-    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
-        with pl.at(level=pl.Level.CORE_GROUP):
-            t = pl.fillpad(pl.load(x, [0, 0], [64, 64], valid_shape=[64, 50]), pad)
-            out[:, 0:1] = pl.row_max(pl.mul(t, 2.0))
+@pl.jit.inline
+def maximum(t):
+    return pl.row_max(pl.mul(t, 2.0))
 
-    assert warned(k, X, X.copy()) == codes
+
+@pl.jit.inline
+def minimum(t):
+    return pl.row_min(pl.neg(t))
+
+
+@pl.jit.inline
+def total(t):
+    return pl.row_sum(t)
+
+
+@pl.jit.inline
+def shifted(t):
+    return pl.row_sum(pl.add(t, 1.0))
+
+
+@pl.jit.inline
+def powers(t):
+    return pl.row_sum(pl.exp(t))
+
+
+@pl.jit.inline
+def softened(t):
+    return pl.row_sum(pl.exp(pl.row_expand_sub(t, pl.row_max(t))))
+
+
+@pl.jit.inline
+def positive(t):
+    return pl.row_max(pl.relu(t))
+
+
+@pl.jit.inline
+def squares(t):
+    return pl.col_sum(pl.mul(t, t))
+
+
+@pl.jit.inline
+def where_largest(t):
+    return pl.row_argmax(t)
+
+
+#: What becomes of a padded tile, and the paddings that count there; once for each reduction.
+REDUCED = {
+    maximum: "zero max",
+    minimum: "zero max",
+    total: "min max",
+    shifted: "zero min max",
+    powers: "zero max",
+    softened: "zero max zero max",
+    positive: "max",
+    squares: "min max",
+    where_largest: "zero max",
+}
+
+
+def test_e3012_reductions_over_padding() -> None:
+    """Padding is followed through operators: whether it counts is a matter of its value there."""
+
+    def check(reduced: Any) -> None:
+        found: list[str] = []
+        for pad in ("zero", "min", "max"):
+            value = getattr(pl.PadValue, pad)
+
+            @pl.jit
+            def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    t = pl.fillpad(pl.load(x, [0, 0], [64, 64], valid_shape=[64, 50]), value)
+                    reduced(t)
+                    pl.store(t, [0, 0], out)
+
+            found += [pad] * warned(k, X, X.copy()).count("PTO-E3012")
+        assert sorted(found) == sorted(REDUCED[reduced].split())
+
+    each(check, list(REDUCED))
 
 
 def found_in(function: Any, *args: Any) -> list[tuple[str, int]]:

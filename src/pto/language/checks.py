@@ -7,10 +7,8 @@ reductions that count padding.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from ..diag import Diagnostic
-from .enums import PadValue
 from .ir import (
     IN,
     INOUT,
@@ -26,7 +24,7 @@ from .ir import (
     values_in,
     writes,
 )
-from .problems import DIRECTION, OVERWRITTEN, PADDING, UNWRITTEN
+from .problems import DIRECTION, OVERWRITTEN, UNWRITTEN
 
 
 def check(program: Program) -> list[Diagnostic]:
@@ -35,8 +33,11 @@ def check(program: Program) -> list[Diagnostic]:
     for function in reversed(program.functions.values()):  # callees were read after their callers began
         if function.kind != "extern":  # whose body is C++
             found += _directions(function)
-    for function in program.functions.values():
-        found += _paddings(function)
+    padded = [f for f in program.functions.values() if any(op.name.startswith("fillpad") for op in f.walk())]
+    if padded:
+        from .padding import counted
+
+        found += [d for function in padded for d in counted(function)]
     return found
 
 
@@ -128,74 +129,3 @@ def _unwritten(p: Param, function: Function) -> Diagnostic:
         help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
     )  # fmt: skip
     return found
-
-
-#: Operators that keep padding what it is, or nearly so.
-_KEEPS = {
-    "muls",
-    "adds",
-    "subs",
-    "divs",
-    "mul",
-    "add",
-    "maximum",
-    "minimum",
-    "neg",
-    "cast",
-    "slice",
-    "reshape",
-    "relu",
-}
-#: Reductions, and the paddings that cannot change their result.
-_NEUTRAL = {
-    "row_max": PadValue.min,
-    "col_max": PadValue.min,
-    "row_min": PadValue.max,
-    "col_min": PadValue.max,
-    "row_prod": None,
-    "col_prod": None,
-    "row_sum": PadValue.zero,
-    "col_sum": PadValue.zero,
-    "row_argmax": PadValue.min,
-    "row_argmin": PadValue.max,
-    "col_argmax": PadValue.min,
-    "col_argmin": PadValue.max,
-}
-
-
-def _paddings(function: Function) -> list[Diagnostic]:
-    out: list[Diagnostic] = []
-    for op in function.walk():
-        if op.name not in _NEUTRAL:
-            continue
-        source = _padded(next(iter(op.args.values())), op.name)
-        if source is None or source.args["pad_value"] is _NEUTRAL[op.name]:
-            continue
-        pad = source.args["pad_value"]
-        wanted = _NEUTRAL[op.name]
-        found = Diagnostic(
-            PADDING,
-            f"{op.name} counts the padding, which is {pad.name}",
-            op.loc,
-            "warning",
-            help=f"pad with pl.PadValue.{wanted.name}, or reduce before padding"
-            if wanted
-            else "reduce before padding",
-        )
-        found.notes.append(("padded here", source.loc))
-        out.append(found)
-    return out
-
-
-def _padded(value: Any, reduction: str) -> Op | None:
-    """The operation that padded what a reduction takes, where that still is in it."""
-    while isinstance(value, Value) and value.op is not None:
-        op = value.op
-        if op.name.startswith("fillpad"):
-            source = next(iter(op.args.values()))
-            return op if isinstance(source, Value) and source.type.valid is not None else None
-        exact = reduction in ("row_sum", "col_sum")
-        if op.name not in _KEEPS or (exact and op.name in ("adds", "subs", "add")):
-            return None
-        value = next(iter(op.args.values()), None)
-    return None

@@ -70,10 +70,18 @@ def _text(d: Any) -> str:
     return str(d) if not isinstance(d, Value) else d.name or "?"
 
 
+def _within(offset: Any, extent: Any, whole: Any) -> bool:
+    """Whether a window is known to end before its source does."""
+    start, more = index.known(offset), index.known_difference(extent, whole)
+    return start is not None and more is not None and start + more <= 0
+
+
 def cut_valid(
-    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None
-) -> tuple[Any, ...] | None:
-    """How far data goes in a window: what was asked for, no further than that of the source."""
+    b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], wanted: list[Any] | None,
+    clamp: bool = False,
+) -> tuple[Any, ...] | None:  # fmt: skip
+    """How far data goes in a window: what was asked for, no further than that of the source; with `clamp`, no
+    further than the source."""
     if b.exact:
         return None if wanted is None else tuple(wanted)
     out: list[Any] = []
@@ -81,7 +89,8 @@ def cut_valid(
         shape, offsets, source.extent, wanted or [None] * len(shape), strict=True
     ):
         valid = n if n_valid is None else b.as_index(n_valid)
-        if source.valid is not None and not index.same(whole, source.shape[len(out)]):
+        narrow = source.valid is not None and not index.same(whole, source.shape[len(out)])
+        if narrow or (clamp and not _within(o, valid, whole)):
             left = b.scalar("max", b.scalar("sub", whole, o), 0)
             valid = b.scalar("min", valid, left)
         out.append(valid)
@@ -93,7 +102,8 @@ def load(
     b: Build, tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = None,
     target_memory: MemorySpace = MemorySpace.Vec, clamp: bool = False,
 ) -> Value:  # fmt: skip
-    """Copy a window of a tensor into a new tile; only its valid part is read."""
+    """Copy a window of a tensor into a new tile; only its valid part is read. `clamp` lets it end with the
+    tensor."""
     in_core(b, "load")
     t = tensor_value(b, tensor, "tensor").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
@@ -105,7 +115,7 @@ def load(
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
                help="pl.move takes a tile from Mat to Left and Right")  # fmt: skip
-    valid = cut_valid(b, t, at, shape, wanted)
+    valid = cut_valid(b, t, at, shape, wanted, clamp)
     type_ = TileType(t.dtype, tuple(shape), valid, target_memory.isa)
     return b.op("load", [type_], tensor=tensor, offsets=at, shapes=shape,
                 valid_shape=None if valid is None else list(valid), target_memory=target_memory)  # fmt: skip
@@ -142,7 +152,7 @@ def slice(
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
     fits(b, t, at, sizes if wanted is None else wanted, "shape", clamp)
-    valid = cut_valid(b, t, at, sizes, wanted)
+    valid = cut_valid(b, t, at, sizes, wanted, clamp)
     dropped = tuple(drop_dims or ())
     kept = [i for i in range(t.rank) if i not in dropped]
     type_ = t.replace(
