@@ -50,7 +50,7 @@ def test_the_graph_and_the_kernels() -> None:
         "  for r in pl.parallel(0, 64, 16):",
         "    if pl.read(flags, [r]) > 0:",
         f"      [3] double_0 (vector, line {first + 10})  in now  out y  after [1] (now), [2] (after)",
-        f"  [4] last (vector, line {first + 11})  inout y  after [3] (y)",
+        f"  [4] last (vector, line {first + 11})  inout y  after [3] (y?)",
     ]
     assert [k.split(":")[0] for k in kernels] == [
         "double (vector)", "product (cube)", "double_0 (vector)", "last (vector)",

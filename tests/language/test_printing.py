@@ -44,6 +44,7 @@ def test_every_stage_is_a_fixed_point() -> None:
     fixed_points.check(test_interpret.blocks, c, c)
     fixed_points.check(test_interpret.Program, _zeros(16, 64, dtype=np.int32), _zeros(16, 64, dtype=np.int32))
     fixed_points.check(tasks, c, c)
+    fixed_points.check(test_tasks.by_windows, _zeros(64, 64), _zeros(64, 64), _zeros(40, 64))
     fixed_points.check(test_tasks.assembled, _zeros(70, 150), _zeros(2, 70, 150), _zeros(72, 160))
 
 

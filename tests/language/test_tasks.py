@@ -212,6 +212,42 @@ def test_windows_beyond_their_tensor() -> None:
         assert found.span.line == beyond.declared.function.__code__.co_firstlineno + 3
 
 
+@pl.jit
+def by_windows(x: pl.Tensor, y: pl.InOut[pl.Tensor], z: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+    """Each region uses some rows, columns or a part of a window: no other tasks are in its way."""
+    lower = y[32:64, :]
+    for _ in pl.range(2):
+        for i in pl.parallel(4):
+            with pl.at(name_hint="rows"):
+                for k in pl.range(0, 16, 8):
+                    part = pl.load(y, [(i // 2) * 16 + k, i % 2 * 32], [8, 32])
+                    y = pl.store(part * 2.0, [(i // 2) * 16 + k, i % 2 * 32], y)
+        for i in pl.parallel(2):
+            with pl.at(name_hint="lower"):
+                lower[i * 16 : i * 16 + 16, :] = lower[i * 16 : i * 16 + 16, :] + x[0:16, :]
+    for r in pl.parallel(0, M, 16):
+        with pl.at(name_hint="tail"):
+            rows = pl.load(y, [r, 0], [16, 64], valid_shape=[pl.min(16, M - r), 64])
+            z = pl.store(rows, [r, 0], z)
+    return z
+
+
+def test_tasks_get_windows() -> None:
+    x, y = arrays(2)
+    want = y.copy()
+    want[:32] *= 4
+    want[32:] = (want[32:] + np.tile(x[:16], (2, 1))) + np.tile(x[:16], (2, 1))
+    for how in (by_windows, by_windows.run, by_windows.interpret):
+        out, z = y.copy(), np.zeros((40, 64), np.float32)
+        how(x, out, z)
+        np.testing.assert_array_equal(out, want)
+        np.testing.assert_array_equal(z, want[:40])
+    out = y.copy()
+    run = by_windows.compile(x, out, z).execute([x, out, z], record=True, block_dim=4)
+    assert run.stats["tasks"] == 15
+    assert run.stats["edges"] == 4 + 2 + 4 + 1  # of the second turn; two for 16 rows of the upper half
+
+
 def test_tasks_wait_for_what_they_read() -> None:
     a, b = arrays(2)
     out = np.zeros_like(a)

@@ -31,6 +31,7 @@ from .passes.order import order
 from .passes.outline import outline
 from .passes.spaces import spaces
 from .passes.tiles import tiles
+from .passes.windows import windows
 from .printer import program_text
 from .problems import Problem
 from .reader.calls import read_entry, read_exactly
@@ -40,6 +41,7 @@ from .reader.frame import Unit
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
     ("copies", copies),
+    ("windows", windows),
     ("outline", outline),
     ("order", order),
     ("clean", clean),

@@ -146,7 +146,7 @@ def _is_window(made: Op, into: Op) -> bool:
     first, last = block.ops.index(made), block.ops.index(into)
     between, after = block.ops[first + 1 : last], block.ops[last + 1 :]
     return (
-        _lies_without_gaps(t, target.type)
+        lies_without_gaps(t, target.type)
         and not _made_in(target, between)
         and not any(_hands_on(op, made.result) for op in between)
         and not any(_uses(op, root(target)) for op in between)
@@ -155,7 +155,7 @@ def _is_window(made: Op, into: Op) -> bool:
     )
 
 
-def _lies_without_gaps(t: TensorType, target: TensorType) -> bool:
+def lies_without_gaps(t: TensorType, target: TensorType) -> bool:
     """Whether a window of a shape has the strides of a tensor of that shape."""
     lead = target.rank - t.rank
     run = True  # dimensions after this one are whole

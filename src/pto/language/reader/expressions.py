@@ -65,6 +65,8 @@ def _attribute(f: Frame, node: ast.Attribute) -> Any:
             got=owner.type,
             help=instead_of(node.attr) or "shape, valid_shape and dtype",
         )
+    if owner is f.names.get("self") and node.attr in getattr(owner, "methods", {}):
+        return owner.methods[node.attr]  # whatever else the class of a program has by that name
     try:
         return getattr(owner, node.attr)
     except AttributeError:

@@ -1,0 +1,273 @@
+"""Tasks get the windows of tensors that they use, not the tensors: so that those on different parts of an
+array do not wait for each other.
+
+    for r in pl.parallel(0, 64, 16):            for r in pl.parallel(0, 64, 16):
+        with pl.at():                               w = y[r : r + 16, :]
+            t = pl.load(x, [r, 0], ..)              with pl.at():
+            pl.store(t, [r, 0], y)                      ..
+                                                        pl.store(t, [0, 0], w)
+
+A window is the least box that holds all that a region loads, stores and slices of a tensor, where that is
+told by numbers from outside the region and by loops in it that have known bounds; in other dimensions it is
+all of the tensor. A tensor that a region uses in other ways is passed as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from .. import index
+from ..dtypes import INDEX
+from ..ir import Op, Program, ScalarType, TensorType, Value, values_in
+from ..operators.memory import dense_strides
+from .copies import lies_without_gaps
+from .outline import outside
+from .rewrite import Rewriter, each_function
+
+#: Operations that use a part of a tensor: the tensor, and where the part begins.
+_PARTS = {
+    "load": ("tensor", "offsets"),
+    "store": ("output_tensor", "offsets"),
+    "assemble": ("target", "offset"),
+    "slice": ("x", "offset"),
+    "read": ("x", "offset"),
+    "write": ("x", "offset"),
+}
+#: A number as a sum: what is added at the end, and how often each value is in it.
+Terms = tuple[int, dict[Value, int]]
+
+
+def windows(program: Program) -> Program:
+    return each_function(program, lambda f: _Windows().function(f) if f.kind == "orchestration" else f)
+
+
+class Axis:
+    """One dimension of a window: where it begins, and how long it is. `cut`: it ends with the tensor."""
+
+    def __init__(self, start: Terms, size: Any, cut: bool) -> None:
+        self.start = start
+        self.size = size
+        self.cut = cut
+
+
+class _Windows(Rewriter):
+    def op_region(self, op: Op) -> None:
+        if op.args["kind"] not in ("at", "spmd"):
+            self.copy(op)
+            return
+        inner = _Region(self, op)
+        inner.copy(op)
+        for result in op.results:
+            self.map(result, inner.values[result])
+
+    def window(self, tensor: Value, axes: list[Axis]) -> Value:
+        """A window of a tensor, before the region."""
+        b, whole = self.build, self.of(tensor)
+        starts = [self.number(a.start) for a in axes]
+        sizes = [
+            b.scalar("min", a.size, b.scalar("sub", d, s)) if a.cut else self.of(a.size)
+            for a, d, s in zip(axes, whole.type.shape, starts, strict=True)
+        ]
+        type = whole.type.replace(shape=tuple(sizes), valid=None)
+        if not lies_without_gaps(type, whole.type):
+            type = type.replace(strides=whole.type.strides or dense_strides(b, whole.type.shape))
+        while whole.op is not None and whole.op.name == "slice" and not whole.op.args.get("drop_dims"):
+            starts = [b.scalar("add", o, s) for o, s in zip(whole.op.args["offset"], starts, strict=True)]
+            whole = whole.op.args["x"]
+        made = b.op("slice", [type], x=whole, shape=sizes, offset=starts, valid_shape=None, drop_dims=None)
+        made.name = tensor.name
+        return made
+
+    def number(self, terms: Terms) -> Any:
+        """A sum as a number of the orchestrator."""
+        total: Any = terms[0]
+        for value, times in terms[1].items():
+            total = self.build.scalar("add", self.build.scalar("mul", self.hoisted(value), times), total)
+        return total
+
+    def hoisted(self, value: Value) -> Any:
+        """What a value is outside of the region; computed there if it was in it."""
+        if value not in self.values:
+            assert value.op is not None
+            for v in values_in(value.op.args):
+                self.hoisted(v)
+            self.copy(value.op)
+        return self.of(value)
+
+
+class _Region(Rewriter):
+    """Copies a region, with windows for tensors."""
+
+    def __init__(self, outer: _Windows, region: Op) -> None:
+        super().__init__()
+        self.build = outer.build
+        self.values = dict(outer.values)
+        self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
+        inside = _inside(region)
+        for tensor in outside(region.blocks[0], region):
+            if isinstance(tensor.type, TensorType):
+                axes = _box(tensor, region, inside)
+                if axes is not None:
+                    self.windows[tensor] = outer.window(tensor, axes), axes
+        for value, made in outer.values.items():
+            self.values.setdefault(value, made)
+        for value in inside:
+            self.values.pop(value, None)
+
+    def copy(self, op: Op) -> Op:
+        part = _PARTS.get(op.name)
+        tensor = op.args.get(part[0]) if part is not None else None
+        if part is None or tensor not in self.windows:
+            return super().copy(op)
+        window, axes = self.windows[tensor]
+        offsets = [self._less(o, a.start) for o, a in zip(op.args[part[1]], axes, strict=True)]
+        return self.rebuilt(op, {**self.of(op.args), part[0]: window, part[1]: offsets})
+
+    def _less(self, offset: Any, start: Terms) -> Any:
+        constant, terms = _terms(offset)
+        total: Any = constant - start[0]
+        for value, times in {**dict.fromkeys(start[1], 0), **terms}.items():
+            times -= start[1].get(value, 0)
+            if times:
+                total = self.build.scalar("add", self.build.scalar("mul", self.of(value), times), total)
+        return total
+
+
+# ---- what a region uses ----
+
+
+def _inside(region: Op) -> set[Value]:
+    found: set[Value] = set()
+    for op in region.walk():
+        found.update(op.results)
+        for block in op.blocks:
+            found.update(block.args)
+    return found
+
+
+def _box(tensor: Value, region: Op, inside: set[Value]) -> list[Axis] | None:
+    """The window of a tensor that a region uses; None where that is all of it, or cannot be told."""
+    parts: list[tuple[list[Any], list[Any], list[Any]]] = []
+    for op in region.walk():
+        if op is region or tensor not in set(values_in(op.args)):
+            continue
+        part = _PARTS.get(op.name)
+        uses = [k for k, v in op.args.items() if tensor in set(values_in(v))]
+        if part is None or uses != [part[0]] or len(op.args[part[1]]) != tensor.type.rank:
+            return None
+        parts.append((op.args[part[1]], *_extents(op, tensor.type.rank)))
+    if not parts:
+        return None
+    loops = _loops(region)
+    axes = [
+        _axis(tensor.type, d, [(o[d], n[d], cut[d]) for o, n, cut in parts], loops, inside)
+        for d in range(tensor.type.rank)
+    ]
+    if all(index.same(a.size, d) for a, d in zip(axes, tensor.type.shape, strict=True)):
+        return None
+    sizes = TensorType(tensor.type.dtype, tuple(a.size for a in axes))
+    last = index.known(axes[-1].size)
+    if tensor.type.strides is None and last == 1 and not lies_without_gaps(sizes, tensor.type):
+        return None  # columns lie along themselves
+    return axes
+
+
+def _extents(op: Op, rank: int) -> tuple[list[Any], list[bool]]:
+    """How far a part goes at most, and whether less of it may be there."""
+    if op.name in ("read", "write"):
+        return [1] * rank, [False] * rank
+    if op.name in ("load", "slice"):
+        shape = list(op.args["shapes" if op.name == "load" else "shape"])
+        extent = op.args.get("valid_shape") or shape
+    else:
+        source = op.args["tile" if op.name == "store" else "source"].type
+        shape, extent = (([1] * rank + list(d))[-rank:] for d in (source.shape, source.extent))
+    sizes = [n if index.known(n) is not None else m for m, n in zip(shape, extent, strict=True)]
+    return sizes, [index.known(n) is None for n in extent]
+
+
+def _loops(region: Op) -> dict[Value, tuple[int, int]]:
+    """Loops in a region whose bounds are known: the first and the last number."""
+    found: dict[Value, tuple[int, int]] = {}
+    for op in region.walk():
+        if op.name == "for":
+            start, stop, step = (index.known(op.args[k]) for k in ("start", "stop", "step"))
+            if start is not None and stop is not None and step and range(start, stop, step):
+                numbers = range(start, stop, step)
+                found[op.blocks[0].args[0]] = min(numbers), max(numbers)
+    return found
+
+
+def _axis(
+    t: TensorType,
+    d: int,
+    parts: list[tuple[Any, Any, bool]],
+    loops: dict[Value, tuple[int, int]],
+    inside: set[Value],
+) -> Axis:
+    """The part of a dimension that holds all parts."""
+    whole = Axis((0, {}), t.shape[d], False)
+    base: dict[Value, int] | None = None
+    low = high = 0
+    cut = False
+    for offset, size, may_end in parts:
+        constant, terms = _terms(offset)
+        length = index.known(size)
+        if length is None:
+            return whole
+        first = last = constant
+        for value in [v for v in terms if v in loops]:
+            ends = [terms[value] * n for n in loops[value]]
+            first, last = first + min(ends), last + max(ends)
+        fixed = {v: n for v, n in terms.items() if v not in loops}
+        if base is not None and fixed != base:
+            return whole
+        if base is None:
+            if not all(_is_free(v, inside) for v in fixed):
+                return whole
+            base, low, high = fixed, first, last + length
+        low, high, cut = min(low, first), max(high, last + length), cut or may_end
+    assert base is not None
+    known = index.known(t.shape[d])
+    if not base and known is not None:
+        low, high, cut = max(low, 0), min(high, known), False
+    return Axis((low, base), high - low, cut)
+
+
+def _is_free(value: Value, inside: set[Value]) -> bool:
+    """Whether the orchestrator has a number, or can compute it."""
+    if value not in inside:
+        return True
+    op = value.op
+    return (
+        op is not None
+        and op.name.startswith("scalar.")
+        and all(_is_free(v, inside) for v in values_in(op.args))
+    )
+
+
+def _terms(number: Any) -> Terms:
+    """A number as a sum of multiples of values."""
+    if not isinstance(number, Value):
+        return int(number), {}
+    op = number.op
+    name = op.name.removeprefix("scalar.") if op is not None and op.name.startswith("scalar.") else ""
+    if op is None or number.type != ScalarType(INDEX):
+        return 0, {number: 1}
+    args = list(op.args.values())
+    if name in ("add", "sub"):
+        a, b = _terms(args[0]), _terms(args[1])
+        sign = 1 if name == "add" else -1
+        terms = {v: a[1].get(v, 0) + sign * b[1].get(v, 0) for v in _keys(a, b)}
+        return a[0] + sign * b[0], {v: n for v, n in terms.items() if n}
+    if name == "mul":
+        for one, other in (args, args[::-1]):
+            if not isinstance(one, Value):
+                constant, terms = _terms(other)
+                return one * constant, {v: n * one for v, n in terms.items() if one}
+    return 0, {number: 1}
+
+
+def _keys(a: Terms, b: Terms) -> Iterator[Value]:
+    return iter({**a[1], **b[1]})
