@@ -53,6 +53,22 @@ def test_arrays_are_used_in_place(type: str, dtype: type) -> None:
     assert np.array_equal(a.view(np.uint8), b.view(np.uint8))
 
 
+def test_arguments_need_no_names() -> None:
+    """Of a program that was built, not read: each is the one at its place."""
+    module = pto.parse(program(
+        """%w = arith.index_cast %n : index to i64
+    pto.store_scalar %w, %a[%m] : !pto.ptr<i64>, i64""",
+        "%a: !pto.ptr<i64>, %m: index, %n: index", arch="a5",
+    ))  # fmt: skip
+    (function,) = [op for op in module.op.walk() if op.name == "func.func"]
+    for value in function.regions[0].blocks[0].args:
+        value.name = ""
+    for engine in ("reference", "native"):
+        a = np.zeros(8, np.int64)
+        assert pto.kernel(module, engine=engine).run(a, 3, 7).ok
+        assert a.tolist() == [0, 0, 0, 7, 0, 0, 0, 0], engine
+
+
 def test_strided_arrays_are_copied_in_and_back() -> None:
     a = np.arange(512, dtype=np.float32).reshape(4, 128)[:, ::2]
     b = np.zeros((64, 4), np.float32).T

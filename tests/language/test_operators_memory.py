@@ -500,3 +500,16 @@ def test_refusals(body: str, code: str, place: str, expected: str, tmp_path: Pat
     assert found.span is not None
     if place:
         assert found.span.source.text[found.span.start : found.span.end] == place
+
+
+def test_clamped_windows_end_with_their_tensor() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.range(0, pl.tensor.dim(x, 0), 16):
+            with pl.at(level=pl.Level.CORE_GROUP):
+                pl.store(pl.add(pl.load(x, [r, 0], [16, 64], clamp=True), 1.0), [r, 0], out)
+
+    x = np.arange(37 * 50, dtype=np.float32).reshape(37, 50)
+    for target in TARGETS:
+        check(k, [x], [zeros(x.shape)], [x + 1], target)
+    assert k.run(x, zeros(x.shape), sanitize="all").ok

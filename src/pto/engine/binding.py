@@ -45,23 +45,24 @@ class Binding:
                 "PTO-E2011", f"'@{self.kernel.name}' takes {len(params)} arguments, got {len(given)}", None,
                 expected=f"({shown})", got=f"{len(given)}", help="give one value per argument, in this order",
             )]  # fmt: skip
-        bound: dict[str, Any] = {}
+        bound: dict[Value, Any] = {}  # names may be missing
         for param, value in zip(params, given, strict=True):
             made = self._value(param, value)
             if isinstance(made, Diagnostic):
                 problems.append(made)
             else:
-                bound[param.name] = made
+                bound[param] = made
         if problems:
             return problems
-        self._spread([bound.get(p.name, p.name) for p in self.kernel.args])
+        self._spread([bound.get(p, p.name) for p in self.kernel.args])
         return []
 
     def _spread(self, first: list[Any]) -> None:
         """The values of every function of the kernel, from those of the first: in order, but for those that
         the launch fills in, of which each function takes what it names."""
-        of = dict(zip((p.name for p in self.kernel.args), first, strict=True))
-        given = [value for name, value in of.items() if name not in SPMD]
+        named = [(p.name, value) for p, value in zip(self.kernel.args, first, strict=True)]
+        of = {name: value for name, value in named if name in SPMD}
+        given = [value for name, value in named if name not in SPMD]
         for function in self.kernel.functions:
             mine = function.regions[0].blocks[0].args
             rest = iter(given)

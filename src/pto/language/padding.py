@@ -60,7 +60,9 @@ def _fold(name: str) -> str | None:
     row = known[name].row if name in known else None
     if row is None or not row.over.startswith("fold"):
         return None
-    if not row.expr and row.algorithm.startswith("index of extreme"):  # by the rule of those that give the extreme
+    if not row.expr and row.algorithm.startswith(
+        "index of extreme"
+    ):  # by the rule of those that give the extreme
         row = known[name.replace("arg", "")].row
     return str(row.expr) if row.expr else None
 

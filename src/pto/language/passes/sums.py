@@ -12,7 +12,7 @@ sum is added up by the vector core (`matmul.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import index
@@ -26,6 +26,14 @@ if TYPE_CHECKING:
 
 #: Operations that members of a sum come from.
 _MAKERS = (*PRODUCTS, "create_tile", "for", "if")
+
+
+class Piece:
+    """A block of a product: where in it, and its value."""
+
+    def __init__(self, at: Sequence[int], value: Value) -> None:
+        self.at = list(at)
+        self.value = value
 
 
 class Sum:
@@ -160,8 +168,6 @@ class Sums:
 
     def sum_blocks(self: Any, sum: Sum, take: Any) -> None:
         """Form a sum block by block."""
-        from .matmul import Piece
-
         before = dict(self.values)
         for at, rows, cols in self._blocks(sum.products[0], "mn"):
             with self._where(rows), self._where(cols):
