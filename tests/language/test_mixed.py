@@ -274,8 +274,15 @@ def test_problems():
             for _ in pl.split_aiv(2, mode=UP_DOWN):
                 out[:] = pl.aiv_shard(pl.matmul(pl.slice(a, [31, 32], [0, 0]), b))
 
+    @pl.jit
+    def unsplit(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for _ in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+                out[:] = pl.aiv_shard(pl.matmul(a, b))
+
     x = np.zeros((32, 32), np.float32)
     for function, said in (
+        (unsplit, "of a tile that is not split, the second vector core gets nothing"),
         (asks, "the cube core needs a number that only the vector core has"),
         (outside, "belongs to `for lane in pl.split_aiv"),
         (odd, "31 rows have no halves"),
@@ -297,6 +304,38 @@ def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
         x = pl.load(between, [24, 0], [8, 32])
         out = pl.store(x, [24, 0], out)
     return out
+
+
+@pl.jit
+def by_signals(
+    a: pl.Tensor, b: pl.Tensor, between: pl.InOut[pl.Tensor], flags: pl.Tensor, out: pl.InOut[pl.Tensor]
+):
+    """Lanes make 5 and 11 rows of 31 columns, the cube takes them when both have said so."""
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pl.system.set_ffts(flags)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            if lane == 0:
+                between = pl.store(pl.load(a, [0, 0], [5, 32]) * 2.0, [0, 0], between)
+            else:
+                between = pl.store(pl.load(a, [5, 0], [11, 32]) * 3.0, [5, 0], between)
+            pl.system.sync_set(4, pipe=pl.PipeType.MTE3, ffts_mode=2, core_type="aiv")
+        pl.system.sync_wait(4, pipe=pl.PipeType.MTE2, core_type="aic")
+        x = pl.load(between, [0, 0], [16, 32], valid_shape=[16, 31], target_memory=pl.MemorySpace.Mat)
+        y = pl.load(b, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)
+        x, y = pl.move(x, pl.MemorySpace.Left), pl.move(y, pl.MemorySpace.Right)
+        out = pl.store(pl.matmul(x, y), [0, 0], out)  # 31 terms
+    return out
+
+
+def test_signals_that_are_written():
+    a, b = array((16, 32)), array((32, 32), seed=1)
+    wide = a.astype(np.float64) * np.where(np.arange(16) < 5, 2.0, 3.0)[:, None]
+    for engine in ("native", "reference"):
+        out = np.zeros((16, 32), np.float32)
+        by_signals.run(
+            a, b, np.ones((16, 32), np.float32), np.zeros(256, np.int64), out, target="a3", engine=engine
+        )
+        np.testing.assert_allclose(out, wide[:, :31] @ b[:31].astype(np.float64), atol=1e-4)
 
 
 def test_what_is_not_of_a_lane_is_done_once():

@@ -18,8 +18,14 @@ if TYPE_CHECKING:
 
 
 def _rows(e: Emitter, op: Op) -> dict[str, PtoValue]:
-    """The two operands of a product."""
-    return {"lhs": e.values[op.args["lhs"]], "rhs": e.values[op.args["rhs"]]}
+    """The two operands of a product; there are as many terms as the left one has columns."""
+    lhs, rhs = op.args["lhs"], op.args["rhs"]
+    right, terms = e.values[rhs], e.valid(lhs.type)[1]
+    rows, cols = e.valid(rhs.type)
+    if not index.same(rows, terms):
+        t: Any = right.type
+        right = e.seen(right, t.rows, t.cols, (terms, cols))
+    return {"lhs": e.values[lhs], "rhs": right}
 
 
 def matmul(e: Emitter, op: Op) -> None:

@@ -13,7 +13,7 @@ from ..build import Build
 from ..dtypes import FP32, INT32, DataType
 from ..enums import MemorySpace, SplitMode
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
-from ..problems import PLACE, SHAPE, TYPE
+from ..problems import PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import operator
 from .memory import in_core
 
@@ -250,6 +250,10 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
     if not isinstance(found, SplitMode):
         b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
     dims = [list(t.shape), list(t.extent)]
+    if found is SplitMode.NONE and not join:
+        b.fail(UNSUPPORTED, "of a tile that is not split, the second vector core gets nothing", "x", got=t,
+               expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT",
+               help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
         for d in dims:

@@ -101,6 +101,8 @@ def side(op: Op) -> str:
         return f"{CUBE}->{VECTOR}" if op.name == "aiv_shard" else f"{VECTOR}->{CUBE}"
     if op.name in PRODUCTS:
         return CUBE
+    if op.name in ("system.sync_set", "system.sync_wait"):
+        return {"aic": CUBE, "aiv": VECTOR}.get(op.args["core_type"] or "", "")
     if op.name == "tile.extract":
         return _core(op.result.type)
     if op.name == "write" and isinstance(op.args["x"].type, TensorType):

@@ -355,7 +355,7 @@ class _Groups:
         """Mat for what products alone take; Vec for what was written to lie in Mat, and no product takes."""
         group = self.members[self._find(v)]
         ends = [(op, name) for m in group for op, name in self.users.get(m, ()) if not _passes_on(op, name)]
-        cube = [name in PRODUCTS.get(op.name, ()) or op.name in _OF_MAT for op, name in ends]
+        cube = [name in PRODUCTS.get(op.name, ()) or op.name in _OF_MAT or _is_fed(op) for op, name in ends]
         made = {
             m.op.name
             for m in group
@@ -413,6 +413,11 @@ def _passes_on(op: Op, name: str) -> bool:
     return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
         op.name in ("assemble", "gather_row") and name == _CHANGES[op.name]
     )
+
+
+def _is_fed(op: Op) -> bool:
+    """A move that was written, to a memory that is filled from Mat."""
+    return op.name == "move" and op.result.type.space in _FROM_MAT
 
 
 def _narrows(op: Op | None) -> bool:
