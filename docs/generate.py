@@ -491,7 +491,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "ptobc": ("pto.cli.ptobc",),
     "pto": ("pto.cli.main",),
     "pto run": ("pto.cli.main", "run"),
-    "pto objdump": ("pto.cli.main", "objdump"),
+    "pto objdump", "pto python": ("pto.cli.main", "objdump"),
     "pto check": ("pto.cli.main", "check"),
     "pto fmt": ("pto.cli.main", "fmt"),
     "pto isa": ("pto.cli.main", "isa"),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 
+from .arguments import RUNTIME as RUNTIME
 from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType
 from .enums import AtomicType as AtomicType
