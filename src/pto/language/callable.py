@@ -35,6 +35,13 @@ class CallableProgram:
     platform: str
     params: list[Param]
 
+    @staticmethod
+    def from_dir(folder: Any, **_: Any) -> CallableProgram:
+        """A program that was saved. It needs nothing but its folder."""
+        from .folder import load
+
+        return load(folder)
+
     @property
     def output_dir(self) -> Path:
         """The folder that it is in; one that was never saved is written."""

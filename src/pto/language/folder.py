@@ -329,6 +329,8 @@ def compute_golden(tensors, params):
 class Saved(CallableProgram):
     """A program in a folder. `saved(a, b, out)` runs it, on arrays that are used in place."""
 
+    program = None  # what it was made from is not known
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         from ..runtime.folder import config_of
 
