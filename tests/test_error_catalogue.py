@@ -92,6 +92,9 @@ _PYTHON_TESTS = {
     "PTO-E3013": "language/test_problems.py::test_e3013_claims_of_independence",
     "PTO-E3014": "language/test_problems.py::test_e3014_holes",
     "PTO-E3015": "language/test_problems.py::test_e3015_tensors_that_are_overwritten_while_in_use",
+    "PTO-E3101": "compat/test_report.py::test_e3101_another_package",
+    "PTO-E3102": "compat/test_names.py::test_e3102_modules_that_nothing_stands_for",
+    "PTO-E3103": "compat/test_names.py::test_e3103_names_that_are_refused",
 }
 
 #: Codes of a bytecode file, which is no text: a Python test of this folder names each of them.

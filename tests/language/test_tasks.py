@@ -131,6 +131,11 @@ def test_an_orchestration_calls_another() -> None:
         np.testing.assert_array_equal(out, x * 4)
 
 
+@pl.jit.incore
+def first_rows(a: pl.Tensor, out: pl.Out[pl.Tensor]):
+    pl.store(pl.load(a, [0, 0], [16, 64]), [0, 0], out)
+
+
 @pl.jit
 def of_extents(
     x: pl.Tensor[[M * 2, 16], pl.FP32],
@@ -198,19 +203,39 @@ def test_an_orchestration_assembles() -> None:
 
 
 @pl.jit
-def beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+def rows_beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     for r in pl.range(0, 64, 24):
         scale(x[r : r + 24, :], 1.0, y[r : r + 24, :])
 
 
+@pl.jit
+def columns_beyond(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    for c in pl.range(0, 64, 24):
+        scale(x[:, c : c + 24], 1.0, y[:, c : c + 24])
+
+
+@pl.jit
+def rows_unused(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    for r in pl.range(0, 64, 24):
+        first_rows(x[r : r + 24, :], y[r : r + 24, :])
+
+
 def test_windows_beyond_their_tensor() -> None:
+    """Columns beyond a tensor are those of the next row; rows are not there, which matters where one is used."""
     x = RNG.standard_normal((64, 64)).astype(np.float32)
-    for how in (beyond, beyond.run):
+    for how in (columns_beyond, columns_beyond.run):
         with pytest.raises(DiagnosticError, match="PTO-E3005") as caught:
             how(x, x.copy())
         (found,) = caught.value.diagnostics
         assert found.span is not None and found.got == "48 to 72"
-        assert found.span.line == beyond.declared.function.__code__.co_firstlineno + 3
+        assert found.span.line == columns_beyond.declared.function.__code__.co_firstlineno + 3
+    with pytest.raises(DiagnosticError, match="PTO-E2101"):
+        rows_beyond(x, x.copy())
+    assert not rows_beyond.run(x, x.copy()).ok
+    for how in (rows_unused, rows_unused.run):
+        y = np.zeros_like(x)
+        how(x, y)
+        np.testing.assert_array_equal(y[48:64], x[48:64])
 
 
 @pl.jit

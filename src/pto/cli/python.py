@@ -9,7 +9,6 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
-from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from .common import FAILED, OK, Parser, show
 
@@ -86,10 +85,10 @@ def _report(p: Parser, options: Any, level: str) -> int:
 
 def _run(options: Any, level: str) -> int:
     os.environ["PTO_SANITIZE"] = level
+    if options.shadow:
+        os.environ["PTO_PYPTO"] = "shadow"
     try:
-        from ..compat.pypto.finder import install
-
-        install(shadow=options.shadow or knobs.get("PTO_PYPTO") == "shadow")
+        from ..compat import pypto  # noqa: F401  # from now on it is us
     except DiagnosticError as e:
         show(e.diagnostics, "text")
         return FAILED

@@ -83,7 +83,7 @@ def run(folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: fl
     begin = time.time()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
         try:
-            for made in pool.map(lambda job: _file(*job, options, progress), todo):
+            for made in pool.map(lambda job: _file(job[0], job[1], options, progress), todo):
                 rows += made
                 _write(out, trees, rows, options, time.time() - begin)
         except KeyboardInterrupt:
@@ -239,7 +239,9 @@ def _outcomes(file: Path, ended: _Ended, options: _Options) -> Iterator[Row]:
             if row.outcome == "failed" and _refused(row.reason):
                 row.outcome = "refused"
         else:
-            row.outcome, row.reason = _verdict(ended, options)
+            row.outcome, row.reason = "crashed", f"the process ended with status {ended.status}"
+            if ended.status is None or ended.status < 0:
+                row.outcome, row.reason = _verdict(ended, options)
             row.seconds = round(ended.seconds, 2)
         yield row
     if not groups and ended.status not in (0, 5):  # 5: pytest found nothing to run

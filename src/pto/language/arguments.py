@@ -26,9 +26,13 @@ def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> D
 
 
 def element_type(value: Any) -> DataType | None:
-    """What an array holds, by the name of its dtype; NumPy's and torch's are the same."""
-    name = str(getattr(value, "dtype", "")).removeprefix("torch.")
-    return BY_ISA.get(NAMES.get(name, ""))
+    """What an array holds, by the name of its dtype."""
+    return BY_ISA.get(NAMES.get(dtype_name(getattr(value, "dtype", "")), ""))
+
+
+def dtype_name(dtype: Any) -> str:
+    """The name of an element type; NumPy's and torch's are the same."""
+    return str(getattr(dtype, "__name__", dtype)).removeprefix("torch.")
 
 
 def is_array(value: Any) -> bool:

@@ -35,6 +35,13 @@ class CallableProgram:
     platform: str
     params: list[Param]
 
+    @staticmethod
+    def from_dir(folder: Any, **_: Any) -> CallableProgram:
+        """A program that was saved. It needs nothing but its folder."""
+        from .folder import load
+
+        return load(folder)
+
     @property
     def output_dir(self) -> Path:
         """The folder that it is in; one that was never saved is written."""
@@ -70,6 +77,7 @@ class CallableProgram:
         """Run it. `config` says nothing that was not said when it was compiled."""
         outputs = self.output_indices
         if len(args) == len(self.params):
+            self.check(args)
             self.launch(list(args))
             return None
         if len(args) != len(self.params) - len(outputs) or not outputs:
@@ -80,6 +88,7 @@ class CallableProgram:
         given = iter(args)
         values = [None if i in outputs else next(given) for i in range(len(self.params))]
         made = self._completed(values)
+        self.check(made)
         self.launch(made)
         found = [made[i] for i in outputs]
         return found[0] if len(found) == 1 else tuple(found)
@@ -99,6 +108,34 @@ class CallableProgram:
                 v = zeros(shape, p.dtype, arrays[0] if arrays else None)
             out.append(v)
         return out
+
+    def check(self, values: Sequence[Any]) -> None:
+        """Refuse values that are not what the program was made for."""
+        if len(values) != len(self.params):
+            names = ", ".join(self.param_names)
+            raise TypeError(f"{self.name}({names}) takes {len(self.params)} arguments, got {len(values)}")
+        extents: dict[str, int] = {}
+        for p, v in zip(self.params, values, strict=True):
+            if p.shape is None:
+                continue
+            if not arguments.is_array(v):
+                raise arguments.refuse(f"'{p.name}' of {self.name} is a tensor", got=type(v).__name__)
+            self._check_array(p, arguments.as_numpy(v), arguments.element_type(v), extents)
+
+    def _check_array(self, p: Param, array: Any, dtype: DataType | None, extents: dict[str, int]) -> None:
+        where = f"'{p.name}' of {self.name}"
+        wanted = p.dtype
+        assert wanted is not None and p.shape is not None
+        alike = dtype is not None and dtype.is_int and wanted.is_int and dtype.bits == wanted.bits
+        if dtype != wanted and not alike and {dtype and dtype.isa, wanted.isa} != {"u8", "i1"}:
+            raise arguments.refuse(f"{where} holds {wanted.isa}", got=str(array.dtype))
+        sizes = [extents.setdefault(d, n) if isinstance(d, str) else d
+                 for d, n in zip(p.shape, array.shape, strict=False)]  # fmt: skip
+        if list(array.shape) != sizes or len(p.shape) != array.ndim:
+            raise arguments.refuse(f"{where} has another shape", expected=str(list(p.shape)),
+                                   got=str(list(array.shape)))  # fmt: skip
+        if not array.flags.c_contiguous:
+            raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
 
     def __fspath__(self) -> str:
         return os.fspath(self.output_dir)

@@ -262,13 +262,15 @@ def new_folder(name: str) -> Path:
     import time
 
     base = Path(knobs.get("PTO_BUILD_DIR"))
-    stamp = time.strftime("%Y%m%d_%H%M%S")
-    for n in range(1 << 20):
-        made = base / f"{name}_{stamp}{f'_{n}' if n else ''}"
-        with contextlib.suppress(FileExistsError):
+    stem = f"{name}_{time.strftime('%Y%m%d_%H%M%S')}"
+    made, n = base / stem, 0
+    while True:
+        try:
             made.mkdir(parents=True)
-            break
-    return made
+            return made
+        except FileExistsError:
+            n += 1
+            made = base / f"{stem}_{n}"
 
 
 class _Stop(Exception):

@@ -328,6 +328,8 @@ def compute_golden(tensors, params):
 class Saved(CallableProgram):
     """A program in a folder. `saved(a, b, out)` runs it, on arrays that are used in place."""
 
+    program = None  # what it was made from is not known
+
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         from ..runtime.folder import config_of
 
@@ -411,33 +413,10 @@ class Saved(CallableProgram):
 
     def _arrays(self, values: Sequence[Any]) -> list[Any]:
         """The memory of arguments, which are what the program was made for."""
-        if len(values) != len(self.params):
-            names = ", ".join(self.param_names)
-            raise TypeError(f"{self.name}({names}) takes {len(self.params)} arguments, got {len(values)}")
-        params = [p for p in self._meta["params"] if p["shape"] is not None]
-        given = [v for p, v in zip(self.params, values, strict=True) if p.shape is not None]
-        extents: dict[str, int] = {}
-        arrays: list[Any] = []
-        for p, v in zip(params, given, strict=True):
-            array = arguments.as_numpy(v)
-            dtype = arguments.element_type(v)
-            wanted_type = BY_ISA[p["dtype"]]
-            alike = (
-                dtype is not None and dtype.is_int and wanted_type.is_int and dtype.bits == wanted_type.bits
-            )
-            if dtype != wanted_type and not alike:
-                raise arguments.refuse(
-                    f"'{p['name']}' of {self.name} holds {p['dtype']}", got=str(array.dtype)
-                )
-            wanted = [extents.setdefault(d, n) if isinstance(d, str) else d
-                      for d, n in zip(p["shape"], array.shape, strict=False)]  # fmt: skip
-            if list(array.shape) != wanted or len(p["shape"]) != array.ndim:
-                raise arguments.refuse(f"'{p['name']}' of {self.name} has another shape",
-                                       expected=str(p["shape"]), got=str(list(array.shape)))  # fmt: skip
-            if not array.flags.c_contiguous:
-                raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
-            arrays.append(array)
-        return arrays
+        self.check(values)
+        return [
+            arguments.as_numpy(v) for p, v in zip(self.params, values, strict=True) if p.shape is not None
+        ]
 
 
 def load(folder: str | os.PathLike[str]) -> Saved:

@@ -126,7 +126,7 @@ class ChipWorker(Worker):
         self, shape: Sequence[int], dtype: Any, init: Any = None, *, worker_id: int = 0
     ) -> DeviceTensor:
         self._require_ready("alloc_tensor")
-        name = str(dtype).removeprefix("torch.")
+        name = arguments.dtype_name(dtype)
         if name not in arguments.NAMES:
             raise arguments.refuse(f"no tensor holds {dtype}", expected=", ".join(arguments.NAMES))
         memory = np.zeros(tuple(shape), ARRAY_DTYPES[arguments.NAMES[name]])

@@ -59,7 +59,7 @@ def orchestration_cpp(function: Function, kernels: dict[str, TaskKernel]) -> str
     helpers = [text for word, text in HELPERS.items() if word in called]
     return "\n".join([
         f"// The orchestration of {function.name}, written from Python. Arguments: {w.arguments}.",
-        "#include <array>", "#include <bit>", "", '#include "pto_orchestration_api.h"', "",
+        "#include <array>", "#include <cstring>", "", '#include "pto_orchestration_api.h"', "",
         f"static const char* const kSource = {json.dumps(source)};", "",
         *(["enum Kernel : int32_t {", *names, "};", ""] if names else []), *helpers,
         'extern "C" PTO2OrchestrationConfig aicpu_orchestration_config(uint64_t*, int) '
@@ -173,8 +173,9 @@ class _Writer:
         for n, value in enumerate(others):
             word = f"args[{len(tensors) + n}]"
             if value.type.dtype.is_float:
-                bits = f"static_cast<uint32_t>({word})"
-                self.line(f"const float {self.name(value)} = std::bit_cast<float>({bits});")
+                name = self.name(value)
+                self.line(f"float {name};  // the low half of its word")
+                self.line(f"std::memcpy(&{name}, &{word}, sizeof {name});")
             else:
                 self.line(f"const int64_t {self.name(value)} = static_cast<int64_t>({word});")
         for n, value in enumerate(tensors):

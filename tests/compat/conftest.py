@@ -1,0 +1,1 @@
+collect_ignore = ["tree"]  # programs that tests run elsewhere

@@ -1,0 +1,187 @@
+"""What programs that import pypto find, in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import made
+
+import pto.language as pl
+from pto.compat.pypto import finder
+from pto.compat.pypto.modules import MODULES
+from pto.diag import DiagnosticError
+from pto.language import folder
+
+N = pl.dynamic("N")
+
+
+@pl.program
+class Scaled:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(
+        self, a: pl.Tensor[[N, 64], pl.FP32], by: pl.Scalar[pl.FP32], times: pl.Scalar[pl.INT32],
+        out: pl.Out[pl.Tensor[[N, 64], pl.FP32]],
+    ) -> pl.Tensor[[N, 64], pl.FP32]:  # fmt: skip
+        t = pl.mul(pl.load(a, [0, 0], [16, 64]), by)
+        for _ in pl.range(times):
+            t = pl.add(t, 1.0)
+        return pl.store(t, [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, by: pl.Scalar[pl.FP32], a: pl.Tensor[[N, 64], pl.FP32], times: pl.Scalar[pl.INT32],
+        out: pl.Out[pl.Tensor[[N, 64], pl.FP32]],
+    ) -> pl.Tensor[[N, 64], pl.FP32]:  # fmt: skip
+        out = self.kernel(a, by, times, out)
+        return out
+
+
+A = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
+
+
+@pytest.fixture
+def pypto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """`pypto`, for the time of a test."""
+    finder.install(shadow=True)
+    yield importlib.import_module("pypto")
+    finder.uninstall()
+
+
+def test_modules(pypto: Any) -> None:
+    """Every module that has a name is one of ours, and is left as it was."""
+    for name, ours in MODULES.items():
+        if name.startswith("pypto"):
+            module = importlib.import_module(name)
+            assert (
+                module is sys.modules[ours] and module.__spec__ is not None and module.__spec__.name == ours
+            )
+    from pypto import ir  # pyright: ignore[reportMissingImports]
+    from pypto.language import FP32  # pyright: ignore[reportMissingImports]
+    from pypto.runtime import RunConfig  # pyright: ignore[reportMissingImports]
+
+    assert FP32 is pl.FP32 is pypto.DT_FP32 is ir.FP32 is pypto.DataType.FP32 and RunConfig is pl.RunConfig
+    for module in ("pypto", "pypto.ir", "pypto.runtime", "pypto.backend", "pypto.debug"):
+        with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+            _ = importlib.import_module(module).nothing
+
+
+def test_e3102_modules_that_nothing_stands_for(pypto: Any) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3102\].*'pypto\.frontend'.*another project"):
+        importlib.import_module("pypto.frontend")
+    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3102\].*did you mean 'pypto\.runtime'"):
+        importlib.import_module("pypto.runtimes")
+
+
+def test_e3103_names_that_are_refused(pypto: Any) -> None:
+    from pypto.debug import torch_codegen  # pyright: ignore[reportMissingImports]
+    from pypto.ir import PassManager  # pyright: ignore[reportMissingImports]
+    from pypto.ir.distributed_compiled_program import (  # pyright: ignore[reportMissingImports]
+        DistributedCompiledProgram,
+        DistributedConfig,
+    )
+    from pypto.runtime import StackedDeviceTensor  # pyright: ignore[reportMissingImports]
+
+    several = DistributedConfig(device_ids=[0, 1])
+    for use in (
+        torch_codegen,
+        PassManager,
+        lambda: PassManager.get_strategy(),
+        DistributedCompiledProgram,
+        StackedDeviceTensor,
+        lambda: pypto.ir.compile(Scaled, distributed_config=several),
+        lambda: pypto.ir.compile(3),
+    ):
+        with pytest.raises(DiagnosticError) as caught:
+            use()
+        assert caught.value.diagnostics[0].code == "PTO-E3103"
+    with pytest.raises(ValueError, match="each device once"):
+        DistributedConfig(device_ids=[0, 0])
+
+
+def test_configurations_and_words(pypto: Any) -> None:
+    from pypto.backend import BackendType  # pyright: ignore[reportMissingImports]
+
+    runtime = importlib.import_module("pypto.runtime")
+    assert BackendType.Ascend910B_PTO is BackendType.Ascend910B_CCE is BackendType.Ascend910B
+    assert pl.RunConfig(platform="a5").backend_type is BackendType.Ascend950
+    with pytest.warns(DeprecationWarning, match="enable_chip_swimlane"):
+        config = pl.RunConfig(enable_l2_swimlane=True)
+    assert config.enable_chip_swimlane == 4 and config.save_kernels
+    assert dataclasses.replace(config, platform="a5sim").enable_chip_swimlane == 4
+    assert runtime._DfxOpts.from_run_config(config).any()
+    assert pypto.ir.OptimizationStrategy.PTOAS is pypto.ir.OptimizationStrategy.Default
+    pypto.set_log_level(pypto.LogLevel.INFO)
+    assert pypto.get_log_level() == pypto.LogLevel.INFO
+
+
+def test_programs_without_arguments(pypto: Any) -> None:
+    """What parameters say is enough: numbers stay numbers, and folders run with nothing else."""
+    runtime = importlib.import_module("pypto.runtime")
+    place = made.folder("compat", made.digest(__file__))
+    compiled = pypto.ir.compile(Scaled, output_dir=place, platform="a2a3sim")
+    assert isinstance(compiled, pypto.ir.CompiledProgram) and compiled.platform == "a2a3sim"
+    assert compiled.param_names == ["by", "a", "times", "out"] and compiled.output_indices == [3]
+    assert compiled.output_dir == place and (place / "debug" / "run.py").is_file()
+    want = A * 2.5 + 3
+    np.testing.assert_array_equal(compiled(2.5, A, 3), want)
+    for live in (True, False):
+        if not live:
+            folder._live.clear()
+        out = np.zeros_like(A)
+        runtime.execute_compiled(
+            place, [ctypes.c_float(2.5), A, ctypes.c_int32(3), out], platform="a2a3", device_id=0
+        )
+        np.testing.assert_array_equal(out, want)
+    out = np.zeros_like(A)
+    assert runtime.run(Scaled, 2.5, A, 1, out)[("main")].has_return
+    np.testing.assert_array_equal(out, A * 2.5 + 1)
+    with pytest.raises(DiagnosticError, match="'out' of main has another shape"):
+        compiled(2.5, A, 3, np.zeros((32, 64), np.float32))
+    assert "def kernel(" in pypto.ir.compile(Scaled.lower()).lowered.as_python()
+    assert len(runtime.benchmark(compiled, [2.5, A, 3, out], rounds=2, warmup=1).samples) == 2
+
+
+def test_workers(pypto: Any) -> None:
+    runtime = importlib.import_module("pypto.runtime")
+    compiled = pypto.ir.compile(Scaled)
+    with runtime.ChipWorker(config=pl.RunConfig()) as worker:
+        handle = worker.register(compiled)
+        kept = worker.alloc_tensor((16, 64), np.float32, init=A)
+        out = worker.alloc_tensor((16, 64), np.float32)
+        handle(1.0, kept, 1, out)
+        back = np.zeros_like(A)
+        worker.copy_from(back.ctypes.data, out.data_ptr, out.nbytes)
+        np.testing.assert_array_equal(back, A + 1)
+        assert worker.register(compiled) is handle and worker.aicpu_dlopen_count == 1
+        with pytest.raises(ValueError, match="not memory of this worker"):
+            worker.copy_to(out.data_ptr, back.ctypes.data, out.nbytes + 1)
+    with pytest.raises(RuntimeError, match="not registered"):
+        handle(1.0, kept, 1, out)
+
+
+def test_descriptions_of_arguments(pypto: Any) -> None:
+    from pypto.runtime import ScalarSpec, TensorSpec  # pyright: ignore[reportMissingImports]
+
+    for value, want in ((None, 0), (2.0, 2), (np.ones, 1), (A[:2, :2], A[:2, :2])):
+        np.testing.assert_array_equal(
+            TensorSpec("a", [2, 2], np.dtype("float32"), value).create_tensor(), want
+        )
+    with pytest.raises(ValueError, match="no ctype 'half'"):
+        ScalarSpec("n", 1, "half")
+
+
+def test_a_harness_of_somebody_else_is_left_alone(
+    pypto: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "harness" / "__init__.py").write_text("OWN = True\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert importlib.import_module("harness").OWN

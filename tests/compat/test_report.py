@@ -1,0 +1,77 @@
+"""`pto python` on programs as the field writes them: one by one, and a folder of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.compat.torch_like import TEXT
+
+from pto.compat import report
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the programs import, and the programs in `tree`."""
+    folder = tmp_path_factory.mktemp("library")
+    (folder / "torch").mkdir()
+    (folder / "torch" / "__init__.py").write_text(TEXT)
+    shutil.copytree(Path(__file__).parent / "tree", folder / "tree")
+    return folder
+
+
+def pto(*arguments: str, library: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "pto.cli.main", *arguments], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": str(library), **env},
+    )  # fmt: skip
+
+
+def test_a_script(library: Path) -> None:
+    """Its arguments are its own, a device is simulated and told of once, and another pypto is refused."""
+    done = pto("python", str(library / "tree" / "good.py"), "-p", "--report", library=library)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "arguments ['-p', '--report']\n"
+    assert done.stderr == "pto: a2a3 is a device; it is simulated here\n"
+
+
+def test_e3101_another_package(library: Path, tmp_path: Path) -> None:
+    (tmp_path / "pypto").mkdir()
+    (tmp_path / "pypto" / "__init__.py").write_text("raise RuntimeError('not meant')\n")
+    path = f"{tmp_path}{os.pathsep}{library}"
+    code = "import pypto.language as pl, pto.language; print(pl is pto.language)"
+    done = pto("python", "-c", code, library=library, PYTHONPATH=path)
+    assert done.returncode == 1 and "error[PTO-E3101]: another package is called pypto" in done.stderr
+    assert str(tmp_path / "pypto") in done.stderr and "Traceback" not in done.stderr
+    done = pto("python", "--shadow", "-c", code, library=library, PYTHONPATH=path)
+    assert done.returncode == 0 and done.stdout == "True\n"
+
+
+def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Every program of a folder has a row: scripts, and tests one by one, also behind one that kills pytest."""
+    monkeypatch.setenv("PYTHONPATH", str(library))
+    assert report.run(str(tmp_path), [str(library / "tree")], "tasks", 2, 100, "a5sim") == 1
+    told = capsys.readouterr()
+    assert "[4/4]" in told.err and "7 programs of 4 files: 4 passed" in told.out
+    data = json.loads((tmp_path / "report.json").read_text())
+    rows = {(Path(r["file"]).name, r["test"].rpartition("::")[2]): r for r in data["programs"]}
+    good = rows["good.py", ""]
+    assert good["outcome"] == "passed" and good["programs"] == ["add"]
+    assert good["parsed"] and good["lowered"] and good["run"] and not good["findings"]
+    racy = rows["racy.py", ""]
+    assert racy["outcome"] == "passed" and [f["code"] for f in racy["findings"]] == ["PTO-E2611"]
+    assert "RAW" in racy["findings"][0]["text"] and "racy.py:" in racy["findings"][0]["text"]
+    ranks = rows["ranks.py", ""]
+    assert ranks["outcome"] == "refused" and not ranks["parsed"] and "PTO-E3009" in ranks["reason"]
+    tests = {test: r["outcome"] for (file, test), r in rows.items() if file == "test_cases.py"}
+    assert tests == {
+        "test_right[a5sim]": "passed", "test_wrong": "failed", "test_dies": "crashed", "test_behind": "passed",
+    }  # fmt: skip
+    assert "1016 of 1024 elements differ" in rows["test_cases.py", "test_wrong"]["reason"]
+    assert "test_wrong" in (tmp_path / "report.html").read_text()
