@@ -24,6 +24,17 @@ def problems(function: Any, *args: Any) -> list[tuple[str, str]]:
     return [(d.code, d.span.source.text[d.span.start : d.span.end] if d.span else "") for d in found]
 
 
+def told(function: Any, *args: Any) -> list[tuple[str, str, str]]:
+    """Codes, the text that each points at, and the way out; of warnings where there are no errors."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LanguageWarning)
+            found = function.lower(*(args or (X, X.copy()))).diagnostics
+    except pto.DiagnosticError as e:
+        found = e.diagnostics
+    return [(d.code, d.span.source.text[d.span.start : d.span.end], d.help) for d in found if d.span]
+
+
 def test_e3001_python_that_is_not_in_the_language() -> None:
     def helper(x: Any) -> Any:
         return x
@@ -172,6 +183,54 @@ def test_e3005_shapes() -> None:
     assert problems(k)[0][1] == "[64, 65]"
 
 
+M, N = pl.dynamic("M"), pl.dynamic("N")
+
+
+def test_e3005_arrays_whose_extents_a_run_decides() -> None:
+    """The place is the window, the help the load that it is meant to be."""
+
+    @pl.jit
+    def k(x: pl.Tensor[[M, N], pl.FP32], out: pl.Out[pl.Tensor[[M, N], pl.FP32]]):
+        for r in pl.parallel(0, M, 16):
+            for c in pl.parallel(0, N, 64):
+                with pl.at():
+                    m = pl.min(16, M - r)
+                    t = x[r : r + m, c : pl.min(c + 64, N)]
+                    u = pl.load(x, [0, c], [1, 64], valid_shape=[1, pl.min(64, N - c)])
+                    pl.store(t + u, [r, c], out)
+                    out[r : r + m, 0:64] = pl.exp(x)
+
+    window, whole = told(k)
+    assert window[1] == "x[r : r + m, c : pl.min(c + 64, N)]"
+    assert window[2] == "pl.load(x, [r, c], [16, 64], valid_shape=[m, pl.min(c + 64, N) - c])"
+    assert whole[2].endswith("[16, 16], valid_shape=[pl.min(16, M - r), pl.min(16, N - c)])")
+
+
+def test_e3005_columns_and_rows_before_a_matrix() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            y = pl.row_max(x) - x
+            z = pl.col_max(x) / x
+            w = pl.add(x, x[0:1, 0:32])
+            out[:] = y + z + w
+
+    assert told(k) == [
+        ("PTO-E3005", "pl.row_max(x) - x", "-(b - a) for a - b"),
+        ("PTO-E3005", "pl.col_max(x) / x", "pl.recip(b) * a for a / b"),
+        ("PTO-E3005", "x[0:1, 0:32]", ""),
+    ]
+
+    @pl.jit
+    def either(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            out[:] = pl.row_max(x) + x * 2.0 + pl.maximum(pl.col_min(x), -x)
+
+    x, y = np.arange(4096, dtype=np.float32).reshape(64, 64), X.copy()
+    either(x, y)
+    assert (y == x.max(1, keepdims=True) + x * 2 + np.maximum(x.min(0), -x)).all()
+
+
 def test_e3006_misplaced() -> None:
     @pl.jit.incore
     def core(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -215,6 +274,19 @@ def test_e3007_calls() -> None:
     with pytest.raises(pto.DiagnosticError, match="PTO-E3007"):
         k(X, "out")
 
+    @pl.jit.incore
+    def same(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out[:] = x * 2.0
+        return out
+
+    @pl.jit
+    def caller(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        same(x[0:16], out)
+        return out
+
+    with pytest.raises(pto.DiagnosticError, match=r"note: called here: same.*64, 64.*\n.*same\(x.0:16., out"):
+        caller.lower(X, X.copy())
+
     n = pl.dynamic("N")
 
     @pl.jit
@@ -246,9 +318,28 @@ def test_e3008_names_that_are_two_things() -> None:
             for i in pl.range(3):
                 t = pl.load(x, [i, 0], [16, 64], valid_shape=[1, 64])
             pl.store(t, [0, 0], out)
+            u = pl.load(x, [0, 0], [64, 64])
+            for _ in pl.range(3):
+                out = u
         return out
 
-    assert [c for c, _ in problems(k)] == ["PTO-E3008"] * 2
+    two_names = "give them different names"
+    written = "out[..] = .. writes into it; out = .. only gives the name to something else"
+    assert told(k) == [
+        ("PTO-E3008", "u", two_names),
+        ("PTO-E3008", "t", "give it another name"),
+        ("PTO-E3008", "out", written),
+    ]
+
+    @pl.jit
+    def outer(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.range(0, 64, 16):
+            with pl.at():
+                v = x[r : r + 16] * 2.0
+                out = v
+        return out
+
+    assert told(outer) == [("PTO-E3008", "out", written)]
 
 
 def test_e3009_what_is_not_built() -> None:
@@ -319,6 +410,30 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             x[:] = out
 
     assert warned(never, X, X.copy()) == ["PTO-E3010", "PTO-E3011"]
+
+
+def test_e3011_tells_the_declaration() -> None:
+    """As it is written, of the right direction; a caller is not blamed for it."""
+
+    @pl.jit.incore
+    def core(x: pl.Tensor, y: pl.Tensor[[64, 64], pl.FP32]):
+        y[:] = x * 2.0
+        return y
+
+    @pl.jit
+    def caller(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        core(x, out)
+        return out
+
+    @pl.jit
+    def both(x: pl.Out[pl.Tensor[[64, 64], pl.FP32]], out: pl.Out[pl.Tensor]):
+        with pl.at():
+            x[:] = x * 2.0
+
+    assert told(caller) == [("PTO-E3011", "y[:]", "y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]")]
+    wrong, unwritten = told(both)
+    assert wrong == ("PTO-E3011", "x * 2.0", "x: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]")
+    assert unwritten[:2] == ("PTO-E3010", "out: pl.Out[pl.Tensor]")
 
 
 @pytest.mark.parametrize("pad, codes", [(pl.PadValue.zero, ["PTO-E3012"]), (-math.inf, [])])

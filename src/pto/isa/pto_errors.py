@@ -1004,7 +1004,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "a parameter of another direction",
         "A tensor is written though its parameter says that it is only read, or read before it is written "
         "though it says only written. Tasks wait for each other by directions.",
-        "Declare it pl.InOut.",
+        "Declare it pl.Out where its old contents do not matter, else pl.InOut; the message has the text.",
     ),
     (
         "PTO-E3012",

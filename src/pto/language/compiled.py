@@ -216,9 +216,11 @@ class Compiled(CallableProgram):
         with contextlib.suppress(_Stop):
             self._submit(Serial(launch, self.places, footprint), values, engine)
             if footprint is not None:
-                footprint.holes({p.name: self.entry.loc for p in self.entry.params})
+                places = self.entry.attrs.get("places", {})
+                footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
+        result.diagnostics = _first_of_each(result.diagnostics)
         return result
 
     def _footprint(self, values: list[Any]) -> Any:
@@ -245,6 +247,14 @@ class Compiled(CallableProgram):
             self.orchestrate(rt, kernels, *given, *symbols)
         else:
             rt.submit(kernels[self.entry.name], *given, *symbols)
+
+
+def _first_of_each(found: list[Diagnostic]) -> list[Diagnostic]:
+    """Diagnostics, without those of another task or turn at the same place."""
+    first: dict[Any, Diagnostic] = {}
+    for number, d in enumerate(found):
+        first.setdefault((d.code, d.severity, d.span) if d.span is not None else number, d)
+    return list(first.values())
 
 
 def hazards(run: Any) -> list[Diagnostic]:

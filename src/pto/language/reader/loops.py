@@ -17,7 +17,19 @@ from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET
 from . import liveness
 from .body import read_body, stays
-from .carry import agree, carries, dims_in, inside, is_task, shown, substitute, type_of, typed
+from .carry import (
+    agree,
+    carries,
+    dims_in,
+    inside,
+    is_task,
+    set_at,
+    shown,
+    substitute,
+    type_of,
+    typed,
+    written_into,
+)
 from .expressions import value_of
 from .frame import POISON, Frame, Unbound
 from .jumps import JUMPS, Jumps, Structured, assign, placed
@@ -281,8 +293,8 @@ def _is_task_now(value: Any) -> bool:
 
 def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
     f.unit.report(Problem(Diagnostic(
-        MERGE, f"'{name}' is another tensor after an iteration than before", f.span(node),
-        help="write into it: x[...] = y, pl.assemble(x, y, offset)",
+        MERGE, f"'{name}' is another tensor after an iteration than before", set_at(f, node, name),
+        help=written_into(name),
     )))  # fmt: skip
 
 
