@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 import pto
 import pto.language as pl
+from pto.language.helps import PHRASES
 from pto.language.problems import LanguageWarning
 
 X = np.zeros((64, 64), np.float32)
@@ -480,6 +483,14 @@ def test_e3013_claims_of_independence() -> None:
         for i in pl.spmd(4):
             pl.store(pl.load(x, [i * 16, 0], [16, 64]), [i * 16, 0], out)
 
+    @pl.jit
+    def many(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.range(0, 64, 16):
+            for c in pl.parallel(0, 48, 16):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    pl.store(pl.load(x, [r, c], [16, 32]), [r, c], out)
+
+    assert found_in(many, X, X.copy()) == [("PTO-E3013", 5)]  # once, not once per row
     assert found_in(overlap, X, X.copy()) == [("PTO-E3013", 5)]
     assert found_in(apart, X, X.copy()) == []
     assert ("PTO-E3013", 3) in found_in(blocks, X, X.copy())
@@ -499,6 +510,67 @@ def test_e3014_holes() -> None:
 
     assert found_in(half, X, X.copy()) == [("PTO-E3014", 1)]
     assert found_in(kept, X, X.copy()) == []
+
+
+def test_later_stages_speak_the_language() -> None:
+    """What checks and runs of kernels advise is something that Python can say."""
+
+    @pl.jit
+    def narrow(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
+
+    @pl.jit
+    def large(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            out[:] = pl.full([1024, 64], pl.FP32, 0.0)[0:64, :] + x
+
+    assert told(narrow, X, X.astype(np.float16))[0][2].endswith("do not convert: pl.cast(x, dtype) does")
+    assert {h for c, _, h in told(large) if c == "SA-0352"} == {"work on smaller parts, in a loop"}
+
+    @pl.jit
+    def undefined(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            t = pl.create_tile([16, 64], dtype=pl.FP32)
+            u, v = [pl.load(x, [0, 0], [16, 64], valid_shape=[16, n]) for n in (60, 50)]
+            out[0:16, :] = t
+            pl.store(u + v, [16, 0], out)
+
+    @pl.jit
+    def ragged(x: pl.Tensor[[M, 64], pl.FP32], out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+        for r in pl.range(0, M, 16):
+            with pl.at():
+                out[r : r + 16] = x[r : r + 16] * 2.0
+
+    for function, rows, sanitize, code, help in (
+        (undefined, 64, "all", "PTO-E2203", "write 't' before it is read, for example by pl.load or pl.full"),
+        (undefined, 64, "all", "PTO-E2203", "pl.fillpad(x, pl.PadValue.zero)"),
+        (ragged, 40, "all", "PTO-E2204", "load no more, valid_shape="),
+        (ragged, 40, "", "PTO-E2101", "pl.load(.., valid_shape=["),
+    ):
+        found = function.run(X[:rows], X[:rows].copy(), sanitize=sanitize).diagnostics
+        assert any(d.code == code and help in d.help for d in found), (function, found)
+    with pytest.raises(
+        pto.DiagnosticError, match=r"(?s)16\] \* 2.0\n.*help: .*pl.load\(.., valid_shape=\["
+    ):
+        ragged(X[:40], X[:40].copy())
+
+
+def test_what_later_stages_say_is_still_what_is_replaced() -> None:
+    """Every phrase is one of theirs."""
+    folder = Path(pto.__file__).parent
+    said = [
+        str(node.value)
+        for module in (
+            "verify/rows",
+            "verify/tiles",
+            "engine/sanitize/bounds",
+            "engine/sanitize/undefined_bytes",
+        )
+        for node in ast.walk(ast.parse((folder / f"{module}.py").read_text()))
+        if isinstance(node, ast.Constant)
+    ]
+    assert [p for p, _ in PHRASES if not any(p in text for text in said)] == []
 
 
 @pl.jit.incore

@@ -12,6 +12,7 @@ from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, render
 from . import arguments, journal
 from .callable import CallableProgram, Param
+from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, TensorType, Value
 from .lower import Lowered
 from .orchestrate import orchestration
@@ -134,7 +135,8 @@ class Compiled(CallableProgram):
                 self._begin(rt, kernels, values)
 
         options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
-        return run(orchestrate, **options)
+        with told_in_words_of_the_language():
+            return run(orchestrate, **options)
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
         """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
@@ -175,12 +177,14 @@ class Compiled(CallableProgram):
     def _plain(self, values: list[Any]) -> None:
         if self.is_graph:
             self.execute(values)
-        elif self._alone is not None:
-            kernel, order = self._alone
-            given = [_contiguous(a) if arguments.is_array(a) else a for a in self._given(values)]
-            kernel(*[given[i] for i in order])
-        else:
-            self._submit(Serial(_launch, self.places), values, None)
+            return
+        with told_in_words_of_the_language():
+            if self._alone is not None:
+                kernel, order = self._alone
+                given = [_contiguous(a) if arguments.is_array(a) else a for a in self._given(values)]
+                kernel(*[given[i] for i in order])
+            else:
+                self._submit(Serial(_launch, self.places), values, None)
 
     @cached_property
     def _alone(self) -> tuple[Any, list[int]] | None:
@@ -220,7 +224,7 @@ class Compiled(CallableProgram):
                 footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
-        result.diagnostics = _first_of_each(result.diagnostics)
+        result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
         return result
 
     def _footprint(self, values: list[Any]) -> Any:
@@ -247,14 +251,6 @@ class Compiled(CallableProgram):
             self.orchestrate(rt, kernels, *given, *symbols)
         else:
             rt.submit(kernels[self.entry.name], *given, *symbols)
-
-
-def _first_of_each(found: list[Diagnostic]) -> list[Diagnostic]:
-    """Diagnostics, without those of another task or turn at the same place."""
-    first: dict[Any, Diagnostic] = {}
-    for number, d in enumerate(found):
-        first.setdefault((d.code, d.severity, d.span) if d.span is not None else number, d)
-    return list(first.values())
 
 
 def hazards(run: Any) -> list[Diagnostic]:

@@ -87,6 +87,8 @@ class _Tiles(Rewriter):
             target_memory=MemorySpace.Mat if space == "mat" else MemorySpace.Vec,
         )
         made.name = name
+        if source.op is not None and source.op.name == "slice" and made.op is not None:
+            made.op.loc = source.op.loc  # where the window is named
         return made
 
     def _written(self, target: Value) -> None:
