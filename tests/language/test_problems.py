@@ -118,6 +118,9 @@ def test_e3002_names() -> None:
     assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
 
 
+WEIGHTS = np.ones((64, 64), np.float32)
+
+
 def test_what_numpy_is_used_to() -> None:
     """Each message says what to write instead."""
 
@@ -130,15 +133,58 @@ def test_what_numpy_is_used_to() -> None:
             x.sum(axis=1)
             np.exp(x)
             max(x, 0.0)
+            pl.max(x, 0.0)
             pl.tanh(x)
+            pl.gelu(x)
+            pl.softmax(x)
+            np.square(x)
+            pl.concatenate([x, x])
+            x + WEIGHTS
+            pl.add(WEIGHTS, x)
+            pl.store(out, [0, 0], pl.load(x, [0, 0], [64, 64]))
+            if pl.row_max(x) > 0.0:
+                pass
         out[:] = x
 
-    with pytest.raises(pto.DiagnosticError) as caught:
+    found = told(k)
+    wanted = (
+        "pl.matmul pl.pow pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.exp pl.exp pl.row_max x*x "
+        "pl.concat parameter parameter tile pl.read pl.at"
+    )
+    assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
+    assert [text for _, text, help in found if "parameter" in help] == ["WEIGHTS"] * 2
+    assert found[-1][1] == "out[:]"
+
+
+def test_what_python_is_used_to() -> None:
+    """Messages call things what Python calls them, and say what to write instead."""
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        assert x.shape[0] == 64
+        try:
+            n = 1
+        finally:
+            pass
+        double = lambda v: v + v  # noqa: E731
+
+        def triple(v: Any) -> Any:
+            return v * 3
+
+        total = sum(i for i in range(3))
+        for i, v in enumerate([1, 2]):
+            n = i + v
+        import math
+
+        raise ValueError(n, double, triple, total, math)
+
+    found = told(k)
+    wanted = "static_assert static_assert @pl.jit.inline @pl.jit.inline list pl.unroll outside static_assert"
+    assert all(w in h for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
+    with pytest.raises(
+        pto.DiagnosticError, match=r"(?s)`assert` is not.*`lambda` is not.*a generator is not.*got: enum"
+    ):
         k.lower(X, X.copy())
-    found = caught.value.diagnostics
-    wanted = ["pl.matmul", "pl.pow", "pl.transpose", "pl.row_sum", "pl.exp", "pl.row_max", "pl.exp", "pl.at"]
-    assert all(word in d.help for word, d in zip(wanted, found, strict=True)), found
-    assert found[-1].message.startswith("`out[:] = ..` is work of a core")
 
 
 def test_e3003_and_e3004_arguments_and_types() -> None:
@@ -550,9 +596,7 @@ def test_later_stages_speak_the_language() -> None:
     ):
         found = function.run(X[:rows], X[:rows].copy(), sanitize=sanitize).diagnostics
         assert any(d.code == code and help in d.help for d in found), (function, found)
-    with pytest.raises(
-        pto.DiagnosticError, match=r"(?s)16\] \* 2.0\n.*help: .*pl.load\(.., valid_shape=\["
-    ):
+    with pytest.raises(pto.DiagnosticError, match=r"(?s)16\] \* 2.0\n.*help: .*pl.load\(.., valid_shape=\["):
         ragged(X[:40], X[:40].copy())
 
 
