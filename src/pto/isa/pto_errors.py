@@ -29,8 +29,9 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0004",
         "not a PTO program",
-        "The file is C++ or a compiled library, where text or bytecode of PTO is wanted.",
-        "pto run and pto build take C++, pto run takes libraries; the other tools take programs.",
+        "The file is C++, Python or a compiled library, where text or bytecode of PTO is wanted.",
+        "pto run and pto build take C++, pto run takes libraries; the other tools take programs. Python is "
+        "run by python: FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
     ),
     (
         "PTO-E0005",

@@ -181,7 +181,7 @@ class Compiled(CallableProgram):
         with told_in_words_of_the_language():
             if self._alone is not None:
                 kernel, order = self._alone
-                given = [_contiguous(a) if arguments.is_array(a) else a for a in self._given(values)]
+                given = self._given(values)
                 kernel(*[given[i] for i in order])
             else:
                 self._submit(Serial(_launch, self.places), values, None)
@@ -237,8 +237,11 @@ class Compiled(CallableProgram):
     def _given(self, values: list[Any]) -> list[Any]:
         """An array or number per parameter of the entry, in its order: what became a constant is left out."""
         by_name = dict(zip(self.param_names, values, strict=True))
-        kept = [by_name[p.name] for p in self.entry.params if p.name in by_name]
-        return [arguments.as_numpy(v) if arguments.is_array(v) else arguments.number(v) for v in kept]
+        kept = [(p, by_name[p.name]) for p in self.entry.params if p.name in by_name]
+        return [
+            arguments.in_place(v, p.name, p.direction != IN) if arguments.is_array(v) else arguments.number(v)
+            for p, v in kept
+        ]
 
     def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
         self._begin(rt, self.kernels(engine), values)
@@ -280,9 +283,3 @@ class _Stop(Exception):
 
 def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
     kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))
-
-
-def _contiguous(array: Any) -> Any:
-    if not array.flags.c_contiguous:
-        raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
-    return array
