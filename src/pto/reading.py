@@ -18,6 +18,8 @@ SUFFIXES = (".cpp", ".cc", ".cxx", ".cce")
 _CPP_SUFFIXES = (*SUFFIXES, ".hpp", ".h")
 _ELF = b"\x7fELF"
 _IMAGE = b"\1\0\0\0"  # what follows in files of images: relocatable, of no machine
+#: How Python begins, after comments: no text of a PTO program does.
+_PYTHON_TEXT = r"\s*(?:#.*\n\s*)*(?:\"\"\"|import \w|from \w[\w.]* import\b)"
 _CPP_TEXT = r"^[ \t]*#[ \t]*include[ \t]*[<\"]|^[^\n/]*\b__global__\b"
 
 
@@ -45,7 +47,9 @@ def is_image(path: str) -> bool:
 
 
 def foreign(source: Source) -> Diagnostic | None:
-    """C++ where a program is wanted, as an error that says which command takes it."""
+    """C++ or Python where a program is wanted, as an error that says which command takes it."""
+    if source.name.endswith(".py") or re.match(_PYTHON_TEXT, source.text):
+        return _python(source.name)
     if not source.name.endswith(_CPP_SUFFIXES):
         likely = "__global__" in source.text or "include" in source.text  # the search takes its time
         if not likely or not re.search(_CPP_TEXT, source.text, re.MULTILINE):
@@ -55,6 +59,13 @@ def foreign(source: Source) -> Diagnostic | None:
     if not name.endswith(SUFFIXES):
         help = "save a kernel as FILE.cpp; 'pto run FILE.cpp' runs it, 'pto build FILE.cpp' makes a library"
     return Diagnostic("PTO-E0004", f"'{name}' is C++, not a PTO program", help=help)
+
+
+def _python(name: str) -> Diagnostic:
+    file = name if name.endswith(".py") else "FILE.py"
+    help = f"run it with 'python {file}'; FUNCTION.lower(ARGUMENTS).as_pto() is the text of its kernels"
+    help += f". 'pto python {file}' is for programs that import pypto"
+    return Diagnostic("PTO-E0004", f"'{name}' is Python, not a PTO program", help=help)
 
 
 def decode(name: str, data: bytes) -> tuple[Source | None, list[Diagnostic]]:

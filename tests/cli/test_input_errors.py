@@ -104,6 +104,8 @@ def test_e0103_twin_utf8_with_byte_order_mark(tmp_path: Path) -> None:
         ("k.so", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x03\x00", "is a shared library (ELF), not"),
         ("k.o", b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x01\x00", "is an object file (ELF), not"),
         ("k.x", b"\x7fELF", "is a binary (ELF), not"),
+        ("k.py", b"x = 1\n", "is Python, not"),
+        ("k.pto", b"# kernels\n\nimport pto.language as pl\n", "is Python, not"),
     ],
 )
 def test_e0004_cpp_and_libraries(
@@ -114,7 +116,8 @@ def test_e0004_cpp_and_libraries(
     for tool, arguments in ((ptoas_main.main, []), (pto_main.main, ["check"]), (pto_main.main, ["fmt"])):
         assert tool([*arguments, str(path), "--diagnostics=json"]) == 1
         (found,) = _json(capsys)
-        assert found["code"] == "PTO-E0004" and word in found["message"] and "pto run" in found["help"]
+        assert found["code"] == "PTO-E0004" and word in found["message"]
+        assert ("as_pto()" if "Python" in word else "pto run") in found["help"]
 
 
 def test_e0004_twin_a_comment_that_names_an_include(tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from tests.each import each
 
 import pto
 import pto.language as pl
+from pto.language.helps import PHRASES
 from pto.language.problems import LanguageWarning
 
 X = np.zeros((64, 64), np.float32)
@@ -22,6 +25,17 @@ def problems(function: Any, *args: Any) -> list[tuple[str, str]]:
         function.lower(*(args or (X, X.copy())))
     found = caught.value.diagnostics
     return [(d.code, d.span.source.text[d.span.start : d.span.end] if d.span else "") for d in found]
+
+
+def told(function: Any, *args: Any) -> list[tuple[str, str, str]]:
+    """Codes, the text that each points at, and the way out; of warnings where there are no errors."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LanguageWarning)
+            found = function.lower(*(args or (X, X.copy()))).diagnostics
+    except pto.DiagnosticError as e:
+        found = e.diagnostics
+    return [(d.code, d.span.source.text[d.span.start : d.span.end], d.help) for d in found if d.span]
 
 
 def test_e3001_python_that_is_not_in_the_language() -> None:
@@ -104,6 +118,9 @@ def test_e3002_names() -> None:
     assert ("PTO-E3002", "n") in found  # a counter is no name after its loop
 
 
+WEIGHTS = np.ones((64, 64), np.float32)
+
+
 def test_what_numpy_is_used_to() -> None:
     """Each message says what to write instead."""
 
@@ -116,15 +133,58 @@ def test_what_numpy_is_used_to() -> None:
             x.sum(axis=1)
             np.exp(x)
             max(x, 0.0)
+            pl.max(x, 0.0)
             pl.tanh(x)
+            pl.gelu(x)
+            pl.softmax(x)
+            np.square(x)
+            pl.concatenate([x, x])
+            x + WEIGHTS
+            pl.add(WEIGHTS, x)
+            pl.store(out, [0, 0], pl.load(x, [0, 0], [64, 64]))
+            if pl.row_max(x) > 0.0:
+                pass
         out[:] = x
 
-    with pytest.raises(pto.DiagnosticError) as caught:
+    found = told(k)
+    wanted = (
+        "pl.matmul pl.pow pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.exp pl.exp pl.row_max x*x "
+        "pl.concat parameter parameter tile pl.read pl.at"
+    )
+    assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
+    assert [text for _, text, help in found if "parameter" in help] == ["WEIGHTS"] * 2
+    assert found[-1][1] == "out[:]"
+
+
+def test_what_python_is_used_to() -> None:
+    """Messages call things what Python calls them, and say what to write instead."""
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        assert x.shape[0] == 64
+        try:
+            n = 1
+        finally:
+            pass
+        double = lambda v: v + v  # noqa: E731
+
+        def triple(v: Any) -> Any:
+            return v * 3
+
+        total = sum(i for i in range(3))
+        for i, v in enumerate([1, 2]):
+            n = i + v
+        import math
+
+        raise ValueError(n, double, triple, total, math)
+
+    found = told(k)
+    wanted = "static_assert static_assert @pl.jit.inline @pl.jit.inline list pl.unroll outside static_assert"
+    assert all(w in h for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
+    with pytest.raises(
+        pto.DiagnosticError, match=r"(?s)`assert` is not.*`lambda` is not.*a generator is not.*got: enum"
+    ):
         k.lower(X, X.copy())
-    found = caught.value.diagnostics
-    wanted = ["pl.matmul", "pl.pow", "pl.transpose", "pl.row_sum", "pl.exp", "pl.row_max", "pl.exp", "pl.at"]
-    assert all(word in d.help for word, d in zip(wanted, found, strict=True)), found
-    assert found[-1].message.startswith("`out[:] = ..` is work of a core")
 
 
 def test_e3003_and_e3004_arguments_and_types() -> None:
@@ -172,6 +232,54 @@ def test_e3005_shapes() -> None:
     assert problems(k)[0][1] == "[64, 65]"
 
 
+M, N = pl.dynamic("M"), pl.dynamic("N")
+
+
+def test_e3005_arrays_whose_extents_a_run_decides() -> None:
+    """The place is the window, the help the load that it is meant to be."""
+
+    @pl.jit
+    def k(x: pl.Tensor[[M, N], pl.FP32], out: pl.Out[pl.Tensor[[M, N], pl.FP32]]):
+        for r in pl.parallel(0, M, 16):
+            for c in pl.parallel(0, N, 64):
+                with pl.at():
+                    m = pl.min(16, M - r)
+                    t = x[r : r + m, c : pl.min(c + 64, N)]
+                    u = pl.load(x, [0, c], [1, 64], valid_shape=[1, pl.min(64, N - c)])
+                    pl.store(t + u, [r, c], out)
+                    out[r : r + m, 0:64] = pl.exp(x)
+
+    window, whole = told(k)
+    assert window[1] == "x[r : r + m, c : pl.min(c + 64, N)]"
+    assert window[2] == "pl.load(x, [r, c], [16, 64], valid_shape=[m, pl.min(c + 64, N) - c])"
+    assert whole[2].endswith("[16, 16], valid_shape=[pl.min(16, M - r), pl.min(16, N - c)])")
+
+
+def test_e3005_columns_and_rows_before_a_matrix() -> None:
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            y = pl.row_max(x) - x
+            z = pl.col_max(x) / x
+            w = pl.add(x, x[0:1, 0:32])
+            out[:] = y + z + w
+
+    assert told(k) == [
+        ("PTO-E3005", "pl.row_max(x) - x", "-(b - a) for a - b"),
+        ("PTO-E3005", "pl.col_max(x) / x", "pl.recip(b) * a for a / b"),
+        ("PTO-E3005", "x[0:1, 0:32]", ""),
+    ]
+
+    @pl.jit
+    def either(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            out[:] = pl.row_max(x) + x * 2.0 + pl.maximum(pl.col_min(x), -x)
+
+    x, y = np.arange(4096, dtype=np.float32).reshape(64, 64), X.copy()
+    either(x, y)
+    assert (y == x.max(1, keepdims=True) + x * 2 + np.maximum(x.min(0), -x)).all()
+
+
 def test_e3006_misplaced() -> None:
     @pl.jit.incore
     def core(x: pl.Tensor, out: pl.Out[pl.Tensor]):
@@ -215,6 +323,19 @@ def test_e3007_calls() -> None:
     with pytest.raises(pto.DiagnosticError, match="PTO-E3007"):
         k(X, "out")
 
+    @pl.jit.incore
+    def same(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        out[:] = x * 2.0
+        return out
+
+    @pl.jit
+    def caller(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        same(x[0:16], out)
+        return out
+
+    with pytest.raises(pto.DiagnosticError, match=r"note: called here: same.*64, 64.*\n.*same\(x.0:16., out"):
+        caller.lower(X, X.copy())
+
     n = pl.dynamic("N")
 
     @pl.jit
@@ -246,9 +367,28 @@ def test_e3008_names_that_are_two_things() -> None:
             for i in pl.range(3):
                 t = pl.load(x, [i, 0], [16, 64], valid_shape=[1, 64])
             pl.store(t, [0, 0], out)
+            u = pl.load(x, [0, 0], [64, 64])
+            for _ in pl.range(3):
+                out = u
         return out
 
-    assert [c for c, _ in problems(k)] == ["PTO-E3008"] * 2
+    two_names = "give them different names"
+    written = "out[..] = .. writes into it; out = .. only gives the name to something else"
+    assert told(k) == [
+        ("PTO-E3008", "u", two_names),
+        ("PTO-E3008", "t", "give it another name"),
+        ("PTO-E3008", "out", written),
+    ]
+
+    @pl.jit
+    def outer(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.range(0, 64, 16):
+            with pl.at():
+                v = x[r : r + 16] * 2.0
+                out = v
+        return out
+
+    assert told(outer) == [("PTO-E3008", "out", written)]
 
 
 def test_e3009_what_is_not_built() -> None:
@@ -319,6 +459,30 @@ def test_e3010_and_e3011_outputs_and_directions() -> None:
             x[:] = out
 
     assert warned(never, X, X.copy()) == ["PTO-E3010", "PTO-E3011"]
+
+
+def test_e3011_tells_the_declaration() -> None:
+    """As it is written, of the right direction; a caller is not blamed for it."""
+
+    @pl.jit.incore
+    def core(x: pl.Tensor, y: pl.Tensor[[64, 64], pl.FP32]):
+        y[:] = x * 2.0
+        return y
+
+    @pl.jit
+    def caller(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        core(x, out)
+        return out
+
+    @pl.jit
+    def both(x: pl.Out[pl.Tensor[[64, 64], pl.FP32]], out: pl.Out[pl.Tensor]):
+        with pl.at():
+            x[:] = x * 2.0
+
+    assert told(caller) == [("PTO-E3011", "y[:]", "y: pl.Out[pl.Tensor[[64, 64], pl.FP32]]")]
+    wrong, unwritten = told(both)
+    assert wrong == ("PTO-E3011", "x * 2.0", "x: pl.InOut[pl.Tensor[[64, 64], pl.FP32]]")
+    assert unwritten[:2] == ("PTO-E3010", "out: pl.Out[pl.Tensor]")
 
 
 @pl.jit.inline
@@ -433,6 +597,14 @@ def test_e3013_claims_of_independence() -> None:
         for i in pl.spmd(4):
             pl.store(pl.load(x, [i * 16, 0], [16, 64]), [i * 16, 0], out)
 
+    @pl.jit
+    def many(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        for r in pl.range(0, 64, 16):
+            for c in pl.parallel(0, 48, 16):
+                with pl.at(level=pl.Level.CORE_GROUP):
+                    pl.store(pl.load(x, [r, c], [16, 32]), [r, c], out)
+
+    assert found_in(many, X, X.copy()) == [("PTO-E3013", 5)]  # once, not once per row
     assert found_in(overlap, X, X.copy()) == [("PTO-E3013", 5)]
     assert found_in(apart, X, X.copy()) == []
     assert ("PTO-E3013", 3) in found_in(blocks, X, X.copy())
@@ -495,6 +667,72 @@ def test_tensors_that_a_program_makes_are_written_before_they_are_read() -> None
     result = half.run(X, X.copy(), sanitize="all")
     assert "tload reads element (0, 32) of %t, which nobody wrote" in str(result)
     assert "in the task that is submitted here" in str(result)
+
+
+def test_later_stages_speak_the_language() -> None:
+    """What checks and runs of kernels advise is something that Python can say."""
+
+    @pl.jit
+    def narrow(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
+
+    @pl.jit
+    def large(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            out[:] = pl.full([1024, 64], pl.FP32, 0.0)[0:64, :] + x
+
+    assert told(narrow, X, X.astype(np.float16))[0][2].endswith("do not convert: pl.cast(x, dtype) does")
+    assert {h for c, _, h in told(large) if c == "SA-0352"} == {"work on smaller parts, in a loop"}
+
+    @pl.jit
+    def undefined(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            t = pl.create_tile([16, 64], dtype=pl.FP32)
+            u, v = [pl.load(x, [0, 0], [16, 64], valid_shape=[16, n]) for n in (60, 50)]
+            out[0:16, :] = t
+            pl.store(u + v, [16, 0], out)
+
+    @pl.jit
+    def ragged(x: pl.Tensor[[M, 64], pl.FP32], out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+        for r in pl.range(0, M, 16):
+            with pl.at():
+                out[r : r + 16] = x[r : r + 16] * 2.0
+
+    @pl.jit
+    def windowed(x: pl.Tensor[[M, 64], pl.FP32], out: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
+        with pl.at():
+            for r in pl.range(0, M, 16):
+                out[r : r + 16] = x[r : r + 16] * 2.0
+
+    for function, rows, sanitize, code, help in (
+        (undefined, 64, "all", "PTO-E2203", "write 't' before it is read, for example by pl.load or pl.full"),
+        (undefined, 64, "all", "PTO-E2203", "pl.fillpad(x, pl.PadValue.zero)"),
+        (windowed, 40, "all", "PTO-E2204", "load no more, valid_shape="),
+        (ragged, 40, "all", "PTO-E2101", "pl.load(.., valid_shape=["),
+        (ragged, 40, "", "PTO-E2101", "pl.load(.., valid_shape=["),
+    ):
+        found = function.run(X[:rows], X[:rows].copy(), sanitize=sanitize).diagnostics
+        assert any(d.code == code and help in d.help for d in found), (function, found)
+    with pytest.raises(pto.DiagnosticError, match=r"(?s)16\] \* 2.0\n.*help: .*pl.load\(.., valid_shape=\["):
+        ragged(X[:40], X[:40].copy())
+
+
+def test_what_later_stages_say_is_still_what_is_replaced() -> None:
+    """Every phrase is one of theirs."""
+    folder = Path(pto.__file__).parent
+    said = [
+        str(node.value)
+        for module in (
+            "verify/rows",
+            "verify/tiles",
+            "engine/sanitize/bounds",
+            "engine/sanitize/undefined_bytes",
+        )
+        for node in ast.walk(ast.parse((folder / f"{module}.py").read_text()))
+        if isinstance(node, ast.Constant)
+    ]
+    assert [p for p, _ in PHRASES if not any(p in text for text in said)] == []
 
 
 @pl.jit.incore

@@ -35,7 +35,7 @@ RECIPES: dict[str, str] = {
     "A09": "Correct the shape, stride or range of the global tensor.",
     "A10": "Make gather and scatter operands contiguous and aligned.",
     "A11": "Keep zeros out of the divisor.",
-    "A12": "Choose an address that is aligned and leaves room for the tile in its buffer.",
+    "A12": "Choose an address that is aligned and leaves room for the tile in its buffer, or a smaller tile.",
 }  # fmt: skip
 
 #: Checks many instructions share: title, condition ({op} = the instruction), recipe.

@@ -29,8 +29,9 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0004",
         "not a PTO program",
-        "The file is C++ or a compiled library, where text or bytecode of PTO is wanted.",
-        "pto run and pto build take C++, pto run takes libraries; the other tools take programs.",
+        "The file is C++, Python or a compiled library, where text or bytecode of PTO is wanted.",
+        "pto run and pto build take C++, pto run takes libraries; the other tools take programs. Python is "
+        "run by python: FUNCTION.lower(ARGUMENTS).as_pto() gives the text of its kernels.",
     ),
     (
         "PTO-E0005",
@@ -1004,7 +1005,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "a parameter of another direction",
         "A tensor is written though its parameter says that it is only read, or read before it is written "
         "though it says only written. Tasks wait for each other by directions.",
-        "Declare it pl.InOut.",
+        "Declare it pl.Out where its old contents do not matter, else pl.InOut; the message has the text.",
     ),
     (
         "PTO-E3012",

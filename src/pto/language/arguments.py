@@ -21,6 +21,10 @@ NAMES = {
 }  # fmt: skip
 
 
+class WrongArguments(TypeError):
+    """A call whose arguments are not those of the function."""
+
+
 def refuse(message: str, help: str = "", expected: str = "", got: str = "") -> DiagnosticError:
     return DiagnosticError([Diagnostic(CALL, message, help=help, expected=expected, got=got)])
 
@@ -44,7 +48,8 @@ def bound(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     try:
         found = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
-        raise TypeError(f"{declared.name}({', '.join(declared.signature.parameters)}): {e}") from None
+        text = f"{declared.name}({', '.join(declared.signature.parameters)}): {e}"
+        raise WrongArguments(text) from None
     found.apply_defaults()
     return dict(found.arguments)
 
@@ -143,7 +148,8 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
     try:
         given = declared.signature.bind_partial(*args, **kwargs).arguments
     except TypeError as e:
-        raise TypeError(f"{declared.name}({', '.join(declared.signature.parameters)}): {e}") from None
+        text = f"{declared.name}({', '.join(declared.signature.parameters)}): {e}"
+        raise WrongArguments(text) from None
     found: list[Any] = []
     for name, parameter in declared.signature.parameters.items():
         said = annotations.get(name)
@@ -206,6 +212,16 @@ def as_numpy(value: Any) -> Any:
     if type(value).__module__.partition(".")[0] == "torch":
         return _from_torch(value)
     return np.asarray(value)
+
+
+def in_place(value: Any, name: str, written: bool) -> Any:
+    """The memory of an argument, which has to be without gaps: programs work where it lies."""
+    array = as_numpy(value)
+    if array.flags.c_contiguous:
+        return array
+    dense = f"numpy.ascontiguousarray({name})"
+    help = f"pass a copy, and take what is in it: c = {dense}; ..; {name}[...] = c" if written else dense
+    raise refuse(f"'{name}' does not lie in memory without gaps", help)
 
 
 def _from_torch(value: Any) -> Any:

@@ -6,6 +6,7 @@ reductions that count padding.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ..diag import Diagnostic
@@ -92,7 +93,7 @@ def _directions(function: Function) -> list[Diagnostic]:
     for value, write, op in accesses(function):
         if write:
             first_write.setdefault(value, op)
-        elif value not in first_write:
+        elif value not in first_write and not _told_before(value, op):
             first_read.setdefault(value, op)
     out: list[Diagnostic] = []
     params: list[Param] = []
@@ -101,11 +102,15 @@ def _directions(function: Function) -> list[Diagnostic]:
         if isinstance(p.value.type, TensorType):
             reads, writes = first_read.get(p.value), first_write.get(p.value)
             if direction == IN and writes is not None:
-                out.append(_wrong(p, function, "is written", "only read", writes))
+                wanted = OUT if reads is None else INOUT
+                out.append(_wrong(p, function, "is written", "only read", writes, wanted))
+                function.attrs.setdefault("undeclared", {})[p.name] = wanted
                 direction = INOUT
             elif direction == OUT and reads is not None:
                 if writes is not None:
-                    out.append(_wrong(p, function, "is read before it is written", "only written", reads))
+                    out.append(
+                        _wrong(p, function, "is read before it is written", "only written", reads, INOUT)
+                    )
                 direction = INOUT
             if p.direction != IN and writes is None:
                 out.append(_unwritten(p, function))
@@ -114,18 +119,37 @@ def _directions(function: Function) -> list[Diagnostic]:
     return out
 
 
-def _wrong(p: Param, function: Function, does: str, says: str, op: Op) -> Diagnostic:
+def _told_before(value: Value, op: Op) -> bool:
+    """Whether a call only seems to read a tensor: it is an output, and the parameter does not say so."""
+    if op.name != "call":
+        return False
+    undeclared = op.args["callee"].attrs.get("undeclared", {})
+    taken = zip(op.args["args"], op.args["callee"].params, strict=False)
+    names = [p.name for v, p in taken if isinstance(v, Value) and root(v) is value and p.direction != OUT]
+    return all(undeclared.get(name) == OUT for name in names)
+
+
+def _wrong(p: Param, function: Function, does: str, says: str, op: Op, wanted: str) -> Diagnostic:
     return Diagnostic(
         DIRECTION, f"'{p.name}' of {function.name} {does}, and its parameter says {says}", op.loc, "warning",
-        help=f"{p.name}: pl.InOut[pl.Tensor]",
+        help=_declaration(p, function, "pl.Out" if wanted == OUT else "pl.InOut"),
     )  # fmt: skip
 
 
+def _declaration(p: Param, function: Function, direction: str) -> str:
+    """A parameter as it is written, of another direction."""
+    place = function.attrs.get("places", {}).get(p.name)
+    text = "" if place is None else place.source.text[place.start : place.end].partition(":")[2]
+    found = re.fullmatch(r"\s*(?:\w+\.)*(?:Out|InOut)\[(.*)\]\s*", text, re.DOTALL)
+    inner = " ".join((found[1] if found else text).split())
+    return f"{p.name}: {direction}[{inner or 'pl.Tensor'}]"
+
+
 def _unwritten(p: Param, function: Function) -> Diagnostic:
-    rebound = function.attrs.get("rebound", {}).get(p.name)
+    known = (function.attrs.get(where, {}).get(p.name) for where in ("rebound", "places"))
     found = Diagnostic(
-        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}", rebound or function.loc,
-        "warning",
+        UNWRITTEN, f"nothing writes '{p.name}', an output of {function.name}",
+        next(filter(None, known), function.loc), "warning",
         help=f"{p.name}[:] = .. writes into it; {p.name} = .. only gives the name to something else",
     )  # fmt: skip
     return found

@@ -12,6 +12,7 @@ from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, render
 from . import arguments, journal
 from .callable import CallableProgram, Param
+from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, TensorType, Value
 from .lower import Lowered
 from .orchestrate import orchestration
@@ -134,7 +135,8 @@ class Compiled(CallableProgram):
                 self._begin(rt, kernels, values)
 
         options.setdefault("track_war", True)  # a writer waits for readers, as the program was written
-        return run(orchestrate, **options)
+        with told_in_words_of_the_language():
+            return run(orchestrate, **options)
 
     def save(self, folder: Any, *samples: Any, dumps: bool = True) -> Path:
         """Write it to a folder of the task runtime: `pto runtime run FOLDER`, `Compiled.load(folder)`. With
@@ -175,12 +177,14 @@ class Compiled(CallableProgram):
     def _plain(self, values: list[Any]) -> None:
         if self.is_graph:
             self.execute(values)
-        elif self._alone is not None:
-            kernel, order = self._alone
-            given = [_contiguous(a) if arguments.is_array(a) else a for a in self._given(values)]
-            kernel(*[given[i] for i in order])
-        else:
-            self._submit(Serial(_launch, self.places), values, None)
+            return
+        with told_in_words_of_the_language():
+            if self._alone is not None:
+                kernel, order = self._alone
+                given = self._given(values)
+                kernel(*[given[i] for i in order])
+            else:
+                self._submit(Serial(_launch, self.places), values, None)
 
     @cached_property
     def _alone(self) -> tuple[Any, list[int]] | None:
@@ -219,9 +223,11 @@ class Compiled(CallableProgram):
         with contextlib.suppress(_Stop):
             self._submit(Serial(launch, self.places, footprint), values, engine)
             if footprint is not None:
-                footprint.holes({p.name: self.entry.loc for p in self.entry.params})
+                places = self.entry.attrs.get("places", {})
+                footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
+        result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
         return result
 
     def _footprint(self, values: list[Any]) -> Any:
@@ -234,8 +240,11 @@ class Compiled(CallableProgram):
     def _given(self, values: list[Any]) -> list[Any]:
         """An array or number per parameter of the entry, in its order: what became a constant is left out."""
         by_name = dict(zip(self.param_names, values, strict=True))
-        kept = [by_name[p.name] for p in self.entry.params if p.name in by_name]
-        return [arguments.as_numpy(v) if arguments.is_array(v) else arguments.number(v) for v in kept]
+        kept = [(p, by_name[p.name]) for p in self.entry.params if p.name in by_name]
+        return [
+            arguments.in_place(v, p.name, p.direction != IN) if arguments.is_array(v) else arguments.number(v)
+            for p, v in kept
+        ]
 
     def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
         self._begin(rt, self.kernels(engine), values)
@@ -279,9 +288,3 @@ class _Stop(Exception):
 
 def _launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
     kernel(*args, **({"blocks": said["blocks"]} if said.get("blocks") else {}))
-
-
-def _contiguous(array: Any) -> Any:
-    if not array.flags.c_contiguous:
-        raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
-    return array

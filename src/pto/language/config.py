@@ -53,7 +53,9 @@ class RunConfig:
 
     def __post_init__(self, enable_l2_swimlane: Any) -> None:
         if self.platform not in (*_PLATFORMS, *ALIASES):
-            raise refuse(f"no platform {self.platform!r}", expected=", ".join((*_PLATFORMS, *PROFILES)))
+            raise refuse(
+                f"no platform {self.platform!r}", expected=", ".join(dict.fromkeys((*_PLATFORMS, *PROFILES)))
+            )
         if enable_l2_swimlane is not None:
             warnings.warn("enable_l2_swimlane is called enable_chip_swimlane", DeprecationWarning, 3)
             self.enable_chip_swimlane = enable_l2_swimlane

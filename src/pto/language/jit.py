@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..diag import DiagnosticError
+from .arguments import WrongArguments
 from .declare import Declared
 from .eager import current, interpreter
 from .enums import FunctionType, Level
@@ -32,7 +33,7 @@ def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
         try:
             return method(self, *args, **kwargs)
-        except DiagnosticError as e:
+        except (DiagnosticError, WrongArguments) as e:
             raise e.with_traceback(None) from None
 
     return call

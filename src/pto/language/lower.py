@@ -20,6 +20,7 @@ from . import journal
 from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
+from .helps import in_words_of_the_language
 from .ir import Function, Program
 from .orchestrate import orchestration_text
 from .passes.clean import clean
@@ -133,7 +134,7 @@ class Lowered:
         for module in self.modules.values():
             found += [d for d in driver.lowered(module).diagnostics if d.severity == "error"]
         if found:
-            raise DiagnosticError(found)
+            raise DiagnosticError(in_words_of_the_language(found))
         return self
 
     def as_pto(self) -> str:

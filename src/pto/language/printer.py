@@ -35,7 +35,7 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared")
 WIDTH = 100
 
 

@@ -128,6 +128,9 @@ def store(
 ) -> Value:  # fmt: skip
     """Write the valid part of a tile to a tensor; the tensor is what it returns."""
     in_core(b, "store")
+    if is_shaped(output_tensor) and isinstance(output_tensor.type, TileType) and is_tensor(tile):
+        b.fail(TYPE, "a tile and a tensor in each other's place", expected="pl.store(tile, offsets, tensor)",
+               help="the tile comes first")  # fmt: skip
     t = tensor_value(b, output_tensor, "output_tensor").type
     s = shaped_value(b, tile, "tile").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
@@ -353,13 +356,26 @@ def const(b: Build, value: Any, dtype: DataType) -> Any:
 @operator(name="min")
 def minimum_of(b: Build, lhs: Any, rhs: Any) -> Any:
     """The smaller of two numbers."""
-    return b.scalar("min", lhs, rhs)
+    return _of_numbers(b, "min", lhs, rhs)
 
 
 @operator(name="max")
 def maximum_of(b: Build, lhs: Any, rhs: Any) -> Any:
     """The larger of two numbers."""
-    return b.scalar("max", lhs, rhs)
+    return _of_numbers(b, "max", lhs, rhs)
+
+
+def _of_numbers(b: Build, name: str, lhs: Any, rhs: Any) -> Any:
+    for at, value in (("lhs", lhs), ("rhs", rhs)):
+        if is_shaped(value):
+            b.fail(
+                TYPE,
+                f"pl.{name} is of two numbers",
+                at,
+                got=value.type,
+                help=f"pl.{name}imum(a, b) for elements; pl.row_{name}(x), pl.col_{name}(x)",
+            )
+    return b.scalar(name, lhs, rhs)
 
 
 def _identity(name: str, doc: str) -> None:

@@ -17,6 +17,7 @@ from ..enums import COMPARISONS
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, scalar_type
 from ..problems import ARGUMENTS, SHAPE, TYPE
 from .core import OPERATORS, Operator
+from .extents import has_known_extents, unknown_extents
 
 #: Element-wise operators that have a form with a number, and where the number may come first.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
@@ -147,6 +148,8 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     kind = row.operands[row.operand_index[p.operand]].kind
     if kind == "tile" and not is_shaped(value):
         b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
+    if b.in_core and is_shaped(value) and not has_known_extents(value):
+        unknown_extents(value, b.place_of(p.name) or b.place)
     if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
         b.fail(TYPE, f"{what} is a number", p.name, got=_got(value))
     return value
@@ -313,15 +316,36 @@ def elementwise(
 
 
 def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Any:
-    a, c = lhs.type.shape, rhs.type.shape
+    for value in (lhs, rhs):
+        if b.in_core and not has_known_extents(value):
+            unknown_extents(value, b.place)
     word = _BROADCAST.get(signature.name)
-    if word and len(a) == len(c) and index.same_dims(a[:-1], c[:-1]) and index.known(c[-1]) == 1:
-        return apply(b, signatures()[f"row_expand_{word}"], {"lhs": lhs, "rhs": rhs})
-    if word and len(a) == len(c) and index.same(a[-1], c[-1]) and all(index.known(d) == 1 for d in c[:-1]):
-        return apply(b, signatures()[f"col_expand_{word}"], {"lhs": lhs, "rhs": rhs})
-    help = "swap the operands" if word in ("add", "mul", "max", "min") else "make them the same shape first"
+    over = _beside(lhs, rhs) if word else ""
+    if over:
+        return apply(b, signatures()[f"{over}_expand_{word}"], {"lhs": lhs, "rhs": rhs})
+    other_way = bool(word and _beside(rhs, lhs))
+    if other_way and signature.name in _EITHER_WAY:
+        return _broadcast(b, signature, rhs, lhs, at)
+    a, c = lhs.type.shape, rhs.type.shape
+    column, row = (*a[:-1], 1), (*(1 for _ in a[:-1]), a[-1])
     b.fail(SHAPE, f"{signature.name} of shapes {_dims(a)} and {_dims(c)}", at,
-           expected=f"{_dims(a)}, a column [.., 1] or a row [1, ..]", got=_dims(c), help=help)  # fmt: skip
+           expected="the matrix first" if other_way
+           else f"{_dims(a)}, a column {_dims(column)} or a row {_dims(row)}",
+           got=_dims(c), help=_OTHER_WAY[signature.name] if other_way else "")  # fmt: skip
+
+
+#: What to write for a column or a row before a matrix.
+_OTHER_WAY = {"sub": "-(b - a) for a - b", "div": "pl.recip(b) * a for a / b"}
+
+
+def _beside(lhs: Value, rhs: Value) -> str:
+    """How the second of two arrays is spread over the first: a column over each row of it, or a row."""
+    a, c = lhs.type.shape, rhs.type.shape
+    if len(a) == len(c) and index.same_dims(a[:-1], c[:-1]) and index.known(c[-1]) == 1:
+        return "row"
+    if len(a) == len(c) and index.same(a[-1], c[-1]) and all(index.known(d) == 1 for d in c[:-1]):
+        return "col"
+    return ""
 
 
 def _dims(dims: Any) -> str:

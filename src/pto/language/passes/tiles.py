@@ -13,7 +13,8 @@ from .. import index
 from ..enums import MemorySpace
 from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, is_tile, root
 from ..operators.cube import PRODUCTS
-from ..problems import SHAPE, UNSUPPORTED, fail
+from ..operators.extents import unknown_extents
+from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
 #: Operators that take memory as it is.
@@ -73,13 +74,7 @@ class _Tiles(Rewriter):
         t = source.type
         shape = [index.known(d) for d in t.shape]
         if any(d is None for d in shape):
-            fail(
-                SHAPE,
-                "an array on a core has known extents",
-                self.build.place,
-                got=t,
-                help="take a window of known shape, with valid_shape for the part that holds data",
-            )
+            unknown_extents(source, self.build.place)
         name = f"{source.name}_tile"
         type = TileType(t.dtype, tuple(shape), t.valid, space)
         made = self.build.op(
@@ -92,6 +87,8 @@ class _Tiles(Rewriter):
             target_memory=MemorySpace.Mat if space == "mat" else MemorySpace.Vec,
         )
         made.name = name
+        if source.op is not None and source.op.name == "slice" and made.op is not None:
+            made.op.loc = source.op.loc  # where the window is named
         return made
 
     def _written(self, target: Value) -> None:

@@ -12,7 +12,7 @@ from ..operators.core import OPERATORS
 from ..problems import MERGE, TYPE, fail
 from . import liveness
 from .body import read_body, stays
-from .carry import mismatch, shown, typed
+from .carry import mismatch, set_at, shown, typed
 from .expressions import value_of
 from .frame import POISON, Frame, Unbound
 from .yields import yield_names
@@ -117,11 +117,12 @@ def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
     for a, b in ((one, two), (two, one)):
         if isinstance(a, Value) and not mismatch(a.type, b):
             if isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b)):
-                fail(MERGE, f"'{name}' is one tensor or another", f.span(node),
+                fail(MERGE, f"'{name}' is one tensor or another", set_at(f, node, name),
                      help="write into one of them in both arms")  # fmt: skip
             return a.type
     if is_scalar(one) and is_scalar(two) and not isinstance(one, Value) and not isinstance(two, Value):
         if isinstance(one, bool) and isinstance(two, bool):
             return ScalarType(BOOL)
         return ScalarType(FP32 if isinstance(one, float) or isinstance(two, float) else INDEX)
-    fail(MERGE, f"'{name}' is of another type in each arm", f.span(node), expected=shown(one), got=shown(two))
+    fail(MERGE, f"'{name}' is of another type in each arm", set_at(f, node, name), expected=shown(one),
+         got=shown(two), help="give them different names")  # fmt: skip

@@ -11,6 +11,7 @@ from ..types import annotation
 from . import liveness
 from .expressions import value_of
 from .frame import POISON, Frame, Quiet
+from .hints import absent
 
 READERS: dict[type, Callable[[Frame, Any], None]] = {}
 
@@ -45,7 +46,7 @@ def _give_up(f: Frame, node: ast.stmt) -> None:
 def _statement(f: Frame, node: ast.stmt) -> None:
     reader = READERS.get(type(node))
     if reader is None:
-        fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
+        absent(f, node)
     f.build.place = f.span(node)
     f.build.said = annotation(value_of(f, node.annotation)) if isinstance(node, ast.AnnAssign) else None
     reader(f, node)

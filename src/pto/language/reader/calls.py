@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from ...diag import Span, did_you_mean
@@ -24,6 +26,7 @@ from ..ir import (
     Type,
     Value,
     is_scalar,
+    is_shaped,
     is_tensor,
     scalar_type,
 )
@@ -129,6 +132,7 @@ def _function(declared: Declared) -> Function:
     kind = "orchestration" if declared.kind in ("opaque", "host") else declared.kind
     function = Function(declared.name, kind, file.span(node).head)
     function.attrs.update(declared.options)
+    function.attrs["places"] = {a.arg: file.span(a) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     return function
 
 
@@ -199,11 +203,23 @@ def call_function(
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
     if declared.kind == "inline" or (declared.kind in ("orchestration", "host") and not f.build.in_core):
-        return _spliced(f, declared, dict(bound.arguments))
+        with _calling(f, node, declared, bound.arguments):
+            return _spliced(f, declared, dict(bound.arguments))
     if f.build.in_core:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
     return _dispatched(f, node, declared, dict(bound.arguments))
+
+
+@contextmanager
+def _calling(f: Frame, node: ast.Call, declared: Declared, bound: Mapping[str, Any]) -> Iterator[None]:
+    """Remember a call while what it calls is read: problems there are told with it."""
+    arrays = [f"{n}: {v.type}" for n, v in bound.items() if isinstance(v, Value) and is_shaped(v)]
+    f.unit.callers.append((f"called here: {declared.name}({', '.join(arrays)})", f.span(node)))
+    try:
+        yield
+    finally:
+        f.unit.callers.pop()
 
 
 def _plain(declared: Declared) -> str:
@@ -259,7 +275,8 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     key = (declared, tuple(_key(declared, n, v) for n, v in bound.items()))
     callee = f.unit.read.get(key)
     if callee is None:
-        callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
+        with _calling(f, node, declared, bound):
+            callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
     return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place)
 
 

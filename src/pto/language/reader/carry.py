@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ...diag import Span
 from .. import index
 from ..dtypes import BOOL, FP32, INDEX, TASK_ID
 from ..ir import (
@@ -71,7 +72,22 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
             arg.type = now.type  # it began with a literal
             return
     if problem:
-        fail(MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=shown(now))
+        storage = isinstance(arg.begins, Value) and is_memory(arg.begins)
+        fail(MERGE, f"'{name}' changes its type in the loop", set_at(f, node, name), expected=arg.type,
+             got=shown(now), help=written_into(name) if storage else "give it another name")  # fmt: skip
+
+
+def written_into(name: str) -> str:
+    return f"{name}[..] = .. writes into it; {name} = .. only gives the name to something else"
+
+
+def set_at(f: Frame, node: ast.AST, name: str) -> Span:
+    """Where a loop or an arm gives a name to something, the last time."""
+    found = [
+        n for n in ast.walk(node)
+        if isinstance(n, ast.Name) and n.id == name and isinstance(n.ctx, ast.Store) and hasattr(n, "lineno")
+    ]  # fmt: skip
+    return f.span(max(found, key=lambda n: (n.lineno, n.col_offset), default=node))
 
 
 def mismatch(type: Type, value: Any) -> bool:

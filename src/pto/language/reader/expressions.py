@@ -15,7 +15,7 @@ from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
 from ..types import MemRef
 from .frame import POISON, Frame
-from .hints import OPERATORS_OF_ARRAYS, instead_of, member
+from .hints import OPERATORS_OF_ARRAYS, absent, instead_of, member
 
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
@@ -30,7 +30,7 @@ def value_of(f: Frame, node: ast.expr) -> Any:
     """What an expression is."""
     reader = _READERS.get(type(node))
     if reader is None:
-        fail(SYNTAX, f"{type(node).__name__} is not in the language", f.span(node))
+        absent(f, node)
     before = f.build.place
     f.build.place = f.span(node)
     try:
@@ -98,6 +98,8 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
     """An operator between two expressions."""
     f.build.place = f.span(node)
     if is_shaped(lhs) or is_shaped(rhs):
+        for side, value in (("left", lhs), ("right", rhs)):
+            _of_the_program(f, value, getattr(node, side, node))
         if name not in _ON_ARRAYS:
             fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node),
                  help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
@@ -152,7 +154,7 @@ def _compare(f: Frame, node: ast.Compare) -> Any:
         fail(SYNTAX, f"{type(node.ops[0]).__name__} is not in the language", f.span(node))
     if not (is_scalar(lhs) and is_scalar(rhs)):
         fail(TYPE, "only numbers are compared", f.span(node), got=f"{_type(lhs)} and {_type(rhs)}",
-             help="pl.cmp compares arrays")  # fmt: skip
+             help="of arrays pl.cmp makes a mask for pl.sel; pl.read(x, [0, 0]) is a number")  # fmt: skip
     return f.build.scalar(name, lhs, rhs)
 
 
@@ -296,6 +298,16 @@ def _call(f: Frame, node: ast.Call) -> Any:
     return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
 
 
+def _of_the_program(
+    f: Frame, value: Any, node: ast.AST, where: Callable[[], Span | None] = lambda: None
+) -> None:
+    """Refuse an array that a program does not know: one of its surroundings."""
+    if not hasattr(value, "__array__") or not value.shape:
+        return
+    fail(TYPE, "an array of the surroundings is not in the program", where() or f.span(node),
+         got=f"{value.dtype} of shape {list(value.shape)}", help="make it a parameter")  # fmt: skip
+
+
 def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
     """What `*x` and `**x` stand for in a call."""
     found = value_of(f, node)
@@ -322,6 +334,7 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
 
         in_core(f.build, op.full_name)
     for name, value in bound.arguments.items():
+        _of_the_program(f, value, node, lambda n=name: _argument(f, node, op.signature, n))
         if name in _DTYPES and not isinstance(value, DataType | None):
             fail(
                 TYPE,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ...diag import Diagnostic, Span, did_you_mean
 from ..build import Build
 from ..ir import IN, Function, Program
-from ..problems import NAME, Problem, fail
+from ..problems import CALL, MERGE, NAME, SHAPE, TYPE, Problem, fail
 from .source import File
 
 if TYPE_CHECKING:
@@ -39,6 +39,10 @@ class Quiet(Exception):
     """Something needs what could not be read; that has been reported."""
 
 
+#: What may be wrong with a function for the arguments of one call, and right for those of another.
+_OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
+
+
 class Unit:
     """All functions of a program, read together."""
 
@@ -54,9 +58,12 @@ class Unit:
         )
         self.loops = 0  # those that jumps were taken out of
         self.active: list[Declared] = []  # those that are being read: none may call itself
+        self.callers: list[tuple[str, Span | None]] = []  # calls that led to what is being read
 
     def report(self, problem: Problem) -> None:
         found = problem.diagnostic
+        if found.code in _OF_CALLS:
+            found.notes += reversed(self.callers)
         known = ((d.code, d.message, d.span) for d in self.diagnostics)
         if (found.code, found.message, found.span) not in known:
             self.diagnostics.append(found)

@@ -2,29 +2,82 @@
 
 from __future__ import annotations
 
+import ast
+from typing import NoReturn
+
 from ...diag import did_you_mean
 from ..operators.core import OPERATORS
+from ..problems import SYNTAX, fail
+from .frame import Frame
 
 #: Names that other libraries have, and what to write.
 ELSEWHERE = {
     "T": "pl.transpose(x, 0, 1), or b_trans=True of pl.matmul",
+    "arange": "pl.arange(start, [1, n])",
     "amax": "pl.row_max and pl.col_max",
     "argmax": "pl.row_argmax and pl.col_argmax",
     "astype": "pl.cast(x, dtype)",
+    "ceil": "pl.cast(pl.cast(x, pl.INT32, mode='ceil'), pl.FP32)",
     "clip": "pl.minimum(pl.maximum(x, low), high)",
+    "concatenate": "pl.concat(a, b) beside each other; windows of a tensor: out[0:16] = a; out[16:32] = b",
     "copy": "a name is enough: operators give new arrays",
     "dot": "pl.matmul(a, b)",
     "empty": "pl.create_tensor(shape, dtype=..), pl.create_tile on a core",
+    "erf": "1.0 - 2.0 / (pl.exp(x * 2.2568 + x * x * x * 0.2018) + 1.0) is within 1e-3",
+    "expand_dims": "pl.reshape(x, shape)",
+    "floor": "pl.cast(pl.cast(x, pl.INT32, mode='floor'), pl.FP32)",
+    "full_like": "pl.full(x.shape, x.dtype, value)",
+    "gelu": "x / (pl.exp((x + x * x * x * 0.044715) * -1.5957691) + 1.0)",
+    "hstack": "pl.concat(a, b)",
     "max": "pl.row_max and pl.col_max; pl.maximum(a, b) for elements",
     "mean": "pl.row_sum(x) * (1.0 / n)",
     "min": "pl.row_min and pl.col_min; pl.minimum(a, b) for elements",
     "ones": "pl.full(shape, dtype, 1.0)",
+    "ones_like": "pl.full(x.shape, x.dtype, 1.0)",
     "power": "pl.pow(a, b)",
+    "reciprocal": "pl.recip(x)",
+    "round": "pl.cast(pl.cast(x, pl.INT32, mode='rint'), pl.FP32)",
     "sigmoid": "1.0 / (pl.exp(-x) + 1.0)",
+    "silu": "x / (pl.exp(-x) + 1.0)",
+    "softmax": "e = pl.exp(x - pl.row_max(x)), then e / pl.row_sum(e)",
+    "square": "x * x",
     "sum": "pl.row_sum and pl.col_sum",
     "tanh": "1.0 - 2.0 / (pl.exp(x * 2.0) + 1.0)",
+    "trunc": "pl.cast(pl.cast(x, pl.INT32, mode='trunc'), pl.FP32)",
+    "vstack": "windows of a tensor: out[0:16] = a; out[16:32] = b",
     "where": "pl.sel(mask, a, b), with a mask of pl.cmp",
     "zeros": "pl.full(shape, dtype, 0.0)",
+    "zeros_like": "pl.full(x.shape, x.dtype, 0.0)",
+}
+
+#: What Python has and programs have not, by node of the syntax tree: what it is called, and what to write.
+_LOCAL = "define it outside of the function"
+_CHECKED = (
+    "pl.static_assert(condition, message) refuses what shapes and constants say; check data before the call"
+)
+_LISTED = "a list over a known range: [f(i) for i in range(4)]"
+ABSENT = {
+    "Assert": ("assert", _CHECKED),
+    "AsyncFunctionDef": ("async", _LOCAL),
+    "ClassDef": ("a class in a function", _LOCAL),
+    "Delete": ("del", "leave it out: memory is used again after the last use of what it holds"),
+    "DictComp": ("a dictionary over a range", _LISTED),
+    "FunctionDef": ("a function in a function", f"{_LOCAL}, with @pl.jit.inline"),
+    "GeneratorExp": ("a generator", _LISTED),
+    "Global": ("global", "names of the surroundings are constants: pass an array, and write into it"),
+    "Import": ("import", "import it outside of the function"),
+    "ImportFrom": ("import", "import it outside of the function"),
+    "Lambda": ("lambda", f"a function with @pl.jit.inline; {_LOCAL}"),
+    "Match": ("match", "if and elif"),
+    "NamedExpr": (":=", "a statement of its own: name = value"),
+    "Nonlocal": ("nonlocal", "return what changes"),
+    "Raise": ("raise", _CHECKED),
+    "Set": ("a set", "a list or a tuple"),
+    "SetComp": ("a set over a range", _LISTED),
+    "Starred": ("*", "write the parts out"),
+    "Try": ("try", f"nothing is raised in a program. {_CHECKED}"),
+    "Yield": ("yield", "write into an array: out[..] = value"),
+    "YieldFrom": ("yield", "write into an array: out[..] = value"),
 }
 
 #: Operators of Python that arrays do not have.
@@ -39,6 +92,13 @@ OPERATORS_OF_ARRAYS = {
     "shl": "pl.shl(a, b)",
     "shr": "pl.shr(a, b)",
 }
+
+
+def absent(f: Frame, node: ast.AST) -> NoReturn:
+    """Refuse what Python has and programs have not."""
+    what, help = ABSENT.get(type(node).__name__, (type(node).__name__, ""))
+    word = what if " " in what else f"`{what}`"
+    fail(SYNTAX, f"{word} is not in the language", f.span(node).head, help=help)
 
 
 def instead_of(name: str) -> str:

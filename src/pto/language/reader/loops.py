@@ -17,7 +17,19 @@ from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET
 from . import liveness
 from .body import read_body, stays
-from .carry import agree, carries, dims_in, inside, is_task, shown, substitute, type_of, typed
+from .carry import (
+    agree,
+    carries,
+    dims_in,
+    inside,
+    is_task,
+    set_at,
+    shown,
+    substitute,
+    type_of,
+    typed,
+    written_into,
+)
 from .expressions import value_of
 from .frame import POISON, Frame, Unbound
 from .jumps import JUMPS, Jumps, Structured, assign, placed
@@ -39,7 +51,10 @@ def read_for(f: Frame, node: ast.For) -> None:
         region_loop(f, node, over)
         return
     if not isinstance(over, Loop):
-        fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter), got=shown(over))
+        known = not isinstance(over, Value) and hasattr(over, "__iter__")
+        fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter),
+             got=type(over).__name__ if known else shown(over),
+             help="for i in pl.unroll(len(values)), and values[i]" if known else "")  # fmt: skip
     for bound in (over.start, over.stop, over.step):
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
             fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))
@@ -281,8 +296,8 @@ def _is_task_now(value: Any) -> bool:
 
 def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
     f.unit.report(Problem(Diagnostic(
-        MERGE, f"'{name}' is another tensor after an iteration than before", f.span(node),
-        help="write into it: x[...] = y, pl.assemble(x, y, offset)",
+        MERGE, f"'{name}' is another tensor after an iteration than before", set_at(f, node, name),
+        help=written_into(name),
     )))  # fmt: skip
 
 

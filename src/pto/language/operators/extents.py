@@ -1,0 +1,89 @@
+"""Arrays that a core computes with have extents that are known: what to write where they are not."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ...diag import Span
+from .. import index
+from ..ir import Value, root
+from ..problems import SHAPE, fail
+
+
+def unknown_extents(value: Value, place: Span | None) -> NoReturn:
+    """Refuse an array, at the window that made it where one did."""
+    op = value.op if value.op is not None and value.op.name == "slice" else None
+    fail(SHAPE, "an array on a core has known extents", op.loc if op is not None else place, got=value.type,
+         help=_window(value) if op is not None else f"in loops over its parts: {_part(value)}")  # fmt: skip
+
+
+def has_known_extents(value: Value) -> bool:
+    return all(index.known(d) is not None for d in value.type.shape)
+
+
+def _window(value: Value) -> str:
+    """The load that a window of unknown extents is meant to be."""
+    assert value.op is not None
+    offsets, sizes = value.op.args["offset"], [_plain(n) for n in value.op.args["shape"]]
+    return _load(root(value).name, offsets, [_bound(n) for n in sizes], sizes)
+
+
+def _part(value: Value) -> str:
+    """The load of a part of an array of unknown extents."""
+    offsets: list[Any] = []
+    shape: list[Any] = []
+    valid: list[Any] = []
+    names = iter("rcdefgh")
+    for n in value.type.shape:
+        known, at = index.known(n), next(names, "i")
+        offsets.append(0 if known is not None else at)
+        shape.append(16 if known is None else known)
+        valid.append(f"pl.min(16, {_text(n)} - {at})" if known is None else known)
+    return _load(root(value).name, offsets, shape, valid)
+
+
+def _load(name: str, offsets: list[Any], shape: list[Any], valid: list[Any]) -> str:
+    at, sizes, part = (f"[{', '.join(map(_text, dims))}]" for dims in (offsets, shape, valid))
+    return f"pl.load({name or 'x'}, {at}, {sizes}, valid_shape={part})"
+
+
+def _bound(n: Any) -> int:
+    """What an extent never exceeds, where it says so: `pl.min(16, ..)`; else one that is often chosen."""
+    known = index.known(n)
+    if known is not None:
+        return known
+    name, args = _operation(n)
+    less = 0
+    if name == "sub":
+        less, (name, args) = args[1], _operation(args[0])
+    found = [index.known_difference(arg, less) for arg in args] if name == "min" else []
+    return next((b for b in found if b is not None), 16)
+
+
+def _operation(n: Any) -> tuple[str, list[Any]]:
+    """What computes a number."""
+    if not isinstance(n, Value) or n.op is None or not n.op.name.startswith("scalar."):
+        return "", []
+    return n.op.name.removeprefix("scalar."), list(n.op.args.values())
+
+
+def _plain(n: Any) -> Any:
+    """`m` of `r + m - r`."""
+    name, args = _operation(n)
+    inner, parts = _operation(args[0]) if name == "sub" else ("", [])
+    rest = [p for p in parts if not index.same(p, args[1])]
+    return rest[0] if inner == "add" and len(rest) == 1 else n
+
+
+_SIGNS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+def _text(d: Any) -> str:
+    """A number as one writes it."""
+    known = d if isinstance(d, str) else index.known(d)
+    if known is not None or d.name:
+        return str(known) if known is not None else d.name
+    name, args = _operation(d)
+    if name in _SIGNS:
+        return f" {_SIGNS[name]} ".join(map(_text, args))
+    return f"pl.{name}({', '.join(map(_text, args))})" if name in ("min", "max") else ".."
