@@ -155,6 +155,11 @@ struct Lie {
   const uint32_t* s;
   int space() const { return static_cast<int>(s[0]); }
   size_t bits() const { return s[4]; }
+  /// Whether lines of boxes, or of elements where there are none, are columns.
+  bool by_columns() const {
+    const auto form = static_cast<detail::Form>(s[1]);
+    return form == detail::Form::DN || form == detail::Form::NZ || form == detail::Form::NN;
+  }
 
   /// The byte where element (r, c) begins.
   size_t byte(const AnyTile& tile, ptrdiff_t r, ptrdiff_t c) const {
@@ -168,9 +173,8 @@ struct Lie {
     if (form == detail::Form::ND) return r * cols + c;
     if (form == detail::Form::DN) return c * pitch + r;
     const ptrdiff_t br = r / ir, pr = r % ir, bc = c / ic, pc = c % ic;
-    const bool by_columns = form == detail::Form::NZ || form == detail::Form::NN;
     const bool inner_rows = form == detail::Form::NZ || form == detail::Form::ZZ;
-    return (by_columns ? bc * pitch * ic + br * ir * ic : br * cols * ir + bc * ir * ic) +
+    return (by_columns() ? bc * pitch * ic + br * ir * ic : br * cols * ir + bc * ir * ic) +
            (inner_rows ? pr * ic + pc : pc * ir + pr);
   }
 };
@@ -196,6 +200,8 @@ void window_of_tile(
   const Lie lie{s + 6};
   AnyTile& window = at<AnyTile>(frame, s[0]);
   window.Line = static_cast<int>(s[5]);
+  (lie.by_columns() ? window.Rows : window.Cols) = lie.by_columns() ? tile.Rows : tile.Cols;
+  window.Numel = static_cast<int>(static_cast<unsigned>(window.Rows) * static_cast<unsigned>(window.Cols));
   detail::bind(window, tile.data() + lie.byte(tile, row, col));
 }
 
