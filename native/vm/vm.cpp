@@ -155,6 +155,11 @@ struct Lie {
   const uint32_t* s;
   int space() const { return static_cast<int>(s[0]); }
   size_t bits() const { return s[4]; }
+  /// Whether lines of boxes, or of elements where there are none, are columns.
+  bool by_columns() const {
+    const auto form = static_cast<detail::Form>(s[1]);
+    return form == detail::Form::DN || form == detail::Form::NZ || form == detail::Form::NN;
+  }
 
   /// The byte where element (r, c) begins.
   size_t byte(const AnyTile& tile, ptrdiff_t r, ptrdiff_t c) const {
@@ -168,9 +173,8 @@ struct Lie {
     if (form == detail::Form::ND) return r * cols + c;
     if (form == detail::Form::DN) return c * pitch + r;
     const ptrdiff_t br = r / ir, pr = r % ir, bc = c / ic, pc = c % ic;
-    const bool by_columns = form == detail::Form::NZ || form == detail::Form::NN;
     const bool inner_rows = form == detail::Form::NZ || form == detail::Form::ZZ;
-    return (by_columns ? bc * pitch * ic + br * ir * ic : br * cols * ir + bc * ir * ic) +
+    return (by_columns() ? bc * pitch * ic + br * ir * ic : br * cols * ir + bc * ir * ic) +
            (inner_rows ? pr * ic + pc : pc * ir + pr);
   }
 };
@@ -196,6 +200,8 @@ void window_of_tile(
   const Lie lie{s + 6};
   AnyTile& window = at<AnyTile>(frame, s[0]);
   window.Line = static_cast<int>(s[5]);
+  (lie.by_columns() ? window.Rows : window.Cols) = lie.by_columns() ? tile.Rows : tile.Cols;
+  window.Numel = static_cast<int>(static_cast<unsigned>(window.Rows) * static_cast<unsigned>(window.Cols));
   detail::bind(window, tile.data() + lie.byte(tile, row, col));
 }
 
@@ -218,30 +224,55 @@ void subset_of_tile(char* frame, const uint32_t* s) {
   at<AnyTile>(frame, s[0]) = window;
 }
 
-/// rows x cols elements of some bits from one place to another, with steps from row to row and from column to column.
-void turn(const uint8_t* from, uint8_t* to, size_t rows, size_t cols, size_t bits, size_t from_row,
-          size_t from_col, size_t to_row, size_t to_col) {
-  const auto copy = [&](auto element) {
-    using T = decltype(element);
-    for (size_t r = 0; r < rows; ++r)
-      for (size_t c = 0; c < cols; ++c)
-        reinterpret_cast<T*>(to)[r * to_row + c * to_col] =
-            reinterpret_cast<const T*>(from)[r * from_row + c * from_col];
-  };
-  switch (bits) {
-    case 8: return copy(uint8_t{});
-    case 16: return copy(uint16_t{});
-    case 32: return copy(uint32_t{});
-    case 64: return copy(uint64_t{});
-    default:
-      for (size_t r = 0; r < rows; ++r)
-        for (size_t c = 0; c < cols; ++c) {
-          const size_t i = r * from_row + c * from_col, j = r * to_row + c * to_col;
-          const uint8_t code = i % 2 != 0 ? from[i / 2] >> 4 : from[i / 2] & 0xF;
-          to[j / 2] =
-              static_cast<uint8_t>(j % 2 != 0 ? (to[j / 2] & 0x0F) | code << 4 : (to[j / 2] & 0xF0) | code);
-        }
+/// Elements of some type, or of four bits, in memory.
+template <class T>
+struct Elements {
+  static T get(const uint8_t* at, size_t i) { return reinterpret_cast<const T*>(at)[i]; }
+  static void put(uint8_t* at, size_t i, T value) { reinterpret_cast<T*>(at)[i] = value; }
+};
+struct Nibbles {
+  static uint8_t get(const uint8_t* at, size_t i) { return i % 2 != 0 ? at[i / 2] >> 4 : at[i / 2] & 0xF; }
+  static void put(uint8_t* at, size_t i, uint8_t value) {
+    at[i / 2] =
+        static_cast<uint8_t>(i % 2 != 0 ? (at[i / 2] & 0x0F) | value << 4 : (at[i / 2] & 0xF0) | value);
   }
+};
+template <class Work>
+void with_elements(size_t bits, Work work) {
+  switch (bits) {
+    case 8: return work(Elements<uint8_t>{});
+    case 16: return work(Elements<uint16_t>{});
+    case 32: return work(Elements<uint32_t>{});
+    case 64: return work(Elements<uint64_t>{});
+    default: return work(Nibbles{});
+  }
+}
+
+/// The elements of a tile that has its columns side by side, as far as a call may reach: instructions that write past
+/// the valid region stay in the memory of the core. What lies elsewhere, as in a FIFO, has its valid region.
+size_t reach(const AnyTile& tile, size_t bits) {
+  const detail::Core& core = detail::core();
+  const auto* data = reinterpret_cast<const char*>(tile.data());
+  for (int space = 0; space < detail::kSpaces; ++space) {
+    const char* end = core.space[space] + detail::room(space);
+    if (data >= core.space[space] && data < end)
+      return std::min(static_cast<size_t>(tile.Numel), static_cast<size_t>(end - data) * 8 / bits);
+  }
+  const size_t rows = tile.RowMaskInternal, cols = tile.ColMaskInternal;
+  return rows == 0 || cols == 0 ? 0 : (cols - 1) * static_cast<size_t>(tile.Rows) + rows;
+}
+
+/// Bytes that the elements of such a tile take, and some that wide accesses reach.
+size_t turned_bytes(const AnyTile& tile, size_t bits) {
+  return (static_cast<size_t>(tile.Numel) * bits / 8 + 128) / 64 * 64;
+}
+
+/// The first elements of such a tile: where each is in it, and where in one that has its rows side by side.
+template <class Move>
+void each_turned(const AnyTile& tile, size_t count, Move move) {
+  const auto rows = static_cast<size_t>(tile.Rows), cols = static_cast<size_t>(tile.Cols);
+  for (size_t first = 0, c = 0; first < count; first += rows, ++c)
+    for (size_t r = 0; r < rows && first + r < count; ++r) move(first + r, r * cols + c);
 }
 
 void set_valid(char* frame, const uint32_t* s) {  // tile, rows, columns, valid rows, valid columns
@@ -270,25 +301,37 @@ void same_tile(char* frame,
 }
 
 /// A tile that has its columns side by side as one that has its rows so: what it is where it is one column, else a copy
-/// of its valid region, which goes back behind the call. `k_aligned_` of the copy is not used.
+/// of it, from which what the call has changed goes back behind it. What it was lies behind the copy: tiles may share
+/// memory, and what one of them leaves alone is no news. `k_aligned_` of the copy is not used.
 void rows_of_tile(char* frame, const uint32_t* s) {  // result, tile, bits
   const AnyTile& tile = at<AnyTile>(frame, s[1]);
   AnyTile& rows = at<AnyTile>(frame, s[0]);
   rows = tile;
   if (tile.Cols == 1) return;
-  const size_t bits = s[2], bytes = (static_cast<size_t>(tile.Numel) * bits + 7) / 8;
-  auto* data = static_cast<uint8_t*>(std::malloc(bytes + 64));
+  const size_t bits = s[2], bytes = turned_bytes(tile, bits);
+  auto* data = static_cast<uint8_t*>(std::malloc(2 * bytes));
   if (data == nullptr) detail::failf("no memory for a tile of %zu bytes", bytes);
   detail::bind(rows, data);
-  turn(tile.data(), data, tile.RowMaskInternal, tile.ColMaskInternal, bits, 1, static_cast<size_t>(tile.Rows),
-       static_cast<size_t>(tile.Cols), 1);
+  with_elements(bits, [&](auto elements) {
+    each_turned(tile, reach(tile, bits), [&](size_t from, size_t to) {
+      const auto element = elements.get(tile.data(), from);
+      elements.put(data, to, element);
+      elements.put(data + bytes, to, element);
+    });
+  });
 }
 void back_to_tile(char* frame, const uint32_t* s) {  // tile, what rows_of_tile made of it; bits
   AnyTile& tile = at<AnyTile>(frame, s[0]);
   AnyTile& rows = at<AnyTile>(frame, s[1]);
   if (rows.data() == tile.data()) return;
-  turn(rows.data(), tile.data(), tile.RowMaskInternal, tile.ColMaskInternal, s[2],
-       static_cast<size_t>(tile.Cols), 1, 1, static_cast<size_t>(tile.Rows));
+  const size_t bits = s[2];
+  const uint8_t *now = rows.data(), *before = now + turned_bytes(tile, bits);
+  with_elements(bits, [&](auto elements) {
+    each_turned(tile, reach(tile, bits), [&](size_t to, size_t from) {
+      const auto element = elements.get(now, from);
+      if (element != elements.get(before, from)) elements.put(tile.data(), to, element);
+    });
+  });
   std::free(rows.data());
 }
 

@@ -296,7 +296,8 @@ def test_tstore_copies_or_converts() -> None:
             codes = mixed_codes(case.rng, src.dtype, src.shape)
             case.set("src", codes, valid)
             scramble(case, "dst")
-            relu = src.loc == "acc" and (n + k) % 2 == 0
+            simulated = plan.isa == "cpu" and src.dtype != "f8e8m0"  # which has no zero
+            relu = (src.loc == "acc" or simulated) and (n + k) % 2 == 0
             attribute(case, "reluPreMode", "normal_relu" if relu else "no_relu")
             want = stored(dst.buffer.data, dst.dtype).reshape(dst.dims)
             run(case, "dst")

@@ -82,13 +82,22 @@ def test_blocks_of_a_task_cannot_meet(tmp_path: Path) -> None:
 #include <cstdint>
 #include <pto/pto-inst.hpp>
 extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
-  (void)args;
-  pto::SYNCALL<pto::SyncCoreType::AIVOnly>();
+  const int how = static_cast<int>(args[1]);
+  if (how == 2) {
+    pto::SYNCALL<pto::SyncCoreType::AIVOnly>();
+  } else {
+    ffts_cross_core_sync(PIPE_MTE3, getFFTSMsg(how, 3));
+    wait_flag_dev(3);
+  }
 }
 """)
-    meet = runtime.kernel(source, "inout")
+    meet = runtime.kernel(source, "inout scalar")
     x = np.zeros(4, np.float32)
-    with pytest.raises(pto.DiagnosticError, match="a grid barrier in a task of several blocks") as caught:
-        runtime.run(lambda rt: rt.submit(meet, x, blocks=3), block_dim=1)
-    assert caught.value.diagnostics[0].code == "PTO-E2622"
-    runtime.run(lambda rt: rt.submit(meet, x), block_dim=1)  # one that is alone has met everybody
+    for how in (0, 2):
+        with pytest.raises(pto.DiagnosticError, match="a grid barrier in a task of several blocks") as caught:
+            runtime.run(lambda rt, how=how: rt.submit(meet, x, how, blocks=3), block_dim=1)
+        assert caught.value.diagnostics[0].code == "PTO-E2622"
+        runtime.run(
+            lambda rt, how=how: rt.submit(meet, x, how), block_dim=1
+        )  # who is alone has met everybody
+    runtime.run(lambda rt: rt.submit(meet, x, 1, blocks=300), block_dim=1)  # those of one block meet in any

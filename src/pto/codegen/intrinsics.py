@@ -17,6 +17,7 @@ from collections.abc import Iterator
 
 from ..isa import meaning
 from ..isa import rows as all_rows
+from ..isa.dtypes import DTYPES
 from ..isa.profiles import ISAS
 from ..isa.row import Form, Operand, Row
 from . import calls
@@ -110,7 +111,7 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         elif name in check.classes:
             params.append(f"{type_of(name)}& {name}")
         else:
-            params.append(f"typename {type_of(first)}::DType {name}")
+            params.append(f"{_scalar_type(row, kinds[name], type_of(first))} {name}")
     precision = f"auto Precision = {algorithm}::DEFAULT, " if algorithm else ""
     types = "".join(f"class {type_of(n)}, " for n in check.classes)
     yield f"/// {row.doc}"
@@ -138,6 +139,14 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         yield f"  detail::compute<{struct}>(dst, {sources});"
     yield "  return {};"
     yield "}"
+
+
+def _scalar_type(row: Row, scalar: Operand, tile: str) -> str:
+    """A scalar is an element; a float becomes an integer alike on all machines, which a cast need not."""
+    casts = scalar.kind == "float" and any(
+        not DTYPES[t].is_float for found in row.dtypes.values() for t in found
+    )
+    return f"detail::Cast<typename {tile}::DType>" if casts else f"typename {tile}::DType"
 
 
 #: Walks over what expressions range over, in ops/expand.hpp and ops/part.hpp.

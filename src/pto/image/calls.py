@@ -299,7 +299,8 @@ def _needless_scratch(instruction: str) -> frozenset[str]:
     """Scratch that an instruction has the same overloads with and without."""
     row = find_row(instruction)
     assert row is not None
-    names = frozenset(o.name for o in row.operands if o.role == "tmp" and o.optional)
+    optional = (o.name for o in row.operands if o.role == "tmp" and o.optional)
+    names = frozenset(optional) - {row.part_with}  # with which it is another instruction
     found: dict[object, list[bool]] = {}
     for form in row.forms:
         said = frozenset(_NAMED.findall(form.cpp))

@@ -221,6 +221,7 @@ class Lowering:
 
     def copy(self, targets: Sequence[Value], values: Sequence[Value]) -> None:
         """All values to their targets at once: none changes before everybody who reads it has."""
+        self.pitch.update((t, self.pitch[v]) for t, v in zip(targets, values, strict=True) if v in self.pitch)
         pairs = [(self.slot(t), self.slot(v), _size(t.type)[0]) for t, v in zip(targets, values, strict=True)]
         pairs = [p for p in pairs if p[0] != p[1]]
         for i, (to, source, size) in enumerate(pairs):

@@ -92,6 +92,10 @@ class Compiled:
             for value in found if isinstance(found, list) else [found]:
                 yield name, value
 
+    def fits(self, target: Profile) -> bool:
+        """Whether the memory of a core holds the operands: the virtual machine has no more, and a page behind it."""
+        return all(self.case.used(loc) <= target.capacity[loc] + 4096 for loc in self.on_chip)
+
     def build(self, b: Builder) -> None:
         """Add the function to a module."""
         plan = self.plan
@@ -226,7 +230,7 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
     library = Library(built.path)
     for one in made:
         one.engines["cpp"] = partial(library.call, f"pto_launch_{one.name}")
-    _native(made, ctx.module, target)
+    _native([one for one in made if one.fits(profile(column))], ctx.module, target)
     return made
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pto
+from pto.diag import DiagnosticError
 
 from .. import test_comm, test_debug, test_dma, test_sync
 from ..test_fifo import cube_to_vector, data
@@ -102,3 +103,73 @@ def test_as_on_the_reference_engine(monkeypatch: pytest.MonkeyPatch, module: Any
     for engine in ("native",) if name in NATIVE_ONLY else ("cpp", "native"):
         monkeypatch.setattr(module, "run", partial(run, engine=engine))
         getattr(module, name)()
+
+
+WINDOWS = """
+!wide = !pto.tile_buf<vec, 8x32xf32>
+!half = !pto.tile_buf<vec, 8x16xf32, valid=8x11>
+!small = !pto.tile_buf<vec, 8x8xf32>
+!view = !pto.partition_tensor_view<8x32xf32>
+!part = !pto.partition_tensor_view<8x11xf32>
+module attributes {pto.target_arch = "cpu"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c8 = arith.constant 8 : index
+    %c11 = arith.constant 11 : index
+    %c16 = arith.constant 16 : index
+    %c32 = arith.constant 32 : index
+    %one = arith.constant 1.0 : f32
+    %vx = pto.make_tensor_view %x, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<8x32xf32>
+    %vy = pto.make_tensor_view %y, shape = [%c8, %c32], strides = [%c32, %c1] : !pto.tensor_view<8x32xf32>
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c32] : !pto.tensor_view<8x32xf32> -> !view
+    %pp = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c8, %c11] : !pto.tensor_view<8x32xf32> -> !part
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c8, %c32] : !pto.tensor_view<8x32xf32> -> !view
+    %a = pto.alloc_tile : !wide
+    pto.tload ins(%px : !view) outs(%a : !wide)
+    %left = pto.subview %a[%c0, %c0] sizes [8, 16] : !wide -> !half
+    %right = pto.subview %a[%c0, %c16] sizes [8, 16] : !wide -> !half
+    %r:2 = scf.for %i = %c0 to %c8 step %c1 iter_args(%p = %left, %q = %right) -> (!half, !half) {
+      %first = pto.subview %p[%c0, %c0] sizes [8, 8] : !half -> !small
+      pto.tadds ins(%first, %one : !small, f32) outs(%first : !small)
+      scf.yield %q, %p : !half, !half
+    }
+    pto.tload ins(%pp : !part) outs(%r#0 : !half)
+    pto.tstore ins(%a : !wide) outs(%py : !view)
+    return
+  }
+}
+"""
+
+
+def test_windows_end_where_they_end() -> None:
+    """One that is padded leaves its neighbour alone; loops hand windows on with the lines of their tile."""
+    x = np.arange(256, dtype=np.float32).reshape(8, 32)
+    found = [np.zeros_like(x) for _ in range(3)]
+    for engine, y in zip(("reference", "native", "cpp"), found, strict=True):
+        pto.kernel(pto.parse(WINDOWS), engine=engine)(x, y)
+    assert (found[0][:, 11:16] == 0).all() and (found[0][:, 16:24] == x[:, 16:24] + 4).all()
+    assert (found[0] == found[1]).all() and (found[0] == found[2]).all()
+
+
+def test_windows_that_have_no_type_in_common() -> None:
+    """The C++ type of a window says how long the lines of its tile are, so one variable holds no two of them."""
+    text = WINDOWS.replace(
+        "%r:2 =",
+        """%t = arith.cmpi eq, %c0, %c1 : index
+    %other = pto.alloc_tile : !half
+    %chosen = scf.if %t -> (!half) {
+      scf.yield %left : !half
+    } else {
+      scf.yield %other : !half
+    }
+    pto.tadds ins(%chosen, %one : !half, f32) outs(%chosen : !half)
+    %r:2 =""",
+    )
+    with pytest.raises(DiagnosticError, match=r"no C.. spelling of a window among tiles whose lines"):
+        pto.kernel(pto.parse(text), engine="cpp")
+    x = np.ones((8, 32), np.float32)
+    found = [np.zeros_like(x) for _ in range(2)]
+    for engine, y in zip(("reference", "native"), found, strict=True):
+        pto.kernel(pto.parse(text), engine=engine)(x, y)
+    assert (found[0] == found[1]).all()

@@ -86,6 +86,7 @@ COLUMNS = """
 !cols = !pto.tile_buf<vec, 16x8xf32, blayout=col_major>
 !part = !pto.tile_buf<vec, 16x8xf32, valid=?x?, blayout=col_major>
 !one = !pto.tile_buf<vec, 16x1xf32, blayout=col_major>
+!wide = !pto.tile_buf<vec, 16x16xf32, blayout=col_major>
 !view = !pto.partition_tensor_view<16x8xf32>
 module attributes {pto.target_arch = "cpu"} {
   func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
@@ -113,6 +114,11 @@ module attributes {pto.target_arch = "cpu"} {
     pto.trowmax ins(%c, %a : !rows, !rows) outs(%m : !one)
     pto.trowexpandsub ins(%c, %m : !rows, !one) outs(%c : !rows)
     pto.tadd ins(%c, %b : !rows, !cols) outs(%c : !rows)
+    %w = pto.alloc_tile : !wide
+    %w0 = pto.subview %w[%c0, %c0] sizes [16, 8] : !wide -> !cols
+    %w1 = pto.subview %w[%c0, %c8] sizes [16, 8] : !wide -> !cols
+    pto.tinterleave ins(%c, %b : !rows, !cols) outs(%w0, %w1 : !cols, !cols)
+    pto.tadd ins(%w0, %w1 : !cols, !cols) outs(%c : !rows)
     pto.tstore ins(%c : !rows) outs(%py : !view)
     return
   }

@@ -67,6 +67,15 @@ inline void raise_own(Cluster& cluster, const Core& like, int sub, int id) {
   }
 }
 
+/// The blocks of a task have a grid of their own, each: there may be more of them than cores.
+inline void check_all_are_there(const Core& me) {
+  if (me.block_num <= me.grid->blocks) return;
+  fail(
+      "a grid barrier in a task of several blocks: they run one by one, as cores are free, so nothing can "
+      "wait for all of them; use two tasks");
+}
+
+/// The others of a kind, in this block (mode 1) or in all (mode 0); in a task a block has a number, but is alone.
 inline void signal_cross_core(int mode, int id) {
   Core& me = core();
   const int vectors = vectors_of(me);
@@ -81,16 +90,16 @@ inline void signal_cross_core(int mode, int id) {
     return;
   }
   // a barrier: the last one to come signals all
+  if (mode == 0) check_all_are_there(me);
   const bool vector = me.kind == CoreKind::Vector;
   const uint32_t lanes = vector ? static_cast<uint32_t>(vectors) : 1;
   Atomic<uint32_t>& arrived = mode == 0 ? me.grid->flags[vector][id] : me.cluster->arrived[vector][id];
   const uint32_t needed = mode == 0 ? me.grid->blocks * lanes : lanes;
   if ((arrived.fetch_add(1) + 1) % needed != 0) return;
-  const uint32_t first = mode == 0 ? 0 : me.block_idx, last = mode == 0 ? me.grid->blocks : me.block_idx + 1;
-  for (uint32_t block = first; block < last; ++block) {
-    for (uint32_t lane = 0; lane < lanes; ++lane) {
-      raise_own(me.grid->clusters[block], me, static_cast<int>(lane), id);
-    }
+  const bool alone = mode != 0 || me.grid->blocks == 1;
+  for (uint32_t block = 0; block < (alone ? 1 : me.grid->blocks); ++block) {
+    Cluster& cluster = alone ? *me.cluster : me.grid->clusters[block];
+    for (uint32_t lane = 0; lane < lanes; ++lane) raise_own(cluster, me, static_cast<int>(lane), id);
   }
 }
 
@@ -109,11 +118,7 @@ inline void meet(int who) {
   if (me.grid == nullptr) return;  // plain threads: nobody knows how many there are
   if ((who == 0 && me.kind == CoreKind::Cube) || (who == 1 && me.kind == CoreKind::Vector)) return;
   Grid& grid = *me.grid;
-  if (me.block_num > grid.blocks) {
-    fail(
-        "a grid barrier in a task of several blocks: they run one by one, as cores are free, so nothing can "
-        "wait for all of them; use two tasks");
-  }
+  check_all_are_there(me);
   const uint32_t round = grid.round[who].load();
   if (grid.here[who].fetch_add(1) + 1 == grid.participants[who]) {
     grid.here[who].store(0);

@@ -255,6 +255,21 @@ inline D cast_to_int(double value) {
   return static_cast<D>(low);
 }
 
+/// A number that is given for an element of type T. Of a float outside an integer type a cast makes what the machine
+/// likes; here it is the same everywhere, and in the reference engine.
+template <class T>
+struct Cast {
+  T value;
+  template <class N>
+  constexpr Cast(N number) : value(static_cast<T>(number)) {}
+  template <class N>
+    requires(std::is_floating_point_v<N> && std::is_integral_v<T>)
+  constexpr Cast(N number)
+      : value(static_cast<T>(
+            baseline::whole_to_int<bits_of<T>, std::is_signed_v<T>>(__builtin_trunc(number), Mode{}))) {}
+  constexpr operator T() const { return value; }
+};
+
 /// The result of an expression as a value that is stored in elements of type D.
 template <class D, class A>
 PTO_INLINE constexpr compute_t<D> result(A a) {

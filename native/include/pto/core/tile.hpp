@@ -114,8 +114,18 @@ struct TileSize {
 template <class T>
 struct TileSize<T, DYNAMIC, DYNAMIC> {
   int Rows = 0, Cols = 0, Numel = 0;
-  int Line = 0;  // of a window, how much of a line is its own; 0: all
   size_t GetSizeInBytes() const { return bytes_of<T>(static_cast<size_t>(Numel)); }
+};
+
+/// Of a window, how much of a line is its own; 0: all. It has the lines of the tile it lies in, which are longer than what
+/// is valid of it.
+template <bool Whole>
+struct TileLine {
+  int Line = 0;
+};
+template <>
+struct TileLine<true> {
+  static constexpr int Line = 0;
 };
 
 template <class T>
@@ -155,7 +165,8 @@ template <TileType Loc_, class Element_, int Rows_, int Cols_, BLayout BFractal_
           int RowValid_ = Rows_, int ColValid_ = Cols_, SLayout SFractal_ = SLayout::NoneBox,
           int SFractalSize_ = TileConfig::fractalABSize, auto PadVal_ = PadValue::Null,
           CompactMode Compact_ = CompactMode::Null>
-struct Tile : detail::TileSize<Element_, Rows_, Cols_> {
+struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
+              detail::TileLine<Rows_ != DYNAMIC && RowValid_ == Rows_ && ColValid_ == Cols_> {
   using Size = detail::TileSize<Element_, Rows_, Cols_>;
   using Size::Rows, Size::Cols, Size::Numel;
   using DType = Element_;

@@ -142,12 +142,12 @@ inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t row
 /// Rows and columns that are a tile's own: the lines of a window are as far apart as those of the tile it lies in.
 template <class TileT>
 inline ptrdiff_t own_rows(const TileT& tile) {
-  if constexpr (TileT::isOpen && !TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Rows;
+  if constexpr (!TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Rows;
   return tile.Rows;
 }
 template <class TileT>
 inline ptrdiff_t own_cols(const TileT& tile) {
-  if constexpr (TileT::isOpen && TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Cols;
+  if constexpr (TileT::isRowMajor) return tile.Line != 0 ? tile.Line : tile.Cols;
   return tile.Cols;
 }
 

@@ -48,7 +48,9 @@ inline Vec splat(float x, Indices<I...>) {
 inline Vec splat(float x) { return splat(x, IndicesTo<kLanes>{}); }
 
 inline Vec fma(Vec a, Vec b, Vec c) {
-#if defined(__AVX512F__) && defined(__clang__)
+#if defined(__FMA__) && __has_builtin(__builtin_elementwise_fma)
+  return __builtin_elementwise_fma(a, b, c);  // the newest clang has no builtin of the instruction
+#elif defined(__AVX512F__) && defined(__clang__)
   return __builtin_ia32_vfmaddps512_mask(a, b, c, 0xFFFF, 4);  // 4: the rounding mode in force
 #elif defined(__AVX512F__)
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // g++ takes a signed mask

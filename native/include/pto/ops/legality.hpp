@@ -6711,6 +6711,8 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
       dtype_of<typename Tmp::DType> == dtype_of<typename Src::DType>,
       "[PTO][PTO-E0301] TMOV: expects src element type in (U8, HIF8, F8E8M0) and dst element type == src "
       "element type and (tmp element type == src element type); fix: convert with TCVT");
+  static_assert(dtype_of<typename Src::DType> != DType::i8,
+      "[PTO][PTO-E0301] TMOV: expects exponents of type ui8, hif8 or f8E8M0FNU; fix: convert with TCVT");
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(grp_axis == 1) || (Src::Rows % 16 == 0 && Src::Cols % 2 == 0),
         "[PTO][PTO-E0401] TMOV: expects src rows % 16 == 0 and src columns % 2 == 0");

@@ -78,7 +78,7 @@ inline void store(Global& dst, TileT& src, const Words& words) {
     check_holds("TSTORE", to, rows, cols, use);
     if constexpr (Atomic != AtomicType::AtomicNone) {
       deliver<relu, ByRow>(Combining<Atomic, typename Global::DType>{to}, src, 0, 0, rows, cols, words);
-    } else if constexpr (TileT::Loc == TileType::Acc || Words::any || bits_of<T> != bits_of<To>) {
+    } else if constexpr (TileT::Loc == TileType::Acc || Words::any || relu || bits_of<T> != bits_of<To>) {
       deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words);
     } else if constexpr (!std::is_same_v<T, To>) {  // hardware moves the bits
       PTO_IF_TARGET(kIsa == Isa::cpu) { deliver<relu, ByRow>(to, src, 0, 0, rows, cols, words); }

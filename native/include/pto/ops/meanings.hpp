@@ -1053,7 +1053,7 @@ PTO_INST RecordEvent TMINS(Dst& dst, Src& src, typename Src::DType scalar, Rest&
 
 /// Leaky ReLU with one slope.
 template <class Dst, class Src, class... Rest>
-PTO_INST RecordEvent TLRELU(Dst& dst, Src& src, typename Src::DType slope, Rest&... rest) {
+PTO_INST RecordEvent TLRELU(Dst& dst, Src& src, detail::Cast<typename Src::DType> slope, Rest&... rest) {
   PTO_LEGAL(check_tlrelu<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
   detail::compute_scalar<detail::tlrelu>(dst, slope, src);

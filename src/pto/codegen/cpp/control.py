@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from ...ir.core import Block, Operation, Region, Value, constant_of
-from ...ir.types import TokenType, Type, ViewType
+from ...ir.types import TileBufType, TokenType, Type, ViewType
 from .function import CAST, Function, handles
 from .views import open_view
 
@@ -22,14 +22,25 @@ def _end(f: Function, op: Operation) -> None:
 
 
 def _variable(f: Function, value: Value, init: Value | None = None) -> str:
-    """The variable of a value that control flow assigns."""
+    """The variable of a value that control flow assigns. A window keeps the lines of the tile it lies in."""
     type = f.types(value.type)
+    if init is not None:
+        _same_tile(f, init, value)
+        type = f.tile_types.get(value, type)
     if isinstance(value.type, ViewType) and init is None:
         token = f.token()
         f.name(value, token)
         f.line(f"{type} {token}(nullptr);")
         return token
     return f.declare(value, type, _as_variable(f, value, init) if init is not None else "")
+
+
+def _same_tile(f: Function, tile: Value, other: Value) -> None:
+    """Another name of a tile has its C++ type, and lies in the same storage."""
+    if isinstance(tile.type, TileBufType) and tile in f.tile_types:
+        f.tile_types[other] = f.tile_types[tile]
+    if tile in f.pitch:
+        f.pitch[other] = f.pitch[tile]
 
 
 def _as_variable(f: Function, target: Value, value: Value) -> str:
@@ -44,16 +55,19 @@ def is_align(type: Type) -> bool:
     return isinstance(type, TokenType) and type.name == "align"
 
 
-def assign(f: Function, targets: list[Value], values: list[Value]) -> None:
-    """All assignments at once: no target changes before every value that reads it was read."""
+def assign(f: Function, op: Operation, targets: list[Value], values: list[Value]) -> None:
+    """All assignments of an operation at once: none of its targets changes before who reads it has."""
     names = [f.text(t) for t in targets]
+    for target, value in zip(targets, values, strict=True):
+        if isinstance(value.type, TileBufType) and f.tile_type(target) != f.tile_type(value):
+            f.unit.no_spelling(op, "of a window among tiles whose lines have other lengths")
     texts = [_as_variable(f, t, v) for t, v in zip(targets, values, strict=True)]
     for i, name in enumerate(names):
         pattern = re.compile(re.escape(name) + r"(?!\d)")
         for j in range(i + 1, len(texts)):
             if texts[j] != names[j] and pattern.search(texts[j]):
                 token = f.token()
-                f.line(f"{f.types(targets[j].type)} {token} = {texts[j]};")
+                f.line(f"{f.tile_type(targets[j])} {token} = {texts[j]};")
                 texts[j] = token
     for name, text in zip(names, texts, strict=True):
         if name != text:
@@ -103,6 +117,7 @@ def _for(f: Function, op: Operation) -> None:
             f.name(argument, *f.known[init])
         else:
             f.name(argument, _variable(f, result, init))
+            _same_tile(f, result, argument)
     iv = block.args[0]
     token = f.token()
     type = f.types(iv.type)
@@ -130,7 +145,7 @@ def _yield(f: Function, op: Operation) -> None:
     owner = op.outer
     if owner is None:
         return
-    assign(f, f.yields.get(owner, []), op.operands)
+    assign(f, op, f.yields.get(owner, []), op.operands)
     label = f.leave.get(owner)
     if label:
         f.line(f"goto {label};")
@@ -165,8 +180,9 @@ def _while(f: Function, op: Operation) -> None:
     outside: list[tuple[Value, Value]] = []  # what the condition passes on, and the variable it goes to
     for value, argument, result in zip(forwarded, after.args, op.results, strict=True):
         if value in f.known and value not in f.bare:  # a variable of the loop, or older than it
-            f.name(argument, *f.known[value])
-            f.name(result, *f.known[value])
+            for same in (argument, result):
+                f.name(same, *f.known[value])
+                _same_tile(f, value, same)
         else:
             f.name(argument, _variable(f, result))
             outside.append((result, value))
@@ -177,7 +193,7 @@ def _while(f: Function, op: Operation) -> None:
     f.line("{")
     f.open()
     f.block(Before(before))
-    assign(f, [target for target, _ in outside], [value for _, value in outside])
+    assign(f, condition, [target for target, _ in outside], [value for _, value in outside])
     f.line(f"if ({f.text(condition.operands[0])}) {{")
     f.line(f"  goto {inside};")
     f.line("} else {")
@@ -290,14 +306,14 @@ def _label(f: Function, label: str) -> None:
     f.marks.append(f.here)
 
 
-def _jump(f: Function, block: Block, values: list[Value]) -> None:
-    assign(f, block.args, values)
+def _jump(f: Function, op: Operation, block: Block, values: list[Value]) -> None:
+    assign(f, op, block.args, values)
     f.line(f"goto {f.labels[block]};")
 
 
 @handles("cf.br")
 def _br(f: Function, op: Operation) -> None:
-    _jump(f, op.successors[0].block, op.successors[0].args)
+    _jump(f, op, op.successors[0].block, op.successors[0].args)
 
 
 @handles("cf.cond_br")
@@ -305,7 +321,7 @@ def _cond_br(f: Function, op: Operation) -> None:
     f.line(f"if ({f.text(op.operands[0])}) {{")
     for successor, end in zip(op.successors, ("} else {", "}"), strict=True):
         f.open()
-        _jump(f, successor.block, successor.args)
+        _jump(f, op, successor.block, successor.args)
         f.close()
         f.line(end)
 
@@ -318,7 +334,7 @@ def _switch(f: Function, op: Operation) -> None:
     for label, successor in zip([*labels, "default:"], [*cases, default], strict=True):
         f.line(f"{label} {{")
         f.open()
-        _jump(f, successor.block, successor.args)
+        _jump(f, op, successor.block, successor.args)
         f.close()
         f.line("}")
     f.line("}")

@@ -217,6 +217,7 @@ def _window(f: Function, op: Operation) -> None:
     _construct(f, result, spelled, [e for e in extents if isinstance(e, str)])
     if op.name == "pto.subview":
         f.line(f"TSUBVIEW({f.text(result)}, {f.text(source)}, {f.text(row)}, {f.text(col)});")
+        _own_line(f, result, size, shape)
         return
     zero = f.helper("unsigned", "0")
     down, across = strides(of, rows, cols)
@@ -229,6 +230,14 @@ def _window(f: Function, op: Operation) -> None:
         terms.append(f"{first} * {f.helper('unsigned', str(step))}")
     offset = f"({' + '.join(terms)})"
     _rebind(f, f.text(source), type, result, offset if type.bits != 4 else f"{offset} / 2")
+    _own_line(f, result, size, shape)
+
+
+def _own_line(f: Function, window: Value, size: Size, shape: Size) -> None:
+    """Tell our headers where the lines of a window end; those of its C++ type go on in its tile."""
+    own = next((mine for mine, whole in zip(size, shape, strict=True) if mine < whole), None)
+    if f.unit.checked and own is not None:
+        f.line(f"{f.text(window)}.Line = {own};")
 
 
 def _window_extents(

@@ -142,10 +142,15 @@ def tstore(i: Instr) -> None:
     if atomic != "none":
         numbers = fixpipe.outgoing_numbers(i, place, dst.dtype, shape)
         i.store(dst, combined(atomic, i.values(dst, shape), element_numbers(i, numbers, dst.dtype)))
-    elif src.loc == "acc" or i.has("fp") or (i.isa == "cpu" and src.dtype != dst.dtype):
+    elif src.loc == "acc" or i.has("fp") or _simulated(i, src.dtype != dst.dtype):
         i.store_raw(dst, fixpipe.outgoing(i, dst.dtype, shape, src=place))
     else:
         i.store_raw(dst, copied(i, place, dst.dtype, shape))
+
+
+def _simulated(i: Instr, converts: bool) -> bool:
+    """Whether elements change that hardware would copy: the simulator treats all tiles alike."""
+    return i.isa == "cpu" and (converts or i.has("preQuantScalar") or fixpipe.is_rectified(i))
 
 
 def element_numbers(i: Instr, numbers: Array, dtype: str) -> Array:

@@ -261,6 +261,8 @@ _MOVES = (
             R("dst.v_col % 32 == 0", on="a5", when="accToVecMode == 'dual_mode_split_n' and dst.bits == 32"),
             R("src.dtype in (U8, HIF8, F8E8M0) and dst.dtype == src.dtype and tmp.dtype == src.dtype",
               when="has(tmp)"),
+            R("src.dtype != I8", when="has(tmp)",  # signless; its C++ is int8_t
+              msg="expects exponents of type ui8, hif8 or f8E8M0FNU"),
             R("src.rows % 16 == 0 and src.cols % 2 == 0", when="has(tmp) and grp_axis == 1"),
             R("src.rows % 2 == 0 and src.cols % 16 == 0", when="has(tmp) and grp_axis == 0"),
         ),

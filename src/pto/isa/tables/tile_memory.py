@@ -243,7 +243,7 @@ _tstore = memory(
         "src": "!pto.tile_buf<vec, 16x64x{T}>",
         "dst": "!pto.partition_tensor_view<16x64x{T}>",
         "acc/src": _ACC, "quantised/src": _ACC, "quantised/preQuantScalar": "i64",
-        "simulated/preQuantScalar": "i64",
+        "simulated/preQuantScalar": "i64", "rectified/attr:reluPreMode": "normal_relu",
     },
     notes=(
         _WORD,
