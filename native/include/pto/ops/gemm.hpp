@@ -53,7 +53,8 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #elif defined(__AVX512F__)
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // g++ takes a signed mask
 #elif defined(__FMA__)
-  return __builtin_ia32_vfmaddps256(a, b, c);
+  __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));  // its builtin is not in every clang
+  return c;
 #elif defined(__aarch64__)
   __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // <arm_neon.h> takes long to parse
   return c;
