@@ -196,6 +196,7 @@ PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int
     }
   }
 #endif
+  PTO_TWICE
   for (; step < k; ++step, b += kWidth) {
     Vec right[kVectors];
     PTO_UNROLL
