@@ -173,7 +173,7 @@ extern "C" long log_many(long n, float* out, const float* in) { return pto::deta
 
 @needs_compiler
 def test_vectors_by_hand_have_the_same_bits(tmp_path: Path) -> None:
-    """Floats of all sizes, and all between 1 and 2: these are all the quotients that a logarithm has."""
+    """Floats of all sizes, and all between 1 and 2: of these a logarithm has all the parts that it looks up."""
     source, library = tmp_path / "many.cpp", tmp_path / "many.so"
     source.write_text(MANY)
     compiled(source, library, "-O2", "-march=native", "-ffp-contract=off", "-shared", "-fPIC")

@@ -7,6 +7,7 @@
 // compared.
 #pragma once
 
+#include "pto/core/log_table.hpp"
 #include "pto/core/math.hpp"
 
 #if defined(__aarch64__)
@@ -29,6 +30,8 @@ typedef std::int32_t FourInts __attribute__((vector_size(16)));
 typedef double Two __attribute__((vector_size(16)));
 typedef std::uint64_t TwoBits __attribute__((vector_size(16)));
 typedef float Loose __attribute__((vector_size(16), aligned(4), may_alias));
+typedef std::int32_t LooseInts __attribute__((vector_size(16), aligned(4), may_alias));
+typedef std::uint32_t LooseBits __attribute__((vector_size(16), aligned(4), may_alias));
 
 #ifdef __clang__
 #define PTO_LOOP _Pragma("unroll 16")
@@ -75,59 +78,15 @@ alignas(64) inline constexpr Constant kExp[] = {0x1.8p52,
                                                 0x1.ffffffffffed2p-2,
                                                 1.0,
                                                 1.0};
-alignas(64) inline constexpr Constant kLog[] = {0x1p+1, 0x1.999999997ac3ap-2, 0x1.c71c4fe8bd7dap-3,
-                                                0x1.39994de1c9a8bp-3};
+alignas(64) inline constexpr Constant kLog[] = {-1.0,        kLogTail[6], kLogTail[5], kLogTail[4],
+                                                kLogTail[3], kLogTail[2], kLogTail[1], kLogTail[0]};
 
-/// What a step of log needs, in registers: of constants that it knows, a compiler makes some anew each time.
-struct LogConstants {
-  FourInts root{0x3F3504F4, 0x3F3504F4, 0x3F3504F4, 0x3F3504F4}, mask{0x7FFFFF, 0x7FFFFF, 0x7FFFFF, 0x7FFFFF};
-  Two one{both(1.0)}, c0{both(0x1.55555555555aep-1)}, c1{both(0x1.249249453306cp-2)},
-      c2{both(0x1.74669de670407p-3)}, c3{both(0x1.2f51d6fc742fcp-3)}, ln2{both(0x1.62e42fefa39efp-1)};
-  const Constant* more = kLog;
-  __attribute__((always_inline)) LogConstants() {
-    __asm__("" : "+w"(root), "+w"(mask), "+w"(one), "+r"(more));
-    __asm__("" : "+w"(c0), "+w"(c1), "+w"(c2), "+w"(c3), "+w"(ln2));
-  }
-};
-
-/// A step of log: four floats, the exponents of both halves and (m - 1) / (m + 1). A normal float comes apart as its
-/// double does (parts_of), four at a time: `root` is the first one from sqrt(1/2) on.
-struct Begun {
-  Four x;
-  Two e[2], s[2];
-};
-PTO_MATH Begun begun(const float* in, const LogConstants& k) {
-  Begun b{*reinterpret_cast<const Loose*>(in), {}, {}};
-  const FourInts above = std::bit_cast<FourInts>(b.x) - k.root;
-  Two m[2];
-  widened(__builtin_convertvector(above >> 23, Four), b.e);
-  widened(std::bit_cast<Four>((above & k.mask) + k.root), m);
-  PTO_LOOP
-  for (int q = 0; q < 2; ++q) {
-    const Two less = m[q] - k.one, more = m[q] + k.one;
-    __asm__ volatile("fdiv %0.2d, %1.2d, %2.2d"
-                     : "=w"(b.s[q])
-                     : "w"(less), "w"(more));  // now, not when needed
-  }
-  return b;
+PTO_MATH Two part_at(const LogPart* parts, std::uint32_t bytes) {
+  return *reinterpret_cast<const Two*>(reinterpret_cast<const char*>(parts) + bytes);
 }
-PTO_MATH void finish(const Begun& b, float* out, const LogConstants& k) {
-  Two y[2];
-  PTO_LOOP
-  for (int q = 0; q < 2; ++q) {
-    const Two s = b.s[q], z = s * s, z2 = z * z, z4 = z2 * z2;
-    const Two p0 = fused(k.c0, z, fresh(k.more[0])), p1 = fused(k.c1, z, fresh(k.more[1])),
-              p2 = fused(k.c2, z, fresh(k.more[2])), p3 = fused(k.c3, z, fresh(k.more[3]));
-    const Two tail = fused(fused(p3, z2, p2), z4, fused(p1, z2, p0));
-    y[q] = fused(b.e[q], k.ln2, s * tail);
-  }
-  Four found = narrowed(y);
-  FourBits largest = std::bit_cast<FourBits>(b.x) - 0x00800000;
-  __asm__("umaxv %s0, %1.4s" : "=w"(largest) : "w"(largest));
-  if (largest[0] >= 0x7F000000) [[unlikely]] {  // one is not normal, or negative
-    for (int i = 0; i < 4; ++i) found[i] = log(b.x[i]);
-  }
-  *reinterpret_cast<Loose*>(out) = found;
+/// Where one is not normal, or negative.
+[[gnu::noinline]] inline void log_beyond(std::ptrdiff_t n, float* out, const float* in) {
+  for (std::ptrdiff_t i = 0; i < n; ++i) out[i] = log(in[i]);
 }
 
 }  // namespace by_hand
@@ -175,27 +134,57 @@ PTO_BODY std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in) 
   return i;
 }
 
-// The division of a step is on its way while the step before it is finished.
+// Which parts of the table they need goes through memory: that takes no time of the units that compute.
 PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) {
   using namespace by_hand;
-  if (n < 4) return 0;
-  const LogConstants k;
+  constexpr int vectors = 4;
+  FourInts first = FourInts{} + static_cast<std::int32_t>(kLogFirst), mask = FourInts{} + 0x7FFFFF,
+           part = FourInts{} + 0xF0;
+  Two ln2 = both(kLogOfTwo), last = both(kLogTail[7]);
+  const Constant* c = kLog;
+  const LogPart* parts = kLogParts;
+  __asm__ volatile("" : "+w"(first), "+w"(mask), "+w"(part), "+w"(ln2), "+w"(last), "+r"(c), "+r"(parts));
   std::ptrdiff_t i = 0;
-  Begun now = begun(in, k);
-  for (; i + 12 <= n; i += 8) {  // two at a time: neither has to become the other
-    const Begun next = begun(in + i + 4, k);
-    finish(now, out + i, k);
-    now = begun(in + i + 8, k);
-    finish(next, out + i + 4, k);
+  for (; i + 4 * vectors <= n; i += 4 * vectors) {
+    alignas(16) std::uint32_t at[vectors][4];
+    Two e[2 * vectors], r[2 * vectors], p[2 * vectors];
+    PTO_LOOP
+    for (int v = 0; v < vectors; ++v) {
+      const FourInts above = *reinterpret_cast<const LooseInts*>(in + i + 4 * v) - first;
+      __asm__ volatile("str %q1, %0" : "=m"(at[v]) : "w"(above >> 15 & part));
+      widened(__builtin_convertvector(above >> 23, Four), e + 2 * v);
+      widened(std::bit_cast<Four>((above & mask) + first), r + 2 * v);
+    }
+    PTO_LOOP
+    for (int q = 0; q < 2 * vectors; ++q) {
+      const std::uint32_t* const here = at[q / 2] + q % 2 * 2;
+      const Two one = part_at(parts, here[0]), other = part_at(parts, here[1]);
+      r[q] = fused(r[q], __builtin_shufflevector(one, other, 0, 2), fresh(c[0]));
+      e[q] = fused(e[q], ln2, __builtin_shufflevector(one, other, 1, 3)) + r[q];
+      p[q] = fused(last, r[q], fresh(c[1]));
+    }
+    PTO_LOOP
+    for (int k = 2; k < 8; ++k) {
+      PTO_LOOP
+      for (int q = 0; q < 2 * vectors; ++q) p[q] = fused(p[q], r[q], fresh(c[k]));
+    }
+    PTO_LOOP
+    for (int q = 0; q < 2 * vectors; ++q) p[q] = fused(r[q] * r[q], p[q], e[q]);
+    FourBits largest{};
+    PTO_LOOP
+    for (int v = 0; v < vectors; ++v) {
+      const FourBits above = *reinterpret_cast<const LooseBits*>(in + i + 4 * v) - 0x00800000;
+      largest = above > largest ? above : largest;
+    }
+    __asm__("umaxv %s0, %1.4s" : "=w"(largest) : "w"(largest));
+    if (largest[0] >= 0x7F000000) [[unlikely]] {
+      log_beyond(4 * vectors, out + i, in + i);
+      continue;
+    }
+    PTO_LOOP
+    for (int v = 0; v < vectors; ++v) *reinterpret_cast<Loose*>(out + i + 4 * v) = narrowed(p + 2 * v);
   }
-  if (i + 8 <= n) {
-    const Begun last = begun(in + i + 4, k);
-    finish(now, out + i, k);
-    now = last;
-    i += 4;
-  }
-  finish(now, out + i, k);
-  return i + 4;
+  return i;
 }
 #undef PTO_LOOP
 #endif

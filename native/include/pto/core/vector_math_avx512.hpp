@@ -1,10 +1,10 @@
 // exp and log of many floats with AVX-512: those of math.hpp, bit for bit, eight doubles at a time.
 //
 // `exp` takes sixteenths of a power of two from a table that fits into two registers, and needs half the polynomial
-// then. Rounded to floats it is that of math.hpp: all have been compared. `log` has the steps of math.hpp; what is
-// slow there, a division, is made of an estimate and products (see `quotient`).
+// then. Rounded to floats it is that of math.hpp: all have been compared. `log` does the same (log_table.hpp).
 #pragma once
 
+#include "pto/core/log_table.hpp"
 #include "pto/core/math.hpp"
 
 #if defined(__AVX512F__) && defined(__GNUC__)
@@ -34,11 +34,6 @@ inline constexpr int kStep = 16;
 PTO_MATH Doubles all(double x) { return Doubles{x, x, x, x, x, x, x, x}; }
 PTO_MATH Doubles fused(Doubles a, Doubles b, Doubles c) {
   return __builtin_ia32_vfmaddpd512_mask(a, b, c, -1, 4);
-}
-/// c - a * b
-PTO_MATH Doubles less(Doubles a, Doubles b, Doubles c) {
-  __asm__("vfnmadd231pd %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
-  return c;
 }
 PTO_MATH Floats load(const float* from) { return *reinterpret_cast<const LooseFloats*>(from); }
 PTO_MATH void save(float* to, Floats x) { *reinterpret_cast<LooseFloats*>(to) = x; }
@@ -87,32 +82,50 @@ PTO_MATH void exp_step(float* out, const float* in, DoubleBits low, DoubleBits h
   for (int i = 0; i < kStep; ++i) out[i] = exp(in[i]);
 }
 
-/// a / b, to the bit, for numbers of 25 bits around 1. The estimate is good to 14 bits, 1 / b then to 42; what the
-/// first quotient leaves is exact, and what is left of the second, 2^-84, is less than any such quotient lacks to
-/// the middle of two doubles (2^-79).
-PTO_MATH Doubles quotient(Doubles a, Doubles b) {
-  const Doubles r = __builtin_ia32_rcp14pd512_mask(b, b, -1);
-  const Doubles e = less(b, r, all(1.0)), inverse = fused(r, fused(e, e, e), r), q = a * inverse;
-  return fused(less(b, q, a), inverse, q);
+/// See log_table.hpp.
+struct LogTable {
+  Doubles c_low, c_high, t_low, t_high;
+  __attribute__((always_inline)) LogTable() {
+    for (int i = 0; i < 8; ++i) {
+      c_low[i] = kLogParts[i].c;
+      t_low[i] = kLogParts[i].t;
+      c_high[i] = kLogParts[i + 8].c;
+      t_high[i] = kLogParts[i + 8].t;
+    }
+  }
+};
+/// Of two tables of eight, what the last four bits of an index say.
+PTO_MATH Doubles chosen(DoubleBits index, Doubles low, Doubles high) {
+  __asm__("vpermi2pd %2, %1, %0" : "+v"(index) : "v"(low), "v"(high));
+  return std::bit_cast<Doubles>(index);
 }
-/// See log_of_positive.
-PTO_MATH Doubles log_of(Doubles x) {
-  constexpr std::uint64_t one = 0x3FF0000000000000, root = 0x3FE6A09E667F3BCD;
-  const DoubleBits bits = std::bit_cast<DoubleBits>(x) + (one - root);
+PTO_MATH Doubles log_of(Doubles x, const LogTable& table) {
+  constexpr std::uint64_t one = 0x3FF0000000000000, first = std::bit_cast<std::uint64_t>(
+                                                        static_cast<double>(std::bit_cast<float>(kLogFirst)));
+  const DoubleBits bits = std::bit_cast<DoubleBits>(x) + (one - first);
   const Doubles e = __builtin_ia32_getexppd512_mask(std::bit_cast<Doubles>(bits), x, -1, 4);
-  const Doubles m = std::bit_cast<Doubles>((bits & 0xFFFFFFFFFFFFF) + root);
-  const Doubles s = quotient(m - 1.0, m + 1.0), z = s * s, z2 = z * z, z4 = z2 * z2;
-  const Doubles p0 = fused(all(0x1.55555555555aep-1), z, all(0x1p+1)),
-                p1 = fused(all(0x1.249249453306cp-2), z, all(0x1.999999997ac3ap-2)),
-                p2 = fused(all(0x1.74669de670407p-3), z, all(0x1.c71c4fe8bd7dap-3)),
-                p3 = fused(all(0x1.2f51d6fc742fcp-3), z, all(0x1.39994de1c9a8bp-3));
-  const Doubles tail = fused(fused(p3, z2, p2), z4, fused(p1, z2, p0));
-  return fused(e, all(0x1.62e42fefa39efp-1), s * tail);
+  const Doubles m = std::bit_cast<Doubles>((bits & 0xFFFFFFFFFFFFF) + first);
+  const DoubleBits part = bits >> 48;
+  const Doubles r = fused(m, chosen(part, table.c_low, table.c_high), all(-1.0)), r2 = r * r, r4 = r2 * r2;
+  const Doubles p0 = fused(all(kLogTail[1]), r, all(kLogTail[0])),
+                p1 = fused(all(kLogTail[3]), r, all(kLogTail[2])),
+                p2 = fused(all(kLogTail[5]), r, all(kLogTail[4])),
+                p3 = fused(all(kLogTail[7]), r, all(kLogTail[6]));
+  const Doubles tail = fused(fused(p3, r2, p2), r4, fused(p1, r2, p0));
+  return fused(r2, tail, fused(e, all(kLogOfTwo), chosen(part, table.t_low, table.t_high)) + r);
 }
-PTO_MATH void log_step(float* out, const float* in) {
-  const Doubles a = log_of(widened(in)), b = log_of(widened(in + 8));
+PTO_MATH void log_step(float* out, const float* in, const LogTable& table) {
+  const Doubles a = log_of(widened(in), table), b = log_of(widened(in + 8), table);
   narrowed(out, a);
   narrowed(out + 8, b);
+}
+/// Whether one is zero or less, infinite, or no number.
+PTO_MATH bool has_no_log(Floats x) {
+#ifdef __AVX512DQ__
+  return __builtin_ia32_fpclassps512_mask(x, 0xDF, -1) != 0;  // all classes but that of small numbers
+#else
+  return any_from(std::bit_cast<FloatBits>(x) - 1, 0x7F7FFFFF);
+#endif
 }
 /// Where one is zero or less, infinite, or no number.
 [[gnu::noinline]] inline void log_beyond(float* out, const float* in) {
@@ -149,9 +162,10 @@ PTO_BODY std::ptrdiff_t exp_many(std::ptrdiff_t n, float* out, const float* in) 
 
 PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) {
   using namespace by_hand;
+  const LogTable table;
   return in_steps(
-      n, out, in, [](Floats x) { return any_from(std::bit_cast<FloatBits>(x) - 1, 0x7F7FFFFF); }, log_step,
-      log_beyond);
+      n, out, in, [](Floats x) { return has_no_log(x); },
+      [=](float* to, const float* from) { log_step(to, from, table); }, log_beyond);
 }
 #endif
 #undef PTO_MATH

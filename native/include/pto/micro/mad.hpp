@@ -130,10 +130,9 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
     return mad_one_by_one(result, a, b, m, n, k, false);
   gemm::multiply(
       m, n, k, k,
-      [&](float* to, int row, int rows, bool laced) {
-        for (ptrdiff_t r = 0; r < rows; ++r)
-          for (ptrdiff_t l = 0; l < k; ++l)
-            to[laced ? l * rows + r : r * k + l] = static_cast<float>(a.get(row + r, l));
+      [&](float* to) {
+        for (ptrdiff_t r = 0; r < m; ++r)
+          for (ptrdiff_t l = 0; l < k; ++l) to[r * k + l] = static_cast<float>(a.get(r, l));
       },
       [&](float* to, ptrdiff_t pitch, int col, int cols) {
         for (ptrdiff_t l = 0; l < k; ++l)

@@ -17,6 +17,7 @@
 
 #include "pto/core/indices.hpp"
 #include "pto/core/macros.hpp"
+#include "pto/ops/gemm_neon.hpp"
 #include "pto/ops/transpose.hpp"
 
 namespace pto::detail::gemm {
@@ -55,7 +56,8 @@ inline Vec fma(Vec a, Vec b, Vec c) {
 #elif defined(__AVX512F__)
   return __builtin_ia32_vfmaddps512_mask(a, b, c, -1, 4);  // g++ takes a signed mask
 #elif defined(__FMA__)
-  return __builtin_ia32_vfmaddps256(a, b, c);
+  __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));  // its builtin is not in every clang
+  return c;
 #elif defined(__aarch64__)
   __asm__("fmla %0.4s, %1.4s, %2.4s" : "+w"(c) : "w"(a), "w"(b));  // <arm_neon.h> takes long to parse
   return c;
@@ -116,13 +118,6 @@ struct Sink {
   Floats out{}, in{};
 };
 
-// Lines of a that are multiplied together are packed side by side where a machine multiplies by a lane of a register.
-#ifdef __aarch64__
-inline constexpr bool kLaced = true;
-#else
-inline constexpr bool kLaced = false;
-#endif
-
 // Products of packed operands: lines of `a` are `pitch` floats apart, panels of `b` are `panel` floats apart. They
 // begin at step `from` of the lines of a.
 PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
@@ -131,19 +126,18 @@ PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdif
 // Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
 inline constexpr int kExactDepth = 256;
 
-// pack_a(to, row, rows, laced) writes lines of a from a row on, k floats each or side by side; pack_b(to, pitch, col,
-// cols) the k x cols elements of b from column col on. Where both are 8-bit integers, k comes in parts of kExactDepth
+// pack_a(to) writes the lines of a, k floats each; pack_b(to, pitch, col, cols) the k x cols elements of b from column
+// col on. Where both are 8-bit integers, k comes in parts of kExactDepth
 // whose sums are whole numbers.
 template <class PackA, class PackB>
 inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
                      const Sink& sink) {
   const std::ptrdiff_t panel = static_cast<std::ptrdiff_t>(k) * kWidth, pitch = k;
-  const int panels = (n + kWidth - 1) / kWidth, whole = kLaced ? m / kHeight * kHeight : 0;
+  const int panels = (n + kWidth - 1) / kWidth;
   const std::size_t left = (static_cast<std::size_t>(m) * static_cast<std::size_t>(k) + 15) / 16 * 16;
   float* const pa = scratch(left + static_cast<std::size_t>(panels * panel) + kWidth);
   float* const pb = pa + left;
-  for (int row = 0; row < whole; row += kHeight) pack_a(pa + row * pitch, row, kHeight, true);
-  if (whole < m) pack_a(pa + whole * pitch, whole, m - whole, false);
+  pack_a(pa);
   for (int p = 0; p < panels; ++p) {
     const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
     if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
@@ -179,28 +173,12 @@ PTO_BODY float* scratch(std::size_t count) {
   return kept.reserve(count);
 }
 
-// Sums of Rows lines of a (`pitch` apart, or laced) and one packed panel of b.
+// Sums of Rows lines of a (`pitch` apart) and one packed panel of b.
 template <int Rows>
 PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int k,
                        Vec (&sum)[Rows][kVectors]) {
   int step = 0;
 #ifdef __aarch64__
-  if constexpr (kLaced && Rows == kHeight) {
-    for (; step < k; ++step, a += Rows, b += kWidth) {
-      Vec left[Rows / kLanes], right[kVectors];
-      PTO_UNROLL
-      for (int i = 0; i < Rows / kLanes; ++i) left[i] = load(a + i * kLanes);
-      PTO_UNROLL
-      for (int v = 0; v < kVectors; ++v) right[v] = load(b + v * kLanes);
-      PTO_UNROLL
-      for (int r = 0; r < Rows; ++r) {
-        PTO_UNROLL
-        for (int v = 0; v < kVectors; ++v)
-          sum[r][v] = fma_lane(left[r / kLanes], r % kLanes, right[v], sum[r][v]);
-      }
-    }
-    return;
-  }
   // Four steps of a line in one register, each multiplied from there: copies to all lanes would take the
   // units that multiply.
   for (; step + 4 <= k; step += 4, b += 4 * kWidth) {
@@ -220,6 +198,7 @@ PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int
     }
   }
 #endif
+  PTO_TWICE
   for (; step < k; ++step, b += kWidth) {
     Vec right[kVectors];
     PTO_UNROLL
@@ -233,25 +212,19 @@ PTO_INLINE void sum_up(const float* a, std::ptrdiff_t pitch, const float* b, int
   }
 }
 
-// The sums to out[Rows][kWidth].
-template <int Rows>
-[[gnu::noinline]] void block(const float* a, std::ptrdiff_t pitch, const float* b, int k,
-                             float (*out)[kWidth]) {
-  Vec sum[Rows][kVectors] = {};
-  sum_up<Rows>(a, pitch, b, k, sum);
-  PTO_UNROLL
-  for (int r = 0; r < Rows; ++r) {
-    PTO_UNROLL
-    for (int v = 0; v < kVectors; ++v) save(out[r] + v * kLanes, sum[r][v]);
-  }
-}
-
-// Where the vectors of a block lie, `row` floats apart from line to line.
+// Where the lines of a block lie, `row` floats apart: in runs of as many columns as every layout has side by side.
+inline constexpr int kRuns = kWidth > 16 ? kWidth / 16 : 1, kInRun = kVectors / kRuns;
 struct Spot {
-  float* at[kVectors];
+  float* at[kRuns];
   std::ptrdiff_t row;
+  Spot(float (*lines)[kWidth]) : row(kWidth) {
+    for (int i = 0; i < kRuns; ++i) at[i] = *lines + i * kInRun * kLanes;
+  }
   Spot(const Floats& to, int r, int c) : row(to.row) {
-    for (int v = 0; v < kVectors; ++v) at[v] = to.at(r, c + v * kLanes);
+    for (int i = 0; i < kRuns; ++i) at[i] = to.at(r, c + i * kInRun * kLanes);
+  }
+  void go(int rows) {
+    for (int i = 0; i < kRuns; ++i) at[i] += rows * row;
   }
 };
 
@@ -259,12 +232,17 @@ struct Spot {
 template <int Rows, bool Joins>
 PTO_INLINE void block(const float* a, std::ptrdiff_t pitch, const float* b, int k, const Spot& out,
                       const Spot& in) {
+#ifdef __aarch64__
+  if constexpr (Rows == kHeight) {
+    if (k % 4 == 0 && k > 0) return neon_block<Joins>(a, pitch, b, k, out.at[0], out.row, in.at[0], in.row);
+  }
+#endif
   Vec sum[Rows][kVectors] = {};
   sum_up<Rows>(a, pitch, b, k, sum);
   PTO_UNROLL
   for (int v = 0; v < kVectors; ++v) {
-    float* to = out.at[v];
-    const float* from = in.at[v];
+    float* to = out.at[v / kInRun] + v % kInRun * kLanes;
+    const float* from = in.at[v / kInRun] + v % kInRun * kLanes;
     PTO_UNROLL
     for (int r = 0; r < Rows; ++r, to += out.row, from += in.row) {
       if constexpr (Joins) {
@@ -276,42 +254,59 @@ PTO_INLINE void block(const float* a, std::ptrdiff_t pitch, const float* b, int 
   }
 }
 
-template <int Rows>
-inline void rows(const float* a, std::ptrdiff_t pitch, const float* b, int k, bool first, int row, int col,
-                 int wide, const Sink& sink) {
-  if (sink.out.data != nullptr && wide == kWidth && first) {
-    const Spot out(sink.out, row, col);
-    if (sink.in.data != nullptr) {
-      block<Rows, true>(a, pitch, b, k, out, Spot(sink.in, row, col));
-    } else {
-      block<Rows, false>(a, pitch, b, k, out, out);
-    }
-    return;
+// A panel of b stays near while the lines of a go by: `lines` of them from `row` on.
+struct Strip {
+  const float* a;
+  std::ptrdiff_t pitch;
+  const float* b;
+  int k, row, lines, col;
+};
+
+template <int Rows, bool Joins>
+[[gnu::noinline]] void straight(Strip s, const Floats& to, const Floats& joins) {
+  Spot out(to, s.row, s.col), in = Joins ? Spot(joins, s.row, s.col) : out;
+  for (; s.lines > 0; s.lines -= Rows, s.a += Rows * s.pitch) {
+    block<Rows, Joins>(s.a, s.pitch, s.b, s.k, out, in);
+    out.go(Rows);
+    in.go(Rows);
   }
-  alignas(64) float out[Rows][kWidth];
-  block<Rows>(a, pitch, b, k, out);
-  sink.take(sink.context, first, row, Rows, col, out, wide);
 }
 
-// A few lines of a stay in the cache while the panels of b go by, one after another.
+// The same through the sink, `wide` columns of it.
 template <int Rows>
-inline int across(int row, int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
-                  std::ptrdiff_t panel, int from, const Sink& sink) {
-  const std::ptrdiff_t skip = kLaced && Rows == kHeight ? static_cast<std::ptrdiff_t>(from) * Rows : from;
-  for (; row + Rows <= m; row += Rows) {
-    for (int col = 0; col < n; col += kWidth) {
-      const int wide = n - col < kWidth ? n - col : kWidth;
-      rows<Rows>(a + row * pitch + skip, pitch, b + col / kWidth * panel, k, from == 0, row, col, wide, sink);
+[[gnu::noinline]] void sunk(Strip s, bool first, int wide, const Sink& sink) {
+  alignas(64) float sums[Rows][kWidth];
+  const Spot out(sums);
+  for (; s.lines > 0; s.lines -= Rows, s.row += Rows, s.a += Rows * s.pitch) {
+    block<Rows, false>(s.a, s.pitch, s.b, s.k, out, out);
+    sink.take(sink.context, first, s.row, Rows, s.col, sums, wide);
+  }
+}
+
+// As many rows as come in blocks of Rows; the first one that does not.
+template <int Rows>
+inline int down(int row, int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
+                std::ptrdiff_t panel, int from, const Sink& sink) {
+  const int lines = (m - row) / Rows * Rows;
+  for (int col = 0; col < n && lines > 0; col += kWidth, b += panel) {
+    const Strip strip{a + row * pitch + from, pitch, b, k, row, lines, col};
+    const int wide = n - col < kWidth ? n - col : kWidth;
+    if (sink.out.data == nullptr || from > 0 || wide < kWidth) {
+      sunk<Rows>(strip, from == 0, wide, sink);
+    } else if (sink.in.data != nullptr) {
+      straight<Rows, true>(strip, sink.out, sink.in);
+    } else {
+      straight<Rows, false>(strip, sink.out, {});
     }
   }
-  return row;
+  return row + lines;
 }
 
 PTO_BODY void multiply_packed(int m, int n, int k, const float* a, std::ptrdiff_t pitch, const float* b,
                               std::ptrdiff_t panel, int from, const Sink& sink) {
-  int row = across<kHeight>(0, m, n, k, a, pitch, b, panel, from, sink);
-  row = across<2>(row, m, n, k, a, pitch, b, panel, from, sink);
-  across<1>(row, m, n, k, a, pitch, b, panel, from, sink);
+  int row = down<kHeight>(0, m, n, k, a, pitch, b, panel, from, sink);
+  row = down<2>(row, m, n, k, a, pitch, b, panel, from, sink);
+  down<1>(row, m, n, k, a, pitch, b, panel, from, sink);
 }
 #endif
 

@@ -141,13 +141,9 @@ template <class TA, class TB>
   const Operand<TB> right;
   gemm::multiply(
       m, n, k, is_float_v<TA> ? k : gemm::kExactDepth,
-      [&](float* to, int row, int rows, bool laced) {
-        if (laced) {
-          pack(to, rows, turned(a), k, row, rows);
-        } else {
-          pack(to, k, rows_from(a, row), rows, 0, k);
-        }
-        left.adjust(to, static_cast<ptrdiff_t>(rows) * k);
+      [&](float* to) {
+        pack(to, k, a, m, 0, k);
+        left.adjust(to, static_cast<ptrdiff_t>(m) * k);
       },
       [&](float* to, ptrdiff_t pitch, int col, int cols) {
         pack(to, pitch, b, k, col, cols);
@@ -180,15 +176,9 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
       return product_in_double(dst, left, right, m, n, k, addend);
     gemm::multiply(
         m, n, k, k,
-        [&](float* to, int row, int rows, bool laced) {
-          float line[kChunk];
-          for (ptrdiff_t r = 0; r < rows; ++r) {
-            for (ptrdiff_t i = 0; i < k; i += kChunk) {
-              const ptrdiff_t count = lesser(k - i, kChunk);
-              left.read(row + r, i, count, line);
-              for (ptrdiff_t j = 0; j < count; ++j) to[laced ? (i + j) * rows + r : r * k + i + j] = line[j];
-            }
-          }
+        [&](float* to) {
+          for (ptrdiff_t r = 0; r < m; ++r)
+            for (ptrdiff_t i = 0; i < k; i += kChunk) left.read(r, i, lesser(k - i, kChunk), to + r * k + i);
         },
         [&](float* to, ptrdiff_t pitch, int col, int cols) {
           float line[kChunk];

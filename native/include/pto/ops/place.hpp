@@ -75,14 +75,6 @@ inline Place<T> turned(const Place<T>& place) {
   return {place.data, place.cols, place.rows};
 }
 
-/// A place without its first rows.
-template <class T>
-inline Place<T> rows_from(const Place<T>& place, ptrdiff_t row) {
-  Place<T> rest = place;
-  rest.rows.first += row;
-  return rest;
-}
-
 // --- tiles ------------------------------------------------------------------------------------------------
 
 /// What the type of a tile says about it.

@@ -5,11 +5,14 @@
 
 #include "pto/core/indices.hpp"
 
-// Loops over the registers of a block: they have to be unrolled for the blocks to stay there.
+// Loops over the registers of a block: they have to be unrolled for the blocks to stay there. Others take two steps at
+// a time.
 #ifdef __clang__
 #define PTO_UNROLL _Pragma("unroll 16")
+#define PTO_TWICE _Pragma("unroll 2")
 #else
 #define PTO_UNROLL _Pragma("GCC unroll 16")
+#define PTO_TWICE _Pragma("GCC unroll 2")
 #endif
 
 namespace pto::detail {
