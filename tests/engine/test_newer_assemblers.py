@@ -9,9 +9,11 @@ import pytest
 from tests.codegen.shapes import HEAD, TILE, WINDOW, window
 
 import pto
+from pto.asm.type_text import parse_type
 from pto.diag import DiagnosticError
 from pto.driver import Options, lowered
 from pto.engine import elements
+from pto.ir.types import TileBufType
 
 ROWS = (
     "fence.barrier_all cmo.cacheinvalid make_prefetch_async_context get_prefetch_async_session "
@@ -313,3 +315,16 @@ def test_tiles_of_pairs_of_small_floats() -> None:
         assert (elements.decode("bf16", h) == want[:, 64:]).all()
     alone = PACKED.replace("rows=16, cols=64", "rows=16, cols=48")
     assert {d.code for d in pto.verify(pto.parse(alone), "a5")} >= {"PTO-E0401"}
+
+
+def test_scales_of_both_operands_have_memories_of_their_own() -> None:
+    """Newer assemblers write `scaling` for both, each at its address 0: layouts tell which memory it is."""
+    form = (
+        "!pto.tile_buf<loc=scaling, dtype={}, rows={}, cols={}, v_row=?, v_col=?, blayout={o}, slayout={o}, "
+        "fractal=32, pad=0>"
+    )
+    left = parse_type(form.format("!pto.f8E8M0", 64, 4, o="row_major"))
+    right = parse_type(form.format("!pto.f8E8M0", 4, 128, o="col_major"))
+    assert [t.loc for t in (left, right) if isinstance(t, TileBufType)] == ["scale_left", "scale_right"]
+    other = parse_type("!pto.tile_buf<scaling, 1x128xui64>")
+    assert isinstance(other, TileBufType) and other.loc == "scaling"

@@ -339,13 +339,21 @@ def _tile(body: _Body) -> Type:
         )
     else:
         raise body.error("expected a location, then a shape such as 16x64xf32", 0, _TILE_HELP)
-    loc = fields["loc"]
     return TileBufType(
-        fields["elem"], loc, fields["rows"], fields["cols"],
+        fields["elem"], _memory(fields), fields["rows"], fields["cols"],
         fields.get("v_row", fields["rows"]), fields.get("v_col", fields["cols"]),
         fields.get("blayout", "row_major"), fields.get("slayout", "none_box"),
         fields.get("fractal", 512), fields.get("pad", 0), fields.get("compact", "null"),
     )  # fmt: skip
+
+
+def _memory(fields: dict[str, Any]) -> str:
+    """The location. Newer assemblers write `scaling` for the scales of mx products, too, where each operand
+    has a memory of its own: their layouts tell them apart."""
+    boxes = {"row_major": "scale_left", "col_major": "scale_right"}
+    if fields["loc"] == "scaling" and str(fields["elem"]) == "f8E8M0FNU":
+        return boxes.get(fields.get("slayout", "none_box"), "scaling")
+    return fields["loc"]
 
 
 def _multi_tile(body: _Body) -> Type:
