@@ -313,6 +313,15 @@ def test_tiles_of_pairs_of_small_floats() -> None:
         pto.kernel(module, engine=engine, target="a5")(a, o, b, h, 64)
         assert (elements.decode("bf16", o) == want).all() and (b == a).all()
         assert (elements.decode("bf16", h) == want[:, 64:]).all()
+    square = """func.func @k(%n: index) {
+      %a = pto.alloc_tile valid_row = %n valid_col = %n : !pto.tile_buf<vec, 32x32x!pto.f4E2M1x2, valid=?x?>
+      %c32 = arith.constant 32 : index
+      %b = pto.alloc_tile valid_row = %c32 valid_col = %c32 : !pto.tile_buf<vec, 32x32x!pto.f4E2M1x2, valid=?x?>
+      %c = pto.alloc_tile : !pto.tile_buf<vec, 32x64xbf16>
+      pto.tcvt ins(%b {rmode = #pto<round_mode RINT>} : !pto.tile_buf<vec, 32x32x!pto.f4E2M1x2, valid=?x?>) outs(%c : !pto.tile_buf<vec, 32x64xbf16>)
+      return
+    }"""  # the same value counts rows and pairs
+    assert [d for d in pto.verify(pto.parse(square), "a5") if d.severity == "error"] == []
     alone = PACKED.replace("rows=16, cols=64", "rows=16, cols=48")
     assert {d.code for d in pto.verify(pto.parse(alone), "a5")} >= {"PTO-E0401"}
 

@@ -95,15 +95,14 @@ def _count_elements(block: Block, op: Operation) -> None:
     if not isinstance(type, TileBufType) or not _is_packed(type):
         return
     axis = _axis(type)
-    counted = list(op.group(names[axis]))
+    declared = [d.name for d, _ in op.named()]
+    places = [n for n, name in enumerate(declared) if name == names[axis]]
     if op.name == "pto.subview":
-        counted.append(op.group("offsets")[axis])
+        places.append(declared.index("offsets") + axis)
         sizes = [int(n) * (2 if n_axis == axis else 1) for n_axis, n in enumerate(op.attr("sizes"))]
         op.attrs["sizes"] = ArrayAttr(tuple(IntAttr(n) for n in sizes))
-    for value in counted:
-        twice = _twice(block, op, value)
-        at = next(n for n, v in enumerate(op.operands) if v is value)
-        op.operands[at] = twice
+    for at in places:  # by place: a value may count rows and columns
+        op.operands[at] = _twice(block, op, op.operands[at])
 
 
 def _twice(block: Block, at: Operation, value: Value) -> Value:
