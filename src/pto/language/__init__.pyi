@@ -336,6 +336,15 @@ def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = 
 def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
     """The product of two matrices plus a row."""
 
+def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+    """The product of two matrices of small floats with scales, summed in FP32."""
+
+def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+    """`acc` plus the product of two matrices of small floats with scales."""
+
+def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+    """The product of two matrices of small floats with scales, plus a row."""
+
 def max(lhs: Any, rhs: Any) -> Any:
     """The larger of two numbers."""
 
@@ -1016,6 +1025,15 @@ class tensor:
     def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
         """The product of two matrices plus a row."""
     @staticmethod
+    def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """The product of two matrices of small floats with scales, summed in FP32."""
+    @staticmethod
+    def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """`acc` plus the product of two matrices of small floats with scales."""
+    @staticmethod
+    def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+        """The product of two matrices of small floats with scales, plus a row."""
+    @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
     @staticmethod
@@ -1531,6 +1549,15 @@ class tile:
     @staticmethod
     def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
         """The product of two matrices plus a row."""
+    @staticmethod
+    def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """The product of two matrices of small floats with scales, summed in FP32."""
+    @staticmethod
+    def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """`acc` plus the product of two matrices of small floats with scales."""
+    @staticmethod
+    def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+        """The product of two matrices of small floats with scales, plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
