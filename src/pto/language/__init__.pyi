@@ -1289,6 +1289,9 @@ class tensor:
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
         """Fill a tile with a triangular mask of ones and zeros."""
     @staticmethod
+    def view(x: Any, shape: Any = ..., valid_shape: Any = ..., *, layout: Any = ...) -> Any:
+        """The same elements, row after row, in another shape, of which a part is valid."""
+    @staticmethod
     def write(x: Any, offset: Any, value: Any) -> Any:
         """Set one element."""
     @staticmethod
