@@ -404,6 +404,9 @@ class micro:
     def vcmps(src: Any, scalar: Any, cmp_mode: Any = ..., seed: Any = ...) -> Any:
         """Comparison of every lane with a scalar into a mask."""
     @staticmethod
+    def vcvt(value: Any, dtype: Any, mode: Any = ..., part: Any = ..., sat: Any = ..., mask: Any = ...) -> Any:
+        """Every lane as an element of another type. Of narrower lanes, two or four to one of the others, `part` says which is read or written; the rest are 0."""
+    @staticmethod
     def vdiv(lhs: Any, rhs: Any, mask: Any = ...) -> Any:
         """Lane-wise quotient."""
     @staticmethod
