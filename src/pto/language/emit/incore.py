@@ -27,6 +27,7 @@ from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, Vec
 from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
+from .boxes import Boxes
 from .gather import Gathers
 from .micro import Micros
 from .operators import Operators, signature_of
@@ -76,7 +77,7 @@ class TensorRef:
         return made
 
 
-class Emitter(Micros, Systems, Gathers, Operators):
+class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile
@@ -216,7 +217,7 @@ class Emitter(Micros, Systems, Gathers, Operators):
                  help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
         ref = self.tensors[tensor]
         if tensor.type.layout in SCALES:
-            return self._boxes(tensor, offsets, sizes)
+            return self.boxes(tensor, offsets, sizes)
         at = list(ref.offsets)
         extent: list[Any] = [1] * len(ref.dims)
         for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
@@ -233,38 +234,6 @@ class Emitter(Micros, Systems, Gathers, Operators):
             "pto.partition_view", [type], source=view, offsets=[self._index(o) for o in at],
             sizes=[self._index(n) for n in extent],
         ).result  # fmt: skip
-
-    def _boxes(self, tensor: Value, offsets: list[Any], sizes: list[Any]) -> PtoValue:
-        """Scales as the boxes that they lie in: those of 16 rows, or columns, one after the other."""
-        t, ref = tensor.type, self.tensors[tensor]
-        left = t.layout == "MX_A_ZZ"
-        dims, where = (
-            [index.known(d) for d in t.shape],
-            [self._plus(o, p) for o, p in zip(ref.offsets, offsets, strict=True)],
-        )
-        if None in dims or t.strides is not None:
-            fail(UNSUPPORTED, "scales of a tensor of known extents", self.loc, got=t)
-        long, wide = dims if left else dims[::-1]
-        shape = [1, long // 16, wide // 2, 16, 2]
-        strides = [long * wide, 16 * wide, 32, 2, 1]
-        attrs = {"layout": EnumAttr("layout", t.layout.lower())}
-        type = ViewType(element(t.dtype), tuple(shape), "tensor_view")
-        view = self.build.op(
-            "pto.make_tensor_view", [type], attrs, ptr=ref.ptr, shape=[self.index(d) for d in shape],
-            strides=[self.index(s) for s in strides],
-        ).result  # fmt: skip
-        (o_long, o_wide), (n_long, n_wide) = (d if left else d[::-1] for d in (where, sizes))
-        at = [0, self._over(o_long, 16), self._over(o_wide, 2), 0, 0]
-        extent = [1, index.known(n_long) // 16, index.known(n_wide) // 2, 16, 2]  # type: ignore[operator]
-        return self.build.op(
-            "pto.partition_view", [ViewType(element(t.dtype), tuple(extent))], source=view,
-            offsets=[self._index(o) for o in at], sizes=[self.index(n) for n in extent],
-        ).result  # fmt: skip
-
-    def _over(self, a: Any, by: int) -> Any:
-        if isinstance(a, int):
-            return a // by
-        return self.build.op("arith.divsi", [INDEX], lhs=self._index(a), rhs=self.index(by)).result
 
     def _turned(self, ref: TensorRef) -> PtoValue:
         """A view of the same memory whose rows are columns."""

@@ -92,16 +92,17 @@ class Operators(Base):
         if not row.scratch or row.name in ONLY_GIVEN:
             return
         name = row.scratch[0]
-        have = operands.pop(name, None)
+        have: Any = operands.pop(name, None)
         wanted = scratch_type(row, first, self.profile.isa, bool(op.args.get("high_precision")))
         if wanted is None:
             return
         made = tile_type(wanted, self.profile)
-        t: Any = have.type if have is not None else None
-        if t is None or t.elem != made.elem or t.rows < made.rows or t.cols < made.cols:
-            operands[name] = self.alloc(wanted, "scratch")
-        else:
-            operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
+        if have is not None:
+            t: Any = have.type
+            if t.elem == made.elem and t.rows >= made.rows and t.cols >= made.cols:
+                operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
+                return
+        operands[name] = self.alloc(wanted, "scratch")
 
     def turned(self, row: Row, op: Op) -> bool:
         """Whether an instruction works on columns, which it gets as rows."""
