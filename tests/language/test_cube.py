@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -373,6 +374,59 @@ def test_rows_that_are_gathered_for_products():
 
     with pytest.raises(DiagnosticError, match="gather_row into a column of a tile that lies row by row"):
         row_by_row.lower(a, a).verify()
+
+
+@pl.jit
+def scaled(
+    a: pl.Tensor, sa: pl.Tensor[[32, 4], pl.FP8E8M0, pl.MX_A_ZZ], b: pl.Tensor,
+    sb: pl.Tensor[[4, 32], pl.FP8E8M0, pl.MX_B_NN], bias: pl.Tensor, out: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        lhs = pl.load(a, [0, 0], [32, 128], target_memory=pl.Mem.Mat)
+        rhs = pl.load(b, [0, 0], [128, 32], target_memory=pl.Mem.Mat)
+        left = pl.move(pl.load(sa, [0, 0], [32, 4], target_memory=pl.Mem.Mat), pl.Mem.LeftScale)
+        right = pl.load(sb, [0, 0], [4, 32], target_memory=pl.Mem.Mat)
+        row = pl.load(bias, [0, 0], [1, 32], target_memory=pl.Mem.Mat)
+        base = pl.matmul_mx(lhs, left, rhs, right)
+        out = pl.store(base, [0, 0], out)
+        out = pl.store(pl.matmul_mx_acc(base, lhs, left, rhs, right), [32, 0], out)
+        out = pl.store(pl.matmul_mx_bias(lhs, left, rhs, right, row), [64, 0], out)
+        part = pl.create_tile([32, 32], pl.FP32)
+        for k in pl.range(0, 128, 64):
+            x, y = (
+                pl.load(a, [0, k], [32, 64], target_memory=pl.Mem.Mat),
+                pl.load(b, [k, 0], [64, 32], target_memory=pl.Mem.Mat),
+            )
+            sx = pl.load(sa, [0, k // 32], [32, 2], target_memory=pl.Mem.Mat)
+            sy = pl.load(sb, [k // 32, 0], [2, 32], target_memory=pl.Mem.Mat)
+            if k == 0:
+                part = pl.matmul_mx(x, sx, y, sy)
+            else:
+                part = pl.matmul_mx_acc(part, x, sx, y, sy)
+        out = pl.store(part, [96, 0], out)
+    return out
+
+
+def test_products_with_scales():
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-2, 3, s).astype(ml_dtypes.float8_e4m3fn) for s in ((32, 128), (128, 32)))
+    powers = [rng.integers(-2, 3, s) for s in ((32, 4), (4, 32))]
+    codes = [(p + 127).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu) for p in powers]
+    sa = codes[0].reshape(2, 16, 2, 2).transpose(0, 2, 1, 3).reshape(32, 4).copy()
+    sb = codes[1].reshape(2, 2, 2, 16).transpose(2, 0, 3, 1).reshape(4, 32).copy()
+    bias = array((1, 32))
+    x = a.astype(np.float64) * 2.0 ** powers[0].repeat(32, 1)
+    y = b.astype(np.float64) * 2.0 ** powers[1].repeat(32, 0)
+    want = np.concatenate([x @ y, 2 * (x @ y), x @ y + bias, x @ y]).astype(np.float32)
+    for how in ("native", "reference", "interpret"):
+        out = np.zeros((128, 32), np.float32)
+        if how == "interpret":
+            scaled.interpret(a, sa, b, sb, bias, out, config=pl.RunConfig(platform="a5sim"))
+        else:
+            scaled.run(a, sa, b, sb, bias, out, target="a5", engine=how)
+        np.testing.assert_allclose(out, want, rtol=1e-6)
+    with pytest.raises(DiagnosticError, match="matmul_mx on a2a3"):
+        scaled.lower(a, sa, b, sb, bias, out)
 
 
 @pl.jit

@@ -27,11 +27,17 @@ FLOATS = {
     "vcgadd(f)": "np.pad(f.reshape(8, 8).sum(1), (0, 56))", "vcgmax(f)": "np.pad(f.reshape(8, 8).max(1), (0, 56))",
     "vcgmin(f)": "np.pad(f.reshape(8, 8).min(1), (0, 56))",
     "vdup(2.5, pl.FP32)": "np.full(64, 2.5)",
+    "vcvt(pl.micro.vcvt(f, pl.INT32, 'floor'), pl.FP32)": "np.floor(f)",
+    "vcvt(pl.micro.vcvt(f, pl.FP16, part=1), pl.FP32, part=1)": "f.astype(np.float16)",
+    "vcvt(pl.micro.vcvt(f, pl.FP16, part=1), pl.FP32)": "f * 0",
+    "vcvt(pl.micro.vcvt(f, pl.INT16, mode='round', sat=True), pl.FP32)": "np.trunc(f + np.copysign(0.5, f))",
 }  # fmt: skip
 #: Functions of INT32 registers i, j, and s from 1 to 8.
 INTS = {
     "vand(i, j)": "i & j", "vands(i, 6)": "i & 6", "vor(i, j)": "i | j", "vors(i, 6)": "i | 6", "vxor(i, j)": "i ^ j", "vxors(i, 6)": "i ^ 6",
     "vnot(i)": "~i", "vshl(i, s)": "i << s", "vshls(i, 2)": "i << 2", "vshr(i, s)": "i >> s", "vshrs(i, 2)": "i >> 2",
+    "vcvt(pl.micro.vcvt(i, pl.INT16, part=1), pl.INT32, part=1)": "i",
+    "vcvt(pl.micro.vcvt(i, pl.FP32), pl.INT32, mask=pl.micro.plt(10, pl.FP32))": "np.where(np.arange(64) < 10, i, 0)",
     "vbcnt(j)": "np.array([bin(n).count('1') for n in j])", "vcls(j)": "np.array([31 - int(n).bit_length() for n in j])",
 }  # fmt: skip
 
@@ -114,6 +120,8 @@ def wrong(x: pl.Tensor, o: pl.Out[pl.Tensor]):
         a = pl.load(x, [0, 0], [16, 64])
         v = pl.micro.vlds(a, 0)
         pl.micro.vsts(pl.micro.vadd(v, a), a, 0)
+        pl.micro.vsts(pl.micro.vcvt(v, pl.INT8), a, 0)
+        pl.micro.vsts(pl.micro.vcvt(v, pl.FP16, part=2), a, 0)
         o = pl.store(a, [0, 0], o)
     return o
 
@@ -121,6 +129,10 @@ def wrong(x: pl.Tensor, o: pl.Out[pl.Tensor]):
 def test_refusal() -> None:
     with pytest.raises(DiagnosticError) as found:
         wrong.lower(np.zeros((16, 64), np.float32), np.zeros((16, 64), np.float32))
-    (d,) = found.value.diagnostics
+    d, *others = found.value.diagnostics
+    assert [(o.code, o.expected) for o in others] == [
+        ("PTO-E3004", "BF16, FP16, INT16, INT32, INT64"),
+        ("PTO-E3003", "0 to 1"),
+    ]
     assert (d.code, d.got) == ("PTO-E3004", "Tile[[16, 64], FP32]")
     assert d.span is not None and d.span.source.text[d.span.start : d.span.end] == "a"

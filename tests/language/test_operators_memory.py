@@ -274,6 +274,30 @@ def _philox(target: str) -> np.ndarray:
     return (out if target == "a5" else out.T).reshape(1, 256)
 
 
+# ---- the same memory, seen otherwise ----
+
+
+@pl.jit
+def seen(x: pl.Tensor, o: pl.Out[pl.Tensor], p: pl.Out[pl.Tensor], q: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        bits = pl.reinterpret_view(x, pl.INT32)
+        o = pl.store(pl.and_(pl.load(bits, [0, 0], [8, 32]), 255), [0, 0], o)
+        halves = pl.reinterpret_view(x, pl.INT16)
+        p = pl.store(pl.load(halves, [2, 32], [4, 32]), [0, 0], p)
+        flat = pl.tensor.view(x, [4, 64], valid_shape=[3, 40])
+        q = pl.assemble(q, pl.mul(flat, 2.0), [0, 0])
+    return o
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_memory_seen_otherwise(target: str) -> None:
+    x = np.random.default_rng(3).random((8, 32), np.float32)
+    part = zeros((4, 64))
+    part[:3, :40] = x.reshape(4, 64)[:3, :40] * 2
+    want = [x.view(np.int32) & 255, x.view(np.int16)[2:6, 32:], part]
+    check(seen, [x], [np.zeros_like(w) for w in want], want, target)
+
+
 # ---- ranks ----
 
 
@@ -481,6 +505,7 @@ def kernel(a_: pl.Tensor, i_: pl.Tensor, o: pl.Out[pl.Tensor]):
         ("pl.set_validshape(f, 9, 24)", "PTO-E3005", "9", "0 to 8"),
         ("pl.gather(f, dim=2, index=i)", "PTO-E3003", "2", "-2 to 1"),
         ("pl.gather(f, dim=-1, index=f)", "PTO-E3004", "f", "INT32"),
+        ("pl.tensor.view(a_, layout=pl.DN)", "PTO-E3009", "pl.DN", "pl.ND"),
         ("pl.gather(f, mask_pattern=9)", "PTO-E3003", "9", "P0101"),
         ("pl.scatter(f, dim=-1, index=i, src=i)", "PTO-E3005", "i", "FP32"),
         ("pl.arange(0, [8, 24])", "PTO-E3005", "[8, 24]", "[1, n]"),

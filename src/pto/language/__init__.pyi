@@ -337,6 +337,15 @@ def matmul_acc(acc: Any, lhs: Any, rhs: Any, a_trans: Any = ..., b_trans: Any = 
 def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
     """The product of two matrices plus a row."""
 
+def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+    """The product of two matrices of small floats with scales, summed in FP32."""
+
+def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+    """`acc` plus the product of two matrices of small floats with scales."""
+
+def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+    """The product of two matrices of small floats with scales, plus a row."""
+
 def max(lhs: Any, rhs: Any) -> Any:
     """The larger of two numbers."""
 
@@ -395,6 +404,9 @@ class micro:
     @staticmethod
     def vcmps(src: Any, scalar: Any, cmp_mode: Any = ..., seed: Any = ...) -> Any:
         """Comparison of every lane with a scalar into a mask."""
+    @staticmethod
+    def vcvt(value: Any, dtype: Any, mode: Any = ..., part: Any = ..., sat: Any = ..., mask: Any = ...) -> Any:
+        """Every lane as an element of another type. Of narrower lanes, two or four to one of the others, `part` says which is read or written; the rest are 0."""
     @staticmethod
     def vdiv(lhs: Any, rhs: Any, mask: Any = ...) -> Any:
         """Lane-wise quotient."""
@@ -1017,6 +1029,15 @@ class tensor:
     def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
         """The product of two matrices plus a row."""
     @staticmethod
+    def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """The product of two matrices of small floats with scales, summed in FP32."""
+    @staticmethod
+    def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """`acc` plus the product of two matrices of small floats with scales."""
+    @staticmethod
+    def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+        """The product of two matrices of small floats with scales, plus a row."""
+    @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""
     @staticmethod
@@ -1271,6 +1292,9 @@ class tensor:
     @staticmethod
     def tri(diagonal: Any, shape: Any, valid_shape: Any = ..., dtype: Any = ..., upper: Any = ...) -> Any:
         """Fill a tile with a triangular mask of ones and zeros."""
+    @staticmethod
+    def view(x: Any, shape: Any = ..., valid_shape: Any = ..., *, layout: Any = ...) -> Any:
+        """The same elements, row after row, in another shape, of which a part is valid."""
     @staticmethod
     def write(x: Any, offset: Any, value: Any) -> Any:
         """Set one element."""
@@ -1532,6 +1556,15 @@ class tile:
     @staticmethod
     def matmul_bias(lhs: Any, rhs: Any, bias: Any) -> Any:
         """The product of two matrices plus a row."""
+    @staticmethod
+    def matmul_mx(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """The product of two matrices of small floats with scales, summed in FP32."""
+    @staticmethod
+    def matmul_mx_acc(acc: Any, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> Any:
+        """`acc` plus the product of two matrices of small floats with scales."""
+    @staticmethod
+    def matmul_mx_bias(lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any, bias: Any) -> Any:
+        """The product of two matrices of small floats with scales, plus a row."""
     @staticmethod
     def max(lhs: Any, rhs: Any) -> Any:
         """The larger of two numbers."""

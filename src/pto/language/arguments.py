@@ -8,6 +8,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
+from .enums import TensorLayout
 from .ir import ScalarType, TensorType
 from .problems import CALL, Problem
 from .reader.frame import surroundings
@@ -18,6 +19,7 @@ NAMES = {
     "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
     "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "u8",
     "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e8m0fnu": "f8e8m0",
+    "float4_e2m1fn_x2": "f4e2m1",
 }  # fmt: skip
 
 
@@ -180,6 +182,8 @@ def _tensor(
             f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
         )
     shape: list[Any] = [int(n) for n in value.shape]
+    if dtype.bits == 4:  # two to a byte
+        shape[-1] *= 2
     if said is not None and said.dtype is not None and said.dtype != dtype:
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
         if not same:
@@ -198,7 +202,10 @@ def _tensor(
                 wanted = ", ".join(d.name if isinstance(d, DynVar) else str(d) for d in said.shape)
                 raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",
                              got=str(list(value.shape)))  # fmt: skip
-    return TensorType(dtype, tuple(shape))
+    layout = next(
+        (e.name for e in (said.extras if said is not None else ()) if isinstance(e, TensorLayout)), "ND"
+    )
+    return TensorType(dtype, tuple(shape), layout=layout)
 
 
 def as_numpy(value: Any) -> Any:
@@ -231,6 +238,8 @@ def _from_torch(value: Any) -> Any:
 
     name = str(value.dtype).removeprefix("torch.")
     value = value.detach()
+    if name.endswith("_x2"):
+        return value.view(torch.uint8).numpy()
     if hasattr(ml_dtypes, name):
         raw = torch.int16 if value.element_size() == 2 else torch.uint8
         return value.view(raw).numpy().view(np.dtype(getattr(ml_dtypes, name)))

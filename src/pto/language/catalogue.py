@@ -21,6 +21,7 @@ TITLES = {
     "quant": "Conversions",
     "reduce-and-expand": "Reductions, and columns and rows for all",
     "cube": "Products",
+    "mx": "Products",
     "gather": "By index, by pattern, sorted",
     "irregular-and-complex": "By index, by pattern, sorted",
     "fifo": "Between cores",

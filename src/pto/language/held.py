@@ -337,3 +337,16 @@ def converted(data: Data, have: DataType, want: DataType) -> Data:
         return encode(want.isa, wide, "RINT").view(storage(want))
     with np.errstate(invalid="ignore", over="ignore"):
         return data.astype(storage(want))
+
+
+def boxed(array: Any, layout: str, pack: bool) -> Any:
+    """Scales as they lie in memory, of rows and columns; or the other way."""
+    rows, cols = array.shape
+    if layout == "MX_A_ZZ":
+        dims, order = (rows // 16, 16, cols // 2, 2), (0, 2, 1, 3)
+    else:
+        dims, order = (rows // 2, 2, cols // 16, 16), (2, 0, 3, 1)
+    if pack:
+        return array.reshape(dims).transpose(order).reshape(rows, cols)
+    back = tuple(order.index(n) for n in range(4))
+    return array.reshape(tuple(dims[n] for n in order)).transpose(back).reshape(rows, cols)

@@ -19,6 +19,8 @@ def affine(arg: Any) -> Sum:
     if not isinstance(arg, Value):
         return int(arg), {}
     op = arg.op
+    if op is not None and op.name == "const" and isinstance(op.args["value"], int):
+        return op.args["value"], {}
     if op is None or not op.name.startswith("scalar."):
         return 0, {arg: 1}
     return _of_operation(arg, op.name.removeprefix("scalar."), list(op.args.values()))

@@ -32,6 +32,7 @@ from .held import (
     Held,
     HeldArray,
     Integer,
+    boxed,
     computed,
     converted,
     is_typed,
@@ -55,6 +56,7 @@ from .ir import (
 )
 from .oneop import compute
 from .operators.core import OPERATORS, Operator
+from .operators.memory import SCALES
 from .problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
 from .reader import expressions
 from .reader.calls import CORES, check_argument
@@ -80,9 +82,7 @@ def interpret(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], prof
             data = arguments.as_numpy(value)
             dims = zip(type.shape, data.shape, strict=True)
             symbols.update({d.base: number(d.solved(n), INDEX) for d, n in dims if isinstance(d, DynVar)})
-            held = Held(
-                data.view(storage(type.dtype)), TensorType(type.dtype, tuple(map(int, data.shape))), True
-            )
+            held = Held(data.view(storage(type.dtype)), type.replace(shape=tuple(map(int, data.shape))), True)
             bound[name] = held
             originals[id(held)] = value
     it = Interpreter(profile)
@@ -326,7 +326,12 @@ class Interpreter:
     def _load(self, op: Op, tensor: Held, offsets: list[int], **_: Any) -> Held:
         t = op.result.type
         made = Held(poison(t.shape, t.dtype), t)
-        made.valid[...] = self._part(tensor, offsets, t.extent)
+        layout = tensor.type.layout
+        if layout in SCALES:  # boxes, of which some are taken
+            rows = Held(boxed(tensor.data, layout, False), tensor.type, True)
+            made.data[...] = boxed(self._part(rows, offsets, t.extent), layout, True)
+        else:
+            made.valid[...] = self._part(tensor, offsets, t.extent)
         return made
 
     def _part(self, x: Held, offsets: list[int], extent: Any) -> Any:

@@ -78,6 +78,7 @@ class TileType(ShapedType):
     space: str = ""
     transposed: bool = False  # of a tile in mat: stored as the transpose
     flat: bool = False  # of a row in mat: without boxes, as Bias wants it
+    scales: str = ""  # of scales in mat: the memory of the cube that they are for
 
 
 class VectorType(Type):

@@ -29,6 +29,7 @@ from .ir import (
     replaced,
     values_in,
 )
+from .operators.memory import SCALES
 
 _SPACES = {m.isa: m for m in MemorySpace}
 _kernels: dict[Any, Any] = {}
@@ -161,8 +162,13 @@ def _kernel(
     return lambda *args: made_kernel(*args, np.zeros(slots, np.uint8))  # FIFOs between cores
 
 
+#: Layouts of scales, by where they go: an array has them as they lie in memory.
+_LAYOUTS = {space: layout for layout, (space, _) in SCALES.items()}
+
+
 def _tensor(t: Any) -> TensorType:
-    return TensorType(t.dtype, t.shape)
+    layout = _LAYOUTS.get(getattr(t, "scales", "") or getattr(t, "space", ""), "ND")
+    return TensorType(t.dtype, t.shape, layout=layout)
 
 
 def _operand(function: Function, array: Value, t: Any) -> Value:
@@ -185,7 +191,8 @@ def _operand(function: Function, array: Value, t: Any) -> Value:
     space = t.space if t.space in ("vec", "mat") else "vec" if not t.space else "mat"
     args = {"tensor": array, "offsets": [0] * rank, "shapes": list(t.shape), "valid_shape": valid,
             "target_memory": _SPACES[space]}  # fmt: skip
-    loaded = function.body.append(Op("load", args, [t.replace(space=space)], None)).result
+    scales = t.space if t.space in _LAYOUTS else t.scales
+    loaded = function.body.append(Op("load", args, [t.replace(space=space, scales=scales)], None)).result
     if not t.space or t.space == space:
         return loaded
     moved = {"tile": loaded, "target_memory": _SPACES[t.space]}

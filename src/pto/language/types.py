@@ -108,6 +108,7 @@ class TileView(Record):
     compact: Any = None
     transposed: bool = False
     flat: bool = False
+    scales: str = ""
 
 
 class Unset:

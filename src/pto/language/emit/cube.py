@@ -54,6 +54,26 @@ def matmul_acc(e: Emitter, op: Op) -> None:
         e.build.op(f"{name}.acc", acc_in=acc, **_rows(e, op), dst=acc)
 
 
+def matmul_mx(e: Emitter, op: Op) -> None:
+    a = op.args
+    operands = {o: e.values[a[n]] for n, o in _OF_MX.items() if n in a}
+    if op.name == "matmul_mx_acc":
+        e.values[op.result] = operands["c_in"]
+        e.targets.pop(op.result, None)
+    dst = operands["c_in"] if op.name == "matmul_mx_acc" else e.result(op.result)
+    e.build.op(f"pto.t{op.name.replace('_', '.')}", **operands, dst=dst)
+
+
+_OF_MX = {
+    "acc": "c_in",
+    "lhs": "a",
+    "lhs_scale": "a_scale",
+    "rhs": "b",
+    "rhs_scale": "b_scale",
+    "bias": "bias",
+}
+
+
 def move(e: Emitter, op: Op) -> None:
     """A copy in another memory; out of Mat, the part that the destination has."""
     source, target = e.values[op.args["tile"]], e.result(op.result)
@@ -125,6 +145,7 @@ EMITTERS: dict[str, Callable[[Emitter, Op], None]] = {
     "matmul": matmul, "gemv": matmul, "matmul_bias": matmul_bias, "gemv_bias": matmul_bias, "move": move,
     "matmul_acc": matmul_acc, "gemv_acc": matmul_acc, "tile.extract": extract, "assemble": assemble,
     "tile.transpose_view": transpose_view,
+    "matmul_mx": matmul_mx, "matmul_mx_acc": matmul_mx, "matmul_mx_bias": matmul_mx,
 }  # fmt: skip
 
 __all__ = ["EMITTERS", "flat"]

@@ -24,8 +24,10 @@ from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
 from ..enums import AtomicType
 from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
+from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
+from .boxes import Boxes
 from .gather import Gathers
 from .micro import Micros
 from .operators import Operators, signature_of
@@ -75,7 +77,7 @@ class TensorRef:
         return made
 
 
-class Emitter(Micros, Systems, Gathers, Operators):
+class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     def __init__(self, function: Function, profile: Profile) -> None:
         self.function = function
         self.profile = profile
@@ -214,6 +216,8 @@ class Emitter(Micros, Systems, Gathers, Operators):
             fail(UNSUPPORTED, "a window of a tensor in another shape is no memory", self.loc,
                  help="use it as it is, without pl.load, or reshape the whole tensor")  # fmt: skip
         ref = self.tensors[tensor]
+        if tensor.type.layout in SCALES:
+            return self.boxes(tensor, offsets, sizes)
         at = list(ref.offsets)
         extent: list[Any] = [1] * len(ref.dims)
         for axis, o, n in zip(ref.axes[-len(offsets) :], offsets, sizes, strict=True):
@@ -678,7 +682,7 @@ def _known(d: Any) -> int | None:
 
 
 #: Operations that add to a tile, in its place.
-_SUMS = ("matmul_acc", "gemv_acc")
+_SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
 
 def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:

@@ -15,6 +15,7 @@ from ...isa import row as find_row
 from ..dtypes import INT32, DataType
 from ..enums import COMPARISONS
 from ..ir import Block, MaskType, Op, Type, Value, VectorType
+from ..operators.micro import ROUNDINGS
 from .scalars import element, number
 
 #: Methods of an `Emitter` (incore.py), which has the rest.
@@ -132,6 +133,21 @@ class Micros(Base):
         n = self.number(op.args["n"], INT32)
         made = self.build.op(f"pto.plt_b{bits}", [PtoMask(f"b{bits}"), I32], scalar=n)
         self.named_result(op, made.results[0])
+
+    def op_micro_vcvt(self, op: Op) -> None:
+        a = op.args
+        have, want = a["value"].type.dtype, op.result.type.dtype
+        attrs: dict[str, Any] = {"rnd": StrAttr(ROUNDINGS[a["mode"]])}
+        if a["sat"]:
+            attrs["sat"] = StrAttr("SAT")
+        lanes = max(have.bits, want.bits) // min(have.bits, want.bits)
+        if lanes > 1:
+            attrs["part"] = StrAttr(("EVEN", "ODD")[a["part"]] if lanes == 2 else f"P{a['part']}")
+        mask = self.masks[have.bits] if a["mask"] is None else self.values[a["mask"]]
+        made = self.build.op(
+            "pto.vcvt", [self.passed(op.result.type)], attrs, input=self.values[a["value"]], mask=mask
+        )
+        self.named_result(op, made.result)
 
     def op_micro_vdup(self, op: Op) -> None:
         dtype: DataType = op.args["dtype"]

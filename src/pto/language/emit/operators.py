@@ -10,7 +10,7 @@ from typing import Any
 
 from ...ir.attrs import ArrayAttr, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.core import Value as PtoValue
-from ...ir.types import ScalarType, TileBufType
+from ...ir.types import PtrType, ScalarType, TileBufType
 from ...isa import row as find_row
 from ...isa.python import Signature, signatures
 from ...isa.row import Row
@@ -19,6 +19,7 @@ from ..dtypes import BOOL, FP32, INT32, DataType
 from ..enums import COMPARISONS, ROUNDINGS, PadValue
 from ..ir import Op, TensorType, TileType, Value, is_scalar, is_tile
 from ..problems import UNSUPPORTED, fail
+from .scalars import element
 from .scratch import ONLY_GIVEN, scratch_type
 from .types import tile_type, two_dimensions
 
@@ -91,16 +92,17 @@ class Operators(Base):
         if not row.scratch or row.name in ONLY_GIVEN:
             return
         name = row.scratch[0]
-        have = operands.pop(name, None)
+        have: Any = operands.pop(name, None)
         wanted = scratch_type(row, first, self.profile.isa, bool(op.args.get("high_precision")))
         if wanted is None:
             return
         made = tile_type(wanted, self.profile)
-        t: Any = have.type if have is not None else None
-        if t is None or t.elem != made.elem or t.rows < made.rows or t.cols < made.cols:
-            operands[name] = self.alloc(wanted, "scratch")
-        else:
-            operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
+        if have is not None:
+            t: Any = have.type
+            if t.elem == made.elem and t.rows >= made.rows and t.cols >= made.cols:
+                operands[name] = self.seen(have, made.rows, made.cols, self.valid(wanted))
+                return
+        operands[name] = self.alloc(wanted, "scratch")
 
     def turned(self, row: Row, op: Op) -> bool:
         """Whether an instruction works on columns, which it gets as rows."""
@@ -405,11 +407,22 @@ class Operators(Base):
     def op_reinterpret_view(self, op: Op) -> None:
         x = op.args["x"]
         if isinstance(x.type, TensorType):
-            fail(UNSUPPORTED, "a tensor in memory as elements of another type", op.loc,
-                 help="load it first: a tile can be seen so")  # fmt: skip
+            self.reinterpreted(op, x)
+            return
         made = tile_type(op.result.type, self.profile)
         source = self.settled(x)
         self.values[op.result] = self.reshaped(source, x.type, op.result.type, made, op)
+
+    def reinterpreted(self, op: Op, x: Value) -> None:
+        """Memory as elements of another type."""
+        ptr = self.contiguous(x)
+        if ptr is None:
+            fail(UNSUPPORTED, "a window of a tensor as elements of another type", op.loc,
+                 help="load it first: a tile can be seen so")  # fmt: skip
+        type = PtrType(element(op.result.type.dtype), "gm")
+        cast = self.build.op("pto.castptr", [type], addr=ptr).result
+        self.tensors[op.result] = self._view(cast, op.result.type)
+        self.values[op.result] = cast
 
     def op_tile_extract(self, op: Op) -> None:
         a = op.args

@@ -31,7 +31,7 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
     v_row, v_col = two_dimensions(valid) if all(v is not None for v in valid) else _dynamic(type)
     if type.dtype == BOOL:
         return _mask(rows, cols, v_row)
-    blayout, slayout, fractal = DEFAULT_CONFIG[type.space]
+    blayout, slayout, fractal = DEFAULT_CONFIG[type.scales or type.space]
     if type.space == "left":
         blayout = profile.left_blayout
     elem = element(type.dtype)
@@ -44,7 +44,7 @@ def tile_type(type: TileType, profile: Profile, pad: int = 0) -> TileBufType:
         else:
             cols = -(-cols // line) * line
     else:
-        if type.space == "mat":
+        if type.space == "mat" and not type.scales:
             if type.transposed:
                 blayout, slayout = "row_major", "col_major"
             down = across = max(inner_box(type.dtype.bits, slayout, fractal))  # as Left and Right want it

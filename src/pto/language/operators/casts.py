@@ -16,7 +16,7 @@ from ..dtypes import BOOL, BY_ISA, DataType
 from ..enums import ROUNDINGS
 from ..ir import ScalarType, Value, is_scalar, is_shaped
 from ..problems import ARGUMENTS, TYPE
-from .core import operator
+from .core import FUNCTIONS, operator
 from .rows import result_type
 
 
@@ -78,7 +78,7 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
 
 def _number(b: Build, x: Any, target: DataType) -> Any:
     if not isinstance(x, Value):
-        return float(x) if target.is_float else int(x)
+        return FUNCTIONS["const"](b, float(x) if target.is_float else int(x), target)
     if x.type.dtype == target:
         return x
     return b.op("scalar.cast", [ScalarType(target)], x=x, dtype=target)

@@ -17,10 +17,12 @@ from ..problems import PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import operator
 from .memory import in_core
 
+_SCALED = ("lhs", "lhs_scale", "rhs", "rhs_scale")
 #: Products, and the operands that go to the cube.
 PRODUCTS: dict[str, tuple[str, ...]] = {
     "matmul": ("lhs", "rhs"), "matmul_acc": ("lhs", "rhs"), "matmul_bias": ("lhs", "rhs", "bias"),
     "gemv": ("lhs", "rhs"), "gemv_acc": ("lhs", "rhs"), "gemv_bias": ("lhs", "rhs", "bias"),
+    "matmul_mx": _SCALED, "matmul_mx_acc": _SCALED, "matmul_mx_bias": (*_SCALED, "bias"),
 }  # fmt: skip
 
 
@@ -192,7 +194,7 @@ def leaving(value: Value) -> DataType:
             stack += op.args["init_values"][v.index : v.index + 1] if "init_values" in op.args else []
         elif "acc" in op.args and op.name in PRODUCTS:
             stack.append(op.args["acc"])
-        elif op.name not in PRODUCTS or op.args.get("out_dtype"):
+        elif op.name not in PRODUCTS or op.args.get("out_dtype") or "lhs_scale" in op.args:
             return op.args.get("out_dtype") or v.type.dtype
         elif not op.args["lhs"].type.dtype.is_int:
             plain = op.args["lhs"].type.dtype

@@ -117,8 +117,25 @@ def load(
                help="pl.move takes a tile from Mat to Left and Right")  # fmt: skip
     valid = cut_valid(b, t, at, shape, wanted, clamp)
     type_ = TileType(t.dtype, tuple(shape), valid, target_memory.isa)
+    if t.layout in SCALES:
+        type_ = type_.replace(scales=_scales(b, t, at, shape, target_memory))
     return b.op("load", [type_], tensor=tensor, offsets=at, shapes=shape,
                 valid_shape=None if valid is None else list(valid), target_memory=target_memory)  # fmt: skip
+
+
+#: Layouts of scales in memory: the memory of the cube that they are for, and the boxes that they lie in.
+SCALES = {"MX_A_ZZ": ("scale_left", (16, 2)), "MX_B_NN": ("scale_right", (2, 16))}
+
+
+def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: MemorySpace) -> str:
+    """The memory that scales are for; they are loaded in whole boxes, to Mat."""
+    space, box = SCALES[t.layout]
+    known = [index.known(o) for o in at]
+    if memory is not MemorySpace.Mat:
+        b.fail(ARGUMENTS, "scales of products are loaded to Mat", "target_memory", got=memory)
+    if any((o or 0) % n or size % n for o, size, n in zip(known, shape, box, strict=True)):
+        b.fail(SHAPE, f"scales lie in boxes of {box[0]} rows and {box[1]} columns", "shapes", got=shape)
+    return space
 
 
 @operator

@@ -17,7 +17,7 @@ from ...isa import rows
 from ...isa.python_names import MICRO
 from ...isa.row import Row
 from ..build import Build
-from ..dtypes import DataType
+from ..dtypes import BY_ISA, DataType
 from ..ir import MaskType, Value, VectorType, is_scalar, is_tile, scalar_type
 from ..problems import ARGUMENTS, TYPE
 from .core import Operator, Operators, operator
@@ -143,6 +143,40 @@ def vdup(b: Build, value: Any, dtype: DataType) -> Value:
     if not is_scalar(value):
         b.fail(TYPE, "'value' is a number", "value", got=_shown(value))
     return b.op("micro.vdup", [VectorType(dtype)], value=value, dtype=dtype)
+
+
+#: Roundings of conversions, by their words.
+ROUNDINGS = {"rint": "R", "round": "A", "floor": "F", "ceil": "C", "trunc": "Z", "odd": "O"}
+
+
+@operator(level="micro")
+def vcvt(
+    b: Build, value: Any, dtype: DataType, mode: str = "rint", part: int = 0, sat: bool = False,
+    mask: Any = None,
+) -> Value:  # fmt: skip
+    """Every lane as an element of another type. Of narrower lanes, two or four to one of the others, `part`
+    says which is read or written; the rest are 0."""
+    in_core(b, "micro.vcvt")
+    t = _vector(b, value, "value")
+    if not isinstance(dtype, DataType):
+        b.fail(TYPE, "'dtype' is an element type", "dtype", got=_shown(dtype))
+    pairs = {c for combo in find_row("pto.vcvt").combos for c in combo.legal[_isa(b)]}  # type: ignore[union-attr]
+    if (t.dtype.isa, dtype.isa) not in pairs:
+        legal = [BY_ISA[r].name for s, r in sorted(pairs) if s == t.dtype.isa and r in BY_ISA]
+        b.fail(TYPE, f"no conversion of {t.dtype.name} to {dtype.name}", "dtype", expected=", ".join(legal),
+               got=dtype.name)  # fmt: skip
+    if mode not in ROUNDINGS:
+        b.fail(ARGUMENTS, f"no rounding {mode!r}", "mode", expected=", ".join(ROUNDINGS))
+    lanes = max(t.dtype.bits, dtype.bits) // min(t.dtype.bits, dtype.bits)
+    if not isinstance(part, int) or not 0 <= part < lanes:
+        b.fail(ARGUMENTS, f"no part {part!r}", "part", expected=f"0 to {lanes - 1}")
+    args = {"value": value, "dtype": dtype, "mode": mode, "part": part, "sat": bool(sat),
+            "mask": _mask(b, mask, t.dtype.bits, "mask")}  # fmt: skip
+    return b.op("micro.vcvt", [VectorType(dtype)], **args)
+
+
+def _isa(b: Build) -> str:
+    return b.target.isa if b.target is not None else "cpu"
 
 
 def add_micro(operators: Operators) -> None:

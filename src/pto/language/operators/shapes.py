@@ -7,11 +7,11 @@ from typing import Any
 from .. import index
 from ..build import Build
 from ..dtypes import DataType
-from ..enums import PadValue
+from ..enums import PadValue, TensorLayout
 from ..ir import ShapedType, TensorType, TileType, Value
-from ..problems import ARGUMENTS, SHAPE
+from ..problems import ARGUMENTS, SHAPE, UNSUPPORTED
 from .core import FUNCTIONS, OPERATORS, operator
-from .memory import shaped_value
+from .memory import shaped_value, tensor_value
 from .rows import array_type
 
 
@@ -71,6 +71,22 @@ def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
             b.fail(SHAPE, f"'{at}' goes beyond the array", at, expected=f"0 to {index.known(whole) or '?'}",
                    got=index.known(n))  # fmt: skip
     return b.op("set_validshape", [t.replace(valid=valid)], x=x, valid_rows=valid[-2], valid_cols=valid[-1])
+
+
+@operator(level="tensor")
+def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout: Any = None) -> Value:
+    """The same elements, row after row, in another shape, of which a part is valid."""
+    tensor_value(b, x, "x")
+    if layout not in (None, TensorLayout.ND):
+        b.fail(UNSUPPORTED, "a tensor seen column by column", "layout", expected="pl.ND", got=layout,
+               help="pl.matmul(.., b_trans=True) takes a transpose, pl.transpose makes one")  # fmt: skip
+    made = x if shape is None else OPERATORS["reshape"].function(b, x, shape)
+    if valid_shape is None:
+        return made
+    rank = made.type.rank
+    return OPERATORS["slice"].function(
+        b, made, list(made.type.shape), [0] * rank, b.dims(valid_shape, "valid_shape", rank)
+    )
 
 
 @operator

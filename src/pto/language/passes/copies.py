@@ -141,7 +141,12 @@ def _is_window(made: Op, into: Op) -> bool:
     atomic = into.args["atomic"] is not AtomicType.None_
     if block is None or atomic or made.args.get("init_value") is not None or made.args.get("manual_dep"):
         return False
-    if t.dtype != target.type.dtype or target.type.strides is not None or t.rank > target.type.rank:
+    if (
+        target.type.layout != "ND"
+        or t.dtype != target.type.dtype
+        or target.type.strides is not None
+        or t.rank > target.type.rank
+    ):
         return False
     first, last = block.ops.index(made), block.ops.index(into)
     between, after = block.ops[first + 1 : last], block.ops[last + 1 :]

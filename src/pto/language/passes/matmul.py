@@ -30,6 +30,7 @@ from .. import index
 from ..enums import AtomicType, MemorySpace
 from ..ir import WRITTEN, Function, Op, Program, TileType, Value, root
 from ..operators.cube import PRODUCTS, transposed
+from ..problems import UNSUPPORTED, fail
 from .clean import is_window
 from .rewrite import Rewriter, each_function
 from .sums import Piece, Sum, Sums, alike, find_sums
@@ -103,6 +104,8 @@ class Products(Sums, Rewriter):
     def op(self, op: Op) -> None:
         if op in self.sums:
             self.sum_op(op)
+        elif "lhs_scale" in op.args:
+            self._scaled(op)
         elif op.name in PRODUCTS:
             before, self.build.place = self.build.place, op.loc
             self._product(op)
@@ -147,6 +150,14 @@ class Products(Sums, Rewriter):
             self._assembled(op, narrow)
             return
         self._pieces(op, lambda piece: self.map(op.result, piece.value))
+
+    def _scaled(self, op: Op) -> None:
+        """A product with scales, which is not cut."""
+        if len(list(self._blocks(op))) > 1:
+            fail(UNSUPPORTED, f"{op.name} of more than the memories of the cube hold", op.loc,
+                 got=f"{op.args['lhs'].type} and {op.args['rhs'].type}",
+                 help="take it block by block: pl.matmul_mx_acc adds up")  # fmt: skip
+        self.copy(op)
 
     def _added(self, op: Op) -> None:
         """A sum that is no accumulator's: its product, added by the vector core."""

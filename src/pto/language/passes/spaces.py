@@ -25,7 +25,13 @@ from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
 #: Operands of products, and where the cube wants them.
-_WANTED = {"lhs": "left", "rhs": "right", "bias": "bias"}
+_WANTED = {
+    "lhs": "left",
+    "rhs": "right",
+    "bias": "bias",
+    "lhs_scale": "scale_left",
+    "rhs_scale": "scale_right",
+}
 #: Memories of the cube that are filled from Mat alone.
 _FROM_MAT = ("left", "right", "bias", "scale_left", "scale_right")
 #: Operations whose result is their operand by another name, or part of it.
@@ -53,7 +59,7 @@ _ANYWHERE = (
 _CHANGES = {"assemble": "target", "write": "x", "gather_row": "dst"}
 WORDS = {m.isa: m for m in MemorySpace}
 #: Products that are added to a tile, in its place.
-_SUMS = ("matmul_acc", "gemv_acc")
+_SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
 
 
 def spaces(program: Program) -> Program:
@@ -236,7 +242,9 @@ class _Spaces(Rewriter):
         ):
             fail(UNSUPPORTED, f"nothing moves a tile from {WORDS[here].name} to {WORDS[space].name}",
                  self.build.place, got=value.type, help="store it and load it again")  # fmt: skip
-        t = value.type.replace(space=space, transposed=value.type.transposed and space == "mat", flat=False)
+        t = value.type.replace(
+            space=space, transposed=value.type.transposed and space == "mat", flat=False, scales=""
+        )
         if space == "bias":
             dtype = FP32 if t.dtype.is_float else t.dtype
         return self._move(value, t if dtype is None else t.replace(dtype=dtype))

@@ -14,6 +14,7 @@ from ..enums import MemorySpace
 from ..ir import IN, Block, Function, Op, Program, TensorType, TileType, Type, Value, is_memory, is_tile, root
 from ..operators.cube import PRODUCTS
 from ..operators.extents import unknown_extents
+from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from .rewrite import Rewriter, each_function
 
@@ -77,6 +78,8 @@ class _Tiles(Rewriter):
             unknown_extents(source, self.build.place)
         name = f"{source.name}_tile"
         type = TileType(t.dtype, tuple(shape), t.valid, space)
+        if space == "mat" and t.layout in SCALES:
+            type = type.replace(scales=SCALES[t.layout][0])
         made = self.build.op(
             "load",
             [type],

@@ -148,6 +148,8 @@ def _inside(region: Op) -> set[Value]:
 
 def _box(tensor: Value, region: Op, inside: set[Value]) -> list[Axis] | None:
     """The window of a tensor that a region uses; None where that is all of it, or cannot be told."""
+    if tensor.type.layout != "ND":
+        return None
     parts: list[tuple[list[Any], list[Any], list[Any]]] = []
     for op in region.walk():
         if op is region or tensor not in set(values_in(op.args)):
