@@ -324,3 +324,26 @@ def test_problems():
     ):
         with pytest.raises(DiagnosticError, match=said):
             wrong.lower(a, b, np.zeros((16, 16), np.float32))
+
+
+@pl.jit
+def first_rows(a: pl.Tensor, b: pl.Tensor, c: pl.InOut[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([16, 16], dtype=pl.INT32)
+        for k in pl.pipeline(0, 64, 32, stage=2):
+            x = pl.slice(a, [16, 32], [0, k], valid_shape=[8, 32])
+            if k == 0:
+                acc = pl.matmul(x, b[k : k + 32, :], out_dtype=pl.INT32)
+            else:
+                acc = pl.matmul_acc(acc, x, b[k : k + 32, :])
+        c[:, :] = acc
+
+
+def test_an_accumulator_is_as_valid_as_what_it_gets():
+    """It begins with nothing in it, so nothing of it says how much is valid."""
+    a, b = array((16, 64), np.int8), array((64, 16), np.int8)
+    want = a.astype(np.int32) @ b.astype(np.int32)
+    want[8:] = -1
+    c = np.full((16, 16), -1, np.int32)
+    first_rows(a, b, c)
+    np.testing.assert_array_equal(c, want)

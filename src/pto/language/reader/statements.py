@@ -617,10 +617,31 @@ def _agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
         if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
             arg.type = now.type  # it began with a literal
             return
+    if problem and _begins_empty(arg, now):
+        assert arg.begins is not None
+        arg.begins.type = arg.begins.type.replace(valid=now.type.valid)
+        arg.type = arg.type.replace(valid=now.type.valid)
+        return
     if problem:
         fail(
             MERGE, f"'{name}' changes its type in the loop", f.span(node), expected=arg.type, got=_shown(now)
         )
+
+
+def _begins_empty(arg: Value, now: Any) -> bool:
+    """Whether what is handed on began as memory that holds nothing yet, of the same shape: it is as valid as
+    what an iteration makes of it."""
+    made = arg.begins.owner if arg.begins is not None else None
+    if not isinstance(made, Op) or made.name not in _EMPTY or made.args.get("init_value") is not None:
+        return False
+    if not isinstance(now, Value) or not isinstance(now.type, ShapedType) or now.type.dtype != arg.type.dtype:
+        return False
+    known = all(index.known(d) is not None for d in now.type.extent)
+    return known and index.same_dims(arg.type.shape, now.type.shape)
+
+
+#: Operations that make memory with nothing in it.
+_EMPTY = ("create_tensor", "create_tile")
 
 
 def mismatch(type: Type, value: Any) -> bool:
