@@ -38,6 +38,7 @@ from ..types import UNSET, annotation, written_type
 from . import liveness
 from .expressions import binary, exactly, value_of, window
 from .frame import POISON, Frame, Quiet, Unbound
+from .hoist import raised
 from .jumps import Jumps, Structured, assign, placed
 from .tasks import task_options
 
@@ -632,12 +633,13 @@ def _begins_empty(arg: Value, now: Any) -> bool:
     """Whether what is handed on began as memory that holds nothing yet, of the same shape: it is as valid as
     what an iteration makes of it."""
     made = arg.begins.owner if arg.begins is not None else None
+    assert isinstance(arg.owner, Block)
     if not isinstance(made, Op) or made.name not in _EMPTY or made.args.get("init_value") is not None:
         return False
     if not isinstance(now, Value) or not isinstance(now.type, ShapedType) or now.type.dtype != arg.type.dtype:
         return False
-    known = all(index.known(d) is not None for d in now.type.extent)
-    return known and index.same_dims(arg.type.shape, now.type.shape)
+    same = index.same_dims(arg.type.shape, now.type.shape)
+    return same and all(raised(d, made, arg.owner) for d in now.type.extent if isinstance(d, Value))
 
 
 #: Operations that make memory with nothing in it.
