@@ -416,7 +416,33 @@ def _loop_body(
     f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
     begin: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Read a body whose block has what it is given; then decide what it hands on."""
+    """Read a body whose block has what it is given; then decide what it hands on. Where a name is a window of
+    a tensor before, and something else after an iteration, the body is read again with what the window holds.
+    """
+    before, told = dict(f.names), len(f.unit.diagnostics)
+    given, read = list(block.args), list(block.ops)
+    try:
+        _loop_body_once(f, node, op, block, carried, explicit, begin)
+    except _Windows as windows:
+        f.names.clear()
+        f.names.update(before)
+        del f.unit.diagnostics[told:]
+        block.args[:], block.ops[:] = given, read
+        held = [(n, _held(f, f.build.block, v) if n in windows.names else v) for n, v in carried]
+        _loop_body_once(f, node, op, block, held, explicit, begin)
+
+
+class _Windows(Exception):
+    """Names that are windows of tensors before a loop, and not after an iteration."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
+def _loop_body_once(
+    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
+    begin: Callable[[], None],
+) -> None:  # fmt: skip
     before = dict(f.names)
     args: list[tuple[str, Any, Value | None]] = []
     unset: list[Value] = []
@@ -440,6 +466,9 @@ def _loop_body(
     yielded = f.names.pop("yield ", None) if explicit else None
     if explicit and yielded is None:
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+    windows = [] if yielded is not None else _changed_windows(f, args)
+    if windows:
+        raise _Windows(windows)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
     inits: list[Any] = []
     outs: list[Any] = []
@@ -491,6 +520,16 @@ def _loop_body(
     f.build.block.append(op)
     changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
     _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+    found: list[str] = []
+    for name, value, arg in args:
+        now = f.names.get(name)
+        if arg is None and value is not None and now is not value and is_shaped(now) and not is_memory(now):
+            if all(index.known(d) is not None for d in value.type.shape):
+                found.append(name)
+    return found
 
 
 def _after_loop(
@@ -799,6 +838,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
             continue
+        one, two = _both_held(f, op.blocks, one, two)
         if _only_extents_differ(one, two):
             cut.append((name, one.type.replace(valid=None), len(types)))
             for axis, sizes in enumerate(zip(one.type.extent, two.type.extent, strict=True)):
@@ -823,6 +863,24 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         extent = list(op.results[first : first + rank])
         f.names[name] = OPERATORS["set_validshape"].function(f.build, f.names[name], *extent[-2:])
         f.names[name].name = name
+
+
+def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, Any]:
+    """A window of a tensor that is a value in the other arm is one, too: what it holds is loaded."""
+    if not f.build.in_core or not (is_shaped(one) and is_shaped(two)) or is_memory(one) == is_memory(two):
+        return one, two
+    first, second = (_held(f, b, v) if is_memory(v) else v for b, v in zip(blocks, (one, two), strict=True))
+    return first, second
+
+
+def _held(f: Frame, block: Block, x: Value) -> Value:
+    """What a tensor holds now, on chip; itself where its extents are not known."""
+    if any(index.known(d) is None for d in x.type.shape):
+        return x
+    with f.build.into(block):
+        return OPERATORS["load"].function(
+            f.build, x, [0] * x.type.rank, [index.known(d) for d in x.type.shape]
+        )
 
 
 def _only_extents_differ(one: Any, two: Any) -> bool:
