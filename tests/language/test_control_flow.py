@@ -200,3 +200,23 @@ def test_memory_that_one_way_names() -> None:
     expected = a.copy()
     expected[16:24] = 0
     np.testing.assert_array_equal(agreed(skipped, a, np.zeros_like(a)), expected)
+
+
+@pl.jit
+def windows_as_values(x: pl.Tensor, n: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        top = x[0:1, :]  # a window before the loop, and a value after an iteration
+        for i in pl.range(1, 4):
+            row = pl.full([1, 64], dtype=pl.FP32, value=-1000.0)
+            if pl.read(n, [i]) > 0:
+                row = x[i : i + 1, :]  # a window in one arm, and a value in the other
+            top = pl.maximum(top, row)
+        out[0:1, :] = top
+
+
+def test_a_window_becomes_a_value() -> None:
+    x = np.random.default_rng(3).standard_normal((4, 64)).astype(np.float32)
+    n = np.array([1, 0, 1, 1], np.int32)
+    out = np.zeros((1, 64), np.float32)
+    windows_as_values(x, n, out)
+    np.testing.assert_array_equal(out[0], x[[0, 2, 3]].max(axis=0))

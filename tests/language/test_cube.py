@@ -466,3 +466,70 @@ def test_problems():
     ):
         with pytest.raises(DiagnosticError, match=said):
             wrong.lower(a, b, np.zeros((16, 16), np.float32))
+
+
+@pl.jit
+def first_rows(a: pl.Tensor, b: pl.Tensor, c: pl.InOut[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([16, 16], dtype=pl.INT32)
+        for k in pl.pipeline(0, 64, 32, stage=2):
+            x = pl.slice(a, [16, 32], [0, k], valid_shape=[8, 32])
+            if k == 0:
+                acc = pl.matmul(x, b[k : k + 32, :], out_dtype=pl.INT32)
+            else:
+                acc = pl.matmul_acc(acc, x, b[k : k + 32, :])
+        c[:, :] = acc
+
+
+def test_an_accumulator_is_as_valid_as_what_it_gets():
+    """It begins with nothing in it, so nothing of it says how much is valid."""
+    a, b = array((16, 64), np.int8), array((64, 16), np.int8)
+    want = a.astype(np.int32) @ b.astype(np.int32)
+    want[8:] = -1
+    c = np.full((16, 16), -1, np.int32)
+    first_rows(a, b, c)
+    np.testing.assert_array_equal(c, want)
+
+
+_ROWS = pl.dynamic("ROWS")
+
+
+@pl.jit
+def ragged_rows(a: pl.Tensor[[_ROWS, 64], pl.FP32], b: pl.Tensor, c: pl.InOut[pl.Tensor]):
+    n = pl.tensor.dim(a, 0)
+    for block in pl.spmd(2):
+        r = block * 16
+        acc = pl.create_tensor([16, 16], dtype=pl.FP32)
+        for k in pl.pipeline(0, 64, 32, stage=2):
+            valid = pl.min(16, n - r)  # the same in every iteration
+            x = pl.slice(a, [16, 32], [r, k], valid_shape=[valid, 32])
+            if k == 0:
+                acc = pl.matmul(x, b[k : k + 32, :], out_dtype=pl.FP32)
+            else:
+                acc = pl.matmul_acc(acc, x, b[k : k + 32, :])
+        c[r : r + 16, :] = acc
+
+
+@pl.jit
+def in_two_regions(a: pl.Tensor, b: pl.Tensor, c: pl.InOut[pl.Tensor]):
+    for i in pl.range(2):
+        at = i * 16
+        with pl.at(level=pl.Level.CORE_GROUP):
+            product = pl.matmul(
+                a, b[:, at : at + 16], out_dtype=pl.FP32
+            )  # leaves, beside a number that comes
+        with pl.at(level=pl.Level.CORE_GROUP):
+            c[:, at : at + 16] = pl.add(product, c[:, at : at + 16])
+
+
+def test_products_with_numbers_of_a_region():
+    a, b = array((24, 64), np.float32), array((64, 16), np.float32)
+    c = np.full((32, 16), -1, np.float32)
+    ragged_rows(a, b, c)
+    np.testing.assert_allclose(
+        c, np.concatenate([a @ b, np.full((8, 16), -1, np.float32)]), rtol=1e-4, atol=1e-4
+    )
+    a, b, c = array((16, 32), np.float32), array((32, 32), np.float32), array((16, 32), np.float32)
+    want = a @ b + c
+    in_two_regions(a, b, c)
+    np.testing.assert_allclose(c, want, rtol=1e-4, atol=1e-4)

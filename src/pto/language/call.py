@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from ..diag import render
@@ -34,6 +35,9 @@ def _cached(function: Any, types: list[Any], config: Any, target: str | None = N
         done = lowered(function.declared, types, profile)
         _warn(done)
         found = function._cache[key] = Compiled(done, platform_of(config))
+    folder = getattr(config, "save_kernels_dir", None)
+    if folder and found.folder != Path(folder):
+        found.save(folder, dumps=bool(config.dump_passes))
     return found, key
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from ..isa.record import Record
 from . import arguments
 from .dtypes import DataType
+from .enums import BackendType
 from .ir import OUT
 
 
@@ -50,6 +51,10 @@ class CallableProgram:
     def launch(self, values: list[Any]) -> None:
         """Run it on a value per parameter."""
         raise NotImplementedError
+
+    @property
+    def backend_type(self) -> BackendType:
+        return BackendType.Ascend950 if self.platform.startswith("a5") else BackendType.Ascend910B
 
     @property
     def param_names(self) -> list[str]:

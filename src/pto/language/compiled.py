@@ -147,11 +147,12 @@ class Compiled(CallableProgram):
         return self.folder
 
     @staticmethod
-    def load(folder: Any) -> Any:
-        """A program that was saved: `saved(a, b, out)`. It needs nothing but its folder."""
+    def load(folder: Any = None) -> Any:
+        """A program that was saved: `saved(a, b, out)`. It needs nothing but its folder. Without one there
+        is nothing to do: what is compiled is loaded."""
         from .folder import load
 
-        return load(folder)
+        return None if folder is None else load(folder)
 
     def launch(self, values: list[Any]) -> None:
         """Run it; raises what goes wrong. PTO_SANITIZE says what is looked for on the way."""

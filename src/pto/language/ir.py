@@ -17,6 +17,7 @@ from typing import Any
 from ..diag import Span
 from ..isa.record import Record
 from .dtypes import BOOL, INDEX, DataType
+from .enums import FunctionType
 
 #: An extent: known, or an INDEX scalar.
 Dim = Any
@@ -220,6 +221,12 @@ class Function:
         self.params: list[Param] = []
         self.returns: list[Any] = []
         self.attrs: dict[str, Any] = {}
+
+    @property
+    def func_type(self) -> FunctionType:
+        """Its kind, in the words of `pl.function`."""
+        kinds = {"orchestration": "Orchestration", "aic": "AIC", "aiv": "AIV", "mixed": "Group"}
+        return FunctionType[kinds.get(self.kind, "InCore")]
 
     def param(self, type: Type, name: str, direction: str = IN) -> Value:
         value = self.body.add_arg(type, name)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import enum
-import importlib
 from typing import Any
 
 from ...diag import DiagnosticError
 from ...language.dtypes import DATA_TYPES, DataType
-from .modules import MODULES
 from .refused import missing
 
 __version__ = "0.1.0"
@@ -48,8 +46,6 @@ def _clear_thread_log_level() -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if f"pypto.{name}" in MODULES:
-        return importlib.import_module(f"pypto.{name}")
     return missing("pypto", name)
 
 

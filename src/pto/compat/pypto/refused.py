@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError
+from .modules import MODULES
 
 REFUSED = "PTO-E3103"
 
@@ -15,6 +17,11 @@ NAMES = {
     "IRBuilder": "write the program with pl.program or pl.function",
     "IRVisitor": "f.lower(...).program.functions has the operations",
     "IRMutator": "f.lower(...).program.functions has the operations",
+    "Backend": "pypto.backend.BackendType names the machine",
+    "Backend910B": "pypto.backend.BackendType.Ascend910B names the machine",
+    "Backend950": "pypto.backend.BackendType.Ascend950 names the machine",
+    "_run_ptoas": "`ptoas FILE` assembles",
+    "_preprocess_ptoas_output": "`ptoas FILE` assembles",
     "torch_codegen": "f.interpret(...) executes a body as ordinary Python",
     "validate_pass_ir_codegen_results": "f.run(..., sanitize='all') checks a run",
     "compile_and_assemble": "pl.Compiled.load(folder) runs a folder",
@@ -48,7 +55,9 @@ class Refused:
 
 
 def missing(module: str, name: str) -> Any:
-    """What a module gives for a name that it does not have."""
+    """What a module gives for a name that it does not have: a module below it, or a refusal."""
+    if f"{module}.{name}" in MODULES:
+        return importlib.import_module(f"{module}.{name}")
     if name in NAMES:
         return Refused(name, NAMES[name])
     raise AttributeError(f"module '{module}' has no attribute '{name}'; `pto explain {REFUSED}` tells more")

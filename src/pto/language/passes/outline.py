@@ -88,7 +88,7 @@ class _Outliner(Rewriter):
                 )
             )
             self.map(r, outs[-1])
-        args = [*(self.of(v) for v in inner.needs), *outs]
+        args = [*map(self.of, inner.tensors), *outs, *map(self.of, inner.numbers)]
         options = {k: self.of(v) for k, v in op.args.items() if k in _OPTIONS and v not in (None, [], False)}
         task = [r for r in op.results if isinstance(r.type, ScalarType)]
         call = Op("call", {"callee": inner.function, "args": args, **options}, [r.type for r in task], op.loc)
@@ -110,9 +110,12 @@ class _Inner(Rewriter):
 
 
 class _Made:
-    def __init__(self, function: Function, needs: list[Value]) -> None:
+    """A function, and what a call gives it: tensors, then what the region gives, then numbers."""
+
+    def __init__(self, function: Function, tensors: list[Value], numbers: list[Value]) -> None:
         self.function = function
-        self.needs = needs
+        self.tensors = tensors
+        self.numbers = numbers
 
 
 def _function(name: str, op: Op) -> _Made:
@@ -151,7 +154,7 @@ def _function(name: str, op: Op) -> _Made:
                     "atomic": _no_atomic(),
                 },
             )
-    return _Made(function, [*tensors, *numbers])
+    return _Made(function, tensors, numbers)
 
 
 def _no_atomic() -> Any:

@@ -12,7 +12,7 @@ from ..operators.core import OPERATORS
 from ..problems import MERGE, TYPE, fail
 from . import liveness
 from .body import read_body, stays
-from .carry import mismatch, set_at, shown, typed
+from .carry import held, mismatch, set_at, shown, typed
 from .expressions import value_of
 from .frame import POISON, Frame, Unbound
 from .yields import yield_names
@@ -74,6 +74,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
             continue
+        one, two = _both_held(f, op.blocks, one, two)
         if _only_extents_differ(one, two):
             cut.append((name, one.type.replace(valid=None), len(types)))
             for axis, sizes in enumerate(zip(one.type.extent, two.type.extent, strict=True)):
@@ -98,6 +99,14 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         extent = list(op.results[first : first + rank])
         f.names[name] = OPERATORS["set_validshape"].function(f.build, f.names[name], *extent[-2:])
         f.names[name].name = name
+
+
+def _both_held(f: Frame, blocks: list[Block], one: Any, two: Any) -> tuple[Any, Any]:
+    """A window of a tensor that is a value in the other arm is one, too: what it holds is loaded."""
+    if not f.build.in_core or not (is_shaped(one) and is_shaped(two)) or is_memory(one) == is_memory(two):
+        return one, two
+    first, second = (held(f, b, v) if is_memory(v) else v for b, v in zip(blocks, (one, two), strict=True))
+    return first, second
 
 
 def _only_extents_differ(one: Any, two: Any) -> bool:

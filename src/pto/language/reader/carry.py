@@ -28,6 +28,7 @@ from ..ir import (
 from ..operators.core import OPERATORS
 from ..problems import MERGE, fail
 from .frame import Frame
+from .hoist import raised
 
 
 def shown(value: Any) -> str:
@@ -71,10 +72,42 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
         if arg.type.dtype in (INDEX, FP32) and arg.type.dtype.is_float == now.type.dtype.is_float:
             arg.type = now.type  # it began with a literal
             return
+    if problem and _begins_empty(arg, now):
+        assert arg.begins is not None
+        arg.begins.type = arg.begins.type.replace(valid=now.type.valid)
+        arg.type = arg.type.replace(valid=now.type.valid)
+        return
     if problem:
         storage = isinstance(arg.begins, Value) and is_memory(arg.begins)
         fail(MERGE, f"'{name}' changes its type in the loop", set_at(f, node, name), expected=arg.type,
              got=shown(now), help=written_into(name) if storage else "give it another name")  # fmt: skip
+
+
+def _begins_empty(arg: Value, now: Any) -> bool:
+    """Whether what is handed on began as memory that holds nothing yet, of the same shape: it is as valid as
+    what an iteration makes of it."""
+    made = arg.begins.owner if arg.begins is not None else None
+    assert isinstance(arg.owner, Block)
+    if not isinstance(made, Op) or made.name not in _EMPTY or made.args.get("init_value") is not None:
+        return False
+    if not isinstance(now, Value) or not isinstance(now.type, ShapedType) or now.type.dtype != arg.type.dtype:
+        return False
+    same = index.same_dims(arg.type.shape, now.type.shape)
+    return same and all(raised(d, made, arg.owner) for d in now.type.extent if isinstance(d, Value))
+
+
+#: Operations that make memory with nothing in it.
+_EMPTY = ("create_tensor", "create_tile")
+
+
+def held(f: Frame, block: Block, x: Value) -> Value:
+    """What a tensor holds now, on chip; itself where its extents are not known."""
+    if any(index.known(d) is None for d in x.type.shape):
+        return x
+    with f.build.into(block):
+        return OPERATORS["load"].function(
+            f.build, x, [0] * x.type.rank, [index.known(d) for d in x.type.shape]
+        )
 
 
 def written_into(name: str) -> str:

@@ -21,6 +21,7 @@ from .carry import (
     agree,
     carries,
     dims_in,
+    held,
     inside,
     is_task,
     set_at,
@@ -166,7 +167,33 @@ def _loop_body(
     f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
     begin: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Read a body whose block has what it is given; then decide what it hands on."""
+    """Read a body whose block has what it is given; then decide what it hands on. Where a name is a window of
+    a tensor before, and something else after an iteration, the body is read again with what the window holds.
+    """
+    before, told = dict(f.names), len(f.unit.diagnostics)
+    given, read = list(block.args), list(block.ops)
+    try:
+        _loop_body_once(f, node, op, block, carried, explicit, begin)
+    except _Windows as windows:
+        f.names.clear()
+        f.names.update(before)
+        del f.unit.diagnostics[told:]
+        block.args[:], block.ops[:] = given, read
+        kept = [(n, held(f, f.build.block, v) if n in windows.names else v) for n, v in carried]
+        _loop_body_once(f, node, op, block, kept, explicit, begin)
+
+
+class _Windows(Exception):
+    """Names that are windows of tensors before a loop, and not after an iteration."""
+
+    def __init__(self, names: list[str]) -> None:
+        self.names = names
+
+
+def _loop_body_once(
+    f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
+    begin: Callable[[], None],
+) -> None:  # fmt: skip
     before = dict(f.names)
     args: list[tuple[str, Any, Value | None]] = []
     unset: list[Value] = []
@@ -190,6 +217,9 @@ def _loop_body(
     yielded = f.names.pop("yield ", None) if explicit else None
     if explicit and yielded is None:
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+    windows = [] if yielded is not None else _changed_windows(f, args)
+    if windows:
+        raise _Windows(windows)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
     inits: list[Any] = []
     outs: list[Any] = []
@@ -241,6 +271,16 @@ def _loop_body(
     f.build.block.append(op)
     changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
     _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+    found: list[str] = []
+    for name, value, arg in args:
+        now = f.names.get(name)
+        if arg is None and value is not None and now is not value and is_shaped(now) and not is_memory(now):
+            if all(index.known(d) is not None for d in value.type.shape):
+                found.append(name)
+    return found
 
 
 def _after_loop(
