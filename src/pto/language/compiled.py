@@ -30,6 +30,11 @@ class RunResult:
     def ok(self) -> bool:
         return not has_errors(self.diagnostics)
 
+    @property
+    def memory_map(self) -> Any:
+        """Of the first task, with memory_map=True; `launches` have one each."""
+        return self.launches[0].memory_map if self.launches else None
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.launches)
 
@@ -212,6 +217,7 @@ class Compiled(CallableProgram):
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
             more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
             left = kernel.run(*args, **more)
+            left.task = kernel.name
             result.launches.append(left)
             result.diagnostics += left.diagnostics
             if not left.ok:
