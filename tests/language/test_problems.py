@@ -176,7 +176,8 @@ def test_what_python_is_used_to() -> None:
             n = i + v
         import math
 
-        raise ValueError(n, double, triple, total, math)
+        n = triple(math.pi)  # what could not be read is not told again
+        raise ValueError(n, double, total)
 
     found = told(k)
     wanted = "static_assert static_assert @pl.jit.inline @pl.jit.inline list pl.unroll outside static_assert"

@@ -223,7 +223,7 @@ class Compiled(CallableProgram):
             if not left.ok:
                 raise _Stop
 
-        with contextlib.suppress(_Stop):
+        with told_in_words_of_the_language(), contextlib.suppress(_Stop):
             self._submit(Serial(launch, self.places, footprint), values, engine)
             if footprint is not None:
                 places = self.entry.attrs.get("places", {})

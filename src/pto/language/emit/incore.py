@@ -324,6 +324,10 @@ class Emitter(Micros, Systems, Gathers, Operators):
             self.instruction(op)
         else:
             fail(UNSUPPORTED, f"{op.name} is not yet emitted for cores", op.loc)
+        for result in op.results:
+            made = self.values.get(result)
+            if made is not None and not made.name and isinstance(made.type, TileBufType):
+                made.name = result.name or _named(result)
 
     # ---- operators ----
 
