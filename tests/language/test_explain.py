@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
+
 import numpy as np
 
 import pto.language as pl
@@ -62,4 +65,24 @@ def test_the_graph_and_the_kernels() -> None:
 
 
 def test_a_kernel_alone_has_no_graph() -> None:
-    assert double.explain(X, X.copy()).startswith("@double (vector): 2 flags")
+    text = double.explain(X, X.copy())
+    assert text.startswith("@double (vector): 2 flags")
+    assert "%add " in text  # a tile that has no name is called what computes it
+
+
+def test_lines_of_other_files_name_them(tmp_path: Path) -> None:
+    """And only those."""
+    (tmp_path / "far.py").write_text(
+        "import pto.language as pl\n\n\n@pl.jit.inline\ndef far(x):\n    return pl.exp(x) * 2.0\n"
+    )
+    far = runpy.run_path(str(tmp_path / "far.py"))["far"]
+
+    @pl.jit.incore
+    def near(a: pl.Tensor, b: pl.Out[pl.Tensor]):
+        b[:] = far(a) + a
+
+    rows = [line for line in near.explain(X, X.copy()).splitlines() if "64x64xf32" in line]
+    line = near.declared.function.__code__.co_firstlineno + 2
+    assert [("of far.py" in r, f" {line} " in r) for r in rows] == [
+        (True, False), (True, False), (True, False), (False, True),
+    ]  # fmt: skip

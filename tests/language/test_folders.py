@@ -141,9 +141,13 @@ def test_every_form_computes_the_same() -> None:
     for run in (compiled, saved):
         for seed in (None, 0, 1, 2):
             values = [a.copy() for a in given]
-            run.execute(values, seed=seed, block_dim=2)
+            ran = run.execute(values, seed=seed, block_dim=2, record=False)
             for name, a, b in zip(saved.param_names, values, serial, strict=True):
                 assert a.tobytes() == b.tobytes(), (type(run).__name__, seed, name)
+        assert len(run.execute([a.copy() for a in given], record=True).records.tasks)
+        assert "record=True shows" in ran.summary()  # both forms give the same kind of thing
+        with pytest.raises(DiagnosticError, match="would hold DOT"):
+            ran.save_graph(str(place / "graph.svg"))
     _the_runner_agrees(place)
     _other_extents(saved, given)
 
@@ -215,7 +219,10 @@ def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
     place = made.folder("folders", made.digest(__file__, "alone"))
     kernel = scaled_alone.compile(given[1], given[1].copy())
     kernel.save(place)  # no orchestration: one is made; without samples there is no golden.py
-    assert not (place / "golden.py").exists()
+    with pytest.raises(
+        DiagnosticError, match=r"no golden.py(?s:.*)help: .*compiled.save\(folder, a, b, out\)"
+    ):
+        runtime_folder.load(str(place))
     _written_in_one_step(kernel, tmp_path / "again")
     saved = pl.Compiled.load(place)
     out = np.zeros_like(given[1])
@@ -224,11 +231,14 @@ def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
     for args, words in [
         ([given[1], given[1].astype(np.int32)], "'out' of scaled_alone holds f32"),
         ([given[1], given[0]], "'out' of scaled_alone has another shape"),
-        ([given[1].T, given[1]], "without gaps"),
+        ([given[1].T, given[1]], "'a' does not lie in memory without gaps"),
     ]:
         with pytest.raises(DiagnosticError) as caught:
             saved(*args)
         assert words in caught.value.diagnostics[0].message
+    for program in (saved, kernel):
+        with pytest.raises(DiagnosticError, match=r"out\[...\] = c"):  # a copy alone loses the result
+            program(given[1], out.T)
     for program in (saved, kernel):
         np.testing.assert_array_equal(program(given[1]), given[1] * 2)  # what is only written may be left out
         with pytest.raises(TypeError, match=r"scaled_alone\(a, out\) takes 2 arguments, or 1 .*; got 0"):

@@ -4,15 +4,19 @@ it, and the same bits on two engines. Operators of a family share a kernel."""
 from __future__ import annotations
 
 import importlib.util
+import pydoc
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
 from ml_dtypes import bfloat16
 
+import pto.language as pl
 from pto.language import catalogue, stub
+from pto.language.__main__ import main as listing_main
 from pto.language.operators import OPERATORS
 
 M, N = 8, 24
@@ -361,6 +365,16 @@ def test_every_operator_has_a_test() -> None:
 
 def test_stub_is_up_to_date() -> None:
     assert stub.main(["--check"]) == 0
+
+
+def test_what_tells_of_operators(capsys: pytest.CaptureFixture[str]) -> None:
+    """`dir(pl)`, `help(pl.load)` and `python -m pto.language WORD`."""
+    assert {"load", "FP32", "range", "jit", "Compiled"} <= set(dir(pl))
+    assert not [n for n in dir(pl) if isinstance(getattr(pl, n), ModuleType)]
+    assert "pl.row_max(x, tmp_tile=None)\n" in pydoc.render_doc(pl.row_max, renderer=pydoc.plaintext)
+    assert listing_main(["row_max", "no such word"]) == 0 and listing_main(["no such word"]) == 1
+    said = capsys.readouterr().out
+    assert "  pl.row_max(x, tmp_tile=)\n      Largest element" in said and "pl.load" not in said
 
 
 def test_catalogue_has_every_operator() -> None:

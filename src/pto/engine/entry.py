@@ -22,6 +22,7 @@ class LaunchResult:
 
     def __init__(self, engine: str = "") -> None:
         self.engine = engine  # its name
+        self.task = ""  # of a graph of tasks, the name of the kernel
         self.diagnostics: list[Diagnostic] = []
         self.checked: frozenset[str] = frozenset()  # sanitizers that watched
         self.shadow: Any = None
@@ -34,7 +35,8 @@ class LaunchResult:
     def __repr__(self) -> str:
         found = f"{len(self.diagnostics)} diagnostics" if self.diagnostics else "ok"
         checked = f", checked for {', '.join(sorted(self.checked))}" if self.checked else ""
-        return f"<LaunchResult {found}{checked}>"
+        of = f"of {self.task}: " if self.task else ""
+        return f"<LaunchResult {of}{found}{checked}>"
 
 
 class Launchable:

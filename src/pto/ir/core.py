@@ -6,6 +6,7 @@ can point at it at any later stage. Uses are not stored; `uses` computes them fo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -293,7 +294,10 @@ class Module:
         not the module's own source."""
         span = self.span(op)
         number = span.source.place(max(span.start, span.end - 1))[0] if last else span.line
-        return str(number) if span.source is self.source else f"{number} of {span.source.name}"
+        if span.source is self.source:
+            return str(number)
+        name = span.source.name  # Python knows its files by their whole paths
+        return f"{number} of {os.path.basename(name) if name.endswith('.py') else name}"
 
 
 def uses(region: Region) -> dict[Value, list[tuple[Operation, int]]]:

@@ -86,7 +86,8 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *(n for n in _OPERATORS if "." not in n)})
+    """What programs use: no modules of ours."""
+    return sorted({"Compiled", *__all__, *_DATA_TYPES, *_FORMS, *(n for n in _OPERATORS if "." not in n)})
 
 
 __all__ = [

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from .arguments import RUNTIME as RUNTIME
+from .compiled import Compiled as Compiled
 from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType
 from .enums import AtomicType as AtomicType
@@ -320,7 +321,7 @@ def interleave(lhs: Any, rhs: Any) -> Any:
     """Interleave the elements of two tiles into two."""
 
 def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
-    """Copy a window of a tensor into a new tile; only its valid part is read."""
+    """Copy a window of a tensor into a new tile; only its valid part is read. `clamp` lets it end with the tensor."""
 
 def log(x: Any, high_precision: Any = ...) -> Any:
     """Element-wise natural logarithm."""
@@ -1012,7 +1013,7 @@ class tensor:
         """Interleave the elements of two tiles into two."""
     @staticmethod
     def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
-        """Copy a window of a tensor into a new tile; only its valid part is read."""
+        """Copy a window of a tensor into a new tile; only its valid part is read. `clamp` lets it end with the tensor."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise natural logarithm."""
@@ -1540,7 +1541,7 @@ class tile:
         """Interleave the elements of two tiles into two."""
     @staticmethod
     def load(tensor: Any, offsets: Any, shapes: Any, valid_shape: Any = ..., target_memory: Any = ..., clamp: Any = ...) -> Any:
-        """Copy a window of a tensor into a new tile; only its valid part is read."""
+        """Copy a window of a tensor into a new tile; only its valid part is read. `clamp` lets it end with the tensor."""
     @staticmethod
     def log(x: Any, high_precision: Any = ...) -> Any:
         """Element-wise natural logarithm."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Container
 from typing import Any
 
@@ -9,7 +10,7 @@ from ..diag import Diagnostic, DiagnosticError
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
 from .enums import TensorLayout
-from .ir import ScalarType, TensorType
+from .ir import IN, ScalarType, TensorType
 from .problems import CALL, Problem
 from .reader.frame import surroundings
 from .types import Annotation, DynVar
@@ -175,8 +176,9 @@ def _tensor(
 ) -> TensorType:
     dtype = element_type(value)
     if dtype is None:
+        wide = str(value.dtype) in ("float64", "torch.float64")
         raise refuse(f"'{name}' of {declared.name} holds {value.dtype}, which no tensor does",
-                     help="x.astype(numpy.float32)" if str(value.dtype) == "float64" else "")  # fmt: skip
+                     help=_of_type(name, value, said, "float32") if wide else "")  # fmt: skip
     if said is not None and said.kind == "scalar":
         raise refuse(
             f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
@@ -188,24 +190,44 @@ def _tensor(
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
         if not same:
             raise refuse(f"'{name}' of {declared.name} holds {said.dtype.name}", got=str(value.dtype),
-                         help="convert the array first")  # fmt: skip
+                         help=_of_type(name, value, said, said.dtype.isa))  # fmt: skip
         dtype = said.dtype
     if said is not None and said.shape is not None:
+        wanted = ", ".join(d.name if isinstance(d, DynVar) else str(d) for d in said.shape)
         if len(said.shape) != len(shape):
+            ones = said.shape[: len(said.shape) - len(shape)]
             raise refuse(
-                f"'{name}' of {declared.name} has {len(said.shape)} dimensions", got=str(tuple(shape))
+                f"'{name}' of {declared.name} has {len(said.shape)} dimensions",
+                expected=f"[{wanted}]",
+                got=str(shape),
+                help=f"{name}[{'None, ' * len(ones)}...]" if ones and all(d == 1 for d in ones) else "",
             )
         for axis, want in enumerate(said.shape):
             if isinstance(want, DynVar):
                 shape[axis] = own.get((name, axis), want)
             elif want != shape[axis]:
-                wanted = ", ".join(d.name if isinstance(d, DynVar) else str(d) for d in said.shape)
                 raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",
                              got=str(list(value.shape)))  # fmt: skip
     layout = next(
         (e.name for e in (said.extras if said is not None else ()) if isinstance(e, TensorLayout)), "ND"
     )
     return TensorType(dtype, tuple(shape), layout=layout)
+
+
+def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str:
+    """How an array is made one of another element type: of one that is written, a copy would be lost."""
+    word = next((n for n, isa in NAMES.items() if wanted in (n, isa)), "")
+    if not word:
+        return ""
+    library = type(value).__module__.partition(".")[0]
+    dtype = (
+        f"ml_dtypes.{word}"
+        if library == "numpy" and not hasattr(sys.modules["numpy"], word)
+        else f"{library}.{word}"
+    )
+    if said is not None and said.direction != IN:
+        return f"make it one of {dtype}: it is written in place"
+    return f"{name}.{'to' if library == 'torch' else 'astype'}({dtype})"
 
 
 def as_numpy(value: Any) -> Any:

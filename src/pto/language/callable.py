@@ -17,7 +17,7 @@ from ..isa.record import Record
 from . import arguments
 from .dtypes import DataType
 from .enums import BackendType
-from .ir import OUT
+from .ir import IN, OUT
 
 
 class Param(Record):
@@ -139,8 +139,7 @@ class CallableProgram:
         if list(array.shape) != sizes or len(p.shape) != array.ndim:
             raise arguments.refuse(f"{where} has another shape", expected=str(list(p.shape)),
                                    got=str(list(array.shape)))  # fmt: skip
-        if not array.flags.c_contiguous:
-            raise arguments.refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
+        arguments.in_place(array, p.name, p.direction != IN)
 
     def __fspath__(self) -> str:
         return os.fspath(self.output_dir)

@@ -1,6 +1,8 @@
-"""The operators that there are, in families: what the documentation lists."""
+"""The operators that there are, in families: what the documentation lists, and `python -m pto.language`."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ..isa import row as find_row
 from ..isa.profiles import ISAS
@@ -73,7 +75,7 @@ def row_of(op: Operator) -> Row | None:
 def _entry(op: Operator) -> Entry:
     row = row_of(op)
     others = [a.rpartition(".")[2] for a, of in ALIASES.items() if OPERATORS[of] is op and "." not in a]
-    doc = " ".join((op.__doc__ or "").split())
+    doc = " ".join(op.doc.split())
     if others:
         doc += f" Also `{'`, `'.join(f'pl.{o}' for o in others)}`."
     words = [p.name if p.default is p.empty else f"{p.name}=" for p in op.signature.parameters.values()]
@@ -83,3 +85,21 @@ def _entry(op: Operator) -> Entry:
         () if row is None else (row,),
         ISAS if row is None else row.isas,
     )
+
+
+def listing(words: Sequence[str] = ()) -> str:
+    """Operators whose name or description has one of the words, or all; by family."""
+    from textwrap import fill
+
+    parts: list[str] = []
+    for title, entries in families().items():
+        found = [
+            e for e in entries if not words or any(w.lower() in f"{e.call} {e.doc}".lower() for w in words)
+        ]
+        if found:
+            lines = [
+                f"  {e.call}\n{fill(e.doc, 100, initial_indent=' ' * 6, subsequent_indent=' ' * 6)}"
+                for e in found
+            ]
+            parts.append("\n".join([title, *lines]))
+    return "\n\n".join(parts)

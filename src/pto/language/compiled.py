@@ -30,6 +30,11 @@ class RunResult:
     def ok(self) -> bool:
         return not has_errors(self.diagnostics)
 
+    @property
+    def memory_map(self) -> Any:
+        """Of the first task, with memory_map=True; `launches` have one each."""
+        return self.launches[0].memory_map if self.launches else None
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.launches)
 
@@ -213,6 +218,7 @@ class Compiled(CallableProgram):
         def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
             more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
             left = kernel.run(*args, **more)
+            left.task = kernel.name
             if self.is_graph:
                 for found in left.diagnostics:
                     found.notes.append(("in the task that is submitted here", said.get("place")))
@@ -221,7 +227,7 @@ class Compiled(CallableProgram):
             if not left.ok:
                 raise _Stop
 
-        with contextlib.suppress(_Stop):
+        with told_in_words_of_the_language(), contextlib.suppress(_Stop):
             self._submit(Serial(launch, self.places, footprint), values, engine)
             if footprint is not None:
                 places = self.entry.attrs.get("places", {})

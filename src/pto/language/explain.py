@@ -11,6 +11,7 @@ with its memory and the flags that were inserted.
 from __future__ import annotations
 
 from .. import driver
+from ..diag import Span
 from ..ir.core import Module
 from .graph import Edge, Graph, Site, name_of
 from .ir import IN, INOUT, OUT, Block, Function, Op, Value, root, values_in
@@ -24,7 +25,7 @@ def explanation(done: Lowered) -> str:
     entry = done.program.entry
     assert entry is not None
     parts = [_graph(done, entry)] if entry.kind == "orchestration" else []
-    parts += [_kernel(name, module) for name, module in done.modules.items()]
+    parts += [_kernel(name, module, done.functions[name].loc) for name, module in done.modules.items()]
     return "\n\n".join(parts)
 
 
@@ -106,14 +107,13 @@ def _core(module: Module) -> str:
 _FLAGS = {"set": "flag", "barrier": "barrier"}
 
 
-def _kernel(name: str, module: Module) -> str:
+def _kernel(name: str, module: Module, loc: Span | None) -> str:
     """The memory of a kernel as it was planned, and what was inserted."""
     from ..passes import explain_memory
 
     done = driver.lowered(module, options=driver.Options(insert_sync=True)).sound()
-    places = {op.loc.source for op in done.module.walk() if op.loc is not None}
-    if len(places) == 1:  # lines are then those of one file, and need not name it
-        (done.module.source,) = places
+    if loc is not None:  # lines of the function's own file need not name it
+        done.module.source = loc.source
     before, after = _orders(module), _orders(done.module)
     made = {k: after.get(k, 0) - before.get(k, 0) for k in after}
     said = [_count(n, k) for k, n in made.items() if n > 0]

@@ -67,6 +67,8 @@ class Alone:
 
     def __init__(self, function: Function) -> None:
         self.kernel = extern_kernel(function)
+        self.name = self.task = function.name
+        self.memory_map = None
         self.diagnostics: list[Diagnostic] = []
         self.ok = True
 

@@ -31,6 +31,7 @@ from .callable import CallableProgram, Param
 from .dtypes import BY_ISA
 from .emit.orchestration import TaskKernel, orchestration_cpp
 from .extern import sources_of
+from .helps import told_in_words_of_the_language
 from .ir import FIFO_SLOTS, IN, Function, Op, TensorType, retyped
 from .lower import Lowered, texts
 from .problems import UNSUPPORTED, Problem
@@ -376,17 +377,20 @@ class Saved(CallableProgram):
         journal.note("run", self.name)
 
     def execute(self, values: Sequence[Any], **options: Any) -> Any:
-        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `check_hazards`, `profiling`. What the
-        run recorded is returned."""
+        """Run it on the task runtime: `seed`, `block_dim`, `threads`, `record`, `check_hazards`. What is
+        returned has records and pictures, as that of a program that was compiled. Tensors that it makes are
+        allocated by tasks, which are counted."""
         from ..runtime.compile import compile_all
         from ..runtime.engine import TaskEngine
+        from ..runtime.runs import Replayed
 
         arrays = self._arrays(values)
         config = self.config
         if self._made is None:
             self._made = compile_all(config.jobs(config.runtime, self.target))
+        recorded = any([options.pop("record", False), options.pop("profiling", False)])
         engine = TaskEngine({
-            "runtime": config.runtime, "block_dim": config.block_dim,
+            "profiling": recorded, "runtime": config.runtime, "block_dim": config.block_dim,
             "aicpu_thread_num": config.aicpu_threads, "track_war": config.track_war, **options,
         })  # fmt: skip
         for k, made in zip(config.kernels, self._made[1:], strict=True):
@@ -398,7 +402,9 @@ class Saved(CallableProgram):
         words = [a.ctypes.data for a in arrays]
         words += self._numbers(values)
         words += [arrays[p].shape[axis] for p, axis in self._meta["symbols"].values()]
-        return engine.run_orchestration(self._made[0].path, _ENTRY, words)
+        with told_in_words_of_the_language():
+            records = engine.run_orchestration(self._made[0].path, _ENTRY, words)
+        return Replayed(records, engine.hazards, recorded or bool(options.get("check_hazards")))
 
     def _numbers(self, values: Sequence[Any]) -> list[int]:
         """Numbers that are no constants of the program, as words."""
@@ -415,7 +421,9 @@ class Saved(CallableProgram):
         """The memory of arguments, which are what the program was made for."""
         self.check(values)
         return [
-            arguments.as_numpy(v) for p, v in zip(self.params, values, strict=True) if p.shape is not None
+            arguments.in_place(v, p.name, p.direction != IN)
+            for p, v in zip(self.params, values, strict=True)
+            if p.shape is not None
         ]
 
 

@@ -110,7 +110,8 @@ def _function(name: str, op: Operator) -> list[str]:
 
 
 def _doc(value: Any) -> str:
-    return " ".join((value.__doc__ or "").split()).replace('"""', "'''")
+    doc = value.doc if isinstance(value, Operator) else value.__doc__
+    return " ".join((doc or "").split()).replace('"""', "'''")
 
 
 #: Types of parameters that say what to write; others are values of a program.

@@ -150,6 +150,11 @@ def _missing(path: str | None, wanted: str) -> Diagnostic:
     d = Diagnostic("PTO-E2601", f"no {name}: '{wanted}' does not exist")
     if path is not None:
         d.help = "a folder has golden.py and kernels/kernel_config.py; or name them with -k and -g"
+        if name == "golden.py" and os.path.isfile(os.path.join(path, "program.json")):
+            d.help = (
+                "the program was saved without arguments to run it with: compiled.save(folder, a, b, out) "
+                "writes golden.py, too; pl.Compiled.load(folder)(a, b, out) runs it from Python"
+            )
     return d
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import cached_property
@@ -26,35 +27,15 @@ _EVERYWHERE = frozenset(("shards", "poison", "stall_seconds"))
 _RINGS = frozenset(("task_window", "heap", "dep_pool", "tensormap_pool"))
 
 
-class Run:
-    """What a run did."""
+class Ran:
+    """What is left of a run. `hazards` is what nothing orders, if the run was checked for it."""
 
-    def __init__(self, runtime: Session, stats: dict[str, Any], recorded: bool, checked: bool) -> None:
-        self._runtime = runtime
-        self._recorded = recorded
-        self._checked = checked
+    records: Records  # tasks, edges, phases and counters; empty unless the run was recorded
+    hazards: list[Hazard]
+
+    def __init__(self, stats: dict[str, Any], recorded: bool) -> None:
         self.stats = stats
-
-    @cached_property
-    def records(self) -> Records:
-        """Tasks, edges, phases and counters; empty unless the run was recorded."""
-        return recorded.records(self._runtime._run.records(), self._names, self.stats)
-
-    @property
-    def _names(self) -> dict[int, str]:
-        names = dict(enumerate(self._runtime._names))
-        return {-1: "dummy", **names} if self._runtime._dummies else names
-
-    @cached_property
-    def hazards(self) -> list[Hazard]:
-        """What nothing orders, if the run was checked for it."""
-        if not self._checked:
-            return []
-        raw = self._runtime._run.records()
-        uses, names = recorded.uses(raw), recorded.names_of(raw, self._names)
-        if isinstance(rt := self._runtime, Graph):
-            return unordered(uses, raw["sites"], rt._edges, names, rt._declared)
-        return hazards_of(rt._run.hazards(), uses, raw["sites"], names)
+        self._recorded = recorded
 
     def summary(self) -> str:
         """A table for the terminal."""
@@ -81,6 +62,13 @@ class Run:
         """Write the tasks and what they wait for as DOT."""
         from ..perf import task_graph
 
+        kind = os.path.splitext(path)[1]
+        if kind in (".svg", ".png", ".pdf"):
+            text = os.path.splitext(path)[0] + ".dot"
+            raise refuse(
+                f"save_graph: '{path}' would hold DOT, the text of a graph",
+                f"save_graph('{text}'), then: dot -T{kind[1:]} {text} -o {path}",
+            )
         with open(path, "w", encoding="utf-8") as f:
             f.write(task_graph.dot(self._shown("save_graph")))
 
@@ -88,6 +76,45 @@ class Run:
         if not self._recorded:
             raise refuse(f"{what}: nothing was recorded", "runtime.run(..., record=True)")
         return self.records
+
+
+class Replayed(Ran):
+    """What is left of a run of a saved program."""
+
+    def __init__(self, records: Records, hazards: list[Hazard], recorded: bool) -> None:
+        super().__init__(dict(records.stats), recorded)
+        self.records = records
+        self.hazards = hazards
+
+
+class Run(Ran):
+    """What a run did."""
+
+    def __init__(self, runtime: Session, stats: dict[str, Any], recorded: bool, checked: bool) -> None:
+        super().__init__(stats, recorded)
+        self._runtime = runtime
+        self._checked = checked
+
+    @cached_property
+    def records(self) -> Records:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Tasks, edges, phases and counters; empty unless the run was recorded."""
+        return recorded.records(self._runtime._run.records(), self._names, self.stats)
+
+    @property
+    def _names(self) -> dict[int, str]:
+        names = dict(enumerate(self._runtime._names))
+        return {-1: "dummy", **names} if self._runtime._dummies else names
+
+    @cached_property
+    def hazards(self) -> list[Hazard]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What nothing orders, if the run was checked for it."""
+        if not self._checked:
+            return []
+        raw = self._runtime._run.records()
+        uses, names = recorded.uses(raw), recorded.names_of(raw, self._names)
+        if isinstance(rt := self._runtime, Graph):
+            return unordered(uses, raw["sites"], rt._edges, names, rt._declared)
+        return hazards_of(rt._run.hazards(), uses, raw["sites"], names)
 
 
 def run(

@@ -198,6 +198,9 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
     def _times(self, a: Any, b: Any) -> Any:
         if not isinstance(a, Value | PtoValue) and not isinstance(b, Value | PtoValue):
             return a * b
+        for one, other in ((a, b), (b, a)):
+            if isinstance(one, int) and one == 1:
+                return other
         lhs, rhs = (x if isinstance(x, PtoValue) else self.index(x) for x in (a, b))
         return self.build.op("arith.muli", [INDEX], lhs=lhs, rhs=rhs).result
 
@@ -290,7 +293,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         """The tile that a value is computed into."""
         found = self.targets.pop(value, None)
         if found is None:
-            found = self.alloc(value.type, value.name, pad)
+            found = self.alloc(value.type, value.name or _named(value), pad)
         self.values[value] = found
         return found
 
@@ -325,6 +328,10 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             self.instruction(op)
         else:
             fail(UNSUPPORTED, f"{op.name} is not yet emitted for cores", op.loc)
+        for result in op.results:
+            made = self.values.get(result)
+            if made is not None and not made.name and isinstance(made.type, TileBufType):
+                made.name = result.name or _named(result)
 
     # ---- operators ----
 
@@ -671,6 +678,11 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
 
 #: Operations whose result is part of, or the same storage as, what they are given.
 _NAMES_STORAGE = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
+
+
+def _named(value: Value) -> str:
+    """What a tile is called that has no name in the program: what computes it."""
+    return "" if value.op is None else value.op.name.rpartition(".")[2].rstrip("_")
 
 
 def _swapped(dims: list[Any]) -> list[Any]:

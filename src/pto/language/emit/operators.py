@@ -56,9 +56,11 @@ class Operators(Base):
             operands = {"valid_row": self._index(valid[0]), "valid_col": self._index(valid[1])}
         zero = self.index(0)
         sizes = ArrayAttr((IntAttr(rows), IntAttr(cols)))
-        return self.build.op(
+        part = self.build.op(
             "pto.subview", [made], {"sizes": sizes}, source=tile, offsets=[zero, zero], **operands
         ).result
+        part.name = tile.name and f"{tile.name}_part"
+        return part
 
     def as_row(self, tile: PtoValue, type: TileType) -> PtoValue:
         """A column as the row that it is in memory."""

@@ -19,14 +19,14 @@ from ..ir import Value
 
 
 class Operator:
-    """`pl.NAME`. `level` is empty, tensor, tile, system or array: the namespace that has it alone."""
+    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the namespace that has it alone.
 
     def __init__(self, name: str, function: Callable[..., Any], level: str = "") -> None:
         self.name = name
         self.function = function
         self.level = level
         self.__name__ = name
-        self.__doc__ = function.__doc__
+        self.doc = function.__doc__ or ""
         self._signature: inspect.Signature | None = getattr(function, "signature", None)
 
     @property
@@ -39,6 +39,11 @@ class Operator:
             ]
             self._signature = inspect.Signature(named[1:])
         return self._signature
+
+    @property
+    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What `help` shows: how it is called, and what it does."""
+        return f"{self.full_name}{self.signature}\n\n{self.doc}"
 
     @property
     def full_name(self) -> str:

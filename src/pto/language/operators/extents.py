@@ -10,14 +10,14 @@ from ..ir import Value, root
 from ..problems import SHAPE, fail
 
 
-def unknown_extents(value: Value, place: Span | None) -> NoReturn:
+def unknown_extents(value: Any, place: Span | None) -> NoReturn:
     """Refuse an array, at the window that made it where one did."""
     op = value.op if value.op is not None and value.op.name == "slice" else None
     fail(SHAPE, "an array on a core has known extents", op.loc if op is not None else place, got=value.type,
          help=_window(value) if op is not None else f"in loops over its parts: {_part(value)}")  # fmt: skip
 
 
-def has_known_extents(value: Value) -> bool:
+def has_known_extents(value: Any) -> bool:
     return all(index.known(d) is not None for d in value.type.shape)
 
 
@@ -80,9 +80,11 @@ _SIGNS = {"add": "+", "sub": "-", "mul": "*"}
 
 def _text(d: Any) -> str:
     """A number as one writes it."""
-    known = d if isinstance(d, str) else index.known(d)
+    if isinstance(d, str):
+        return d
+    known = index.known(d)
     if known is not None or d.name:
-        return str(known) if known is not None else d.name
+        return d.name if known is None else str(known)
     name, args = _operation(d)
     if name in _SIGNS:
         return f" {_SIGNS[name]} ".join(map(_text, args))

@@ -39,8 +39,15 @@ def read_body(f: Frame, statements: Sequence[ast.stmt], live: set[str]) -> None:
 
 
 def _give_up(f: Frame, node: ast.stmt) -> None:
-    for name in liveness.assigned([node]):
+    for name in [*liveness.assigned([node]), *_defined(node)]:
         f.names[name] = POISON
+
+
+def _defined(node: ast.stmt) -> list[str]:
+    """Names that a definition or an import would give."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return [(a.asname or a.name).partition(".")[0] for a in node.names]
+    return [node.name] if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
 
 
 def _statement(f: Frame, node: ast.stmt) -> None:

@@ -73,9 +73,9 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
             arg.type = now.type  # it began with a literal
             return
     if problem and _begins_empty(arg, now):
-        assert arg.begins is not None
-        arg.begins.type = arg.begins.type.replace(valid=now.type.valid)
-        arg.type = arg.type.replace(valid=now.type.valid)
+        for value in (arg.begins, arg):
+            assert value is not None
+            value.type = value.type.replace(valid=now.type.valid)
         return
     if problem:
         storage = isinstance(arg.begins, Value) and is_memory(arg.begins)

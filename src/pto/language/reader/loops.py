@@ -277,7 +277,9 @@ def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> lis
     found: list[str] = []
     for name, value, arg in args:
         now = f.names.get(name)
-        if arg is None and value is not None and now is not value and is_shaped(now) and not is_memory(now):
+        if arg is not None or value is None or now is value or not isinstance(now, Value):
+            continue
+        if is_shaped(now) and not is_memory(now):
             if all(index.known(d) is not None for d in value.type.shape):
                 found.append(name)
     return found
