@@ -188,7 +188,12 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
           ? 0
           : (static_cast<size_t>(lie.element(tile, rows - 1, cols - 1) + 1) * lie.bits() + 7) / 8;
   const auto address = static_cast<uint64_t>(integer(frame, s[1], s[2]));
-  detail::bind(tile, detail::resolve(lie.space(), address, used));
+  char* found = detail::resolve(lie.space(), address, used);
+  const char* base = detail::core().space[lie.space()];
+  if (found < base || found + used > base + detail::room(lie.space())) [[unlikely]]
+    detail::failf("[PTO-E2101] a tile of %zu bytes at address 0x%zx is outside %s", used,
+                  static_cast<size_t>(address), detail::kSpaceNames[lie.space()]);
+  detail::bind(tile, found);
 }
 
 void window_of_tile(

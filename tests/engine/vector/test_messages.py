@@ -212,3 +212,49 @@ module attributes {pto.target_arch = "a5"} {
         pto.kernel(pto.parse(text), engine="reference").run(memory_map=True).memory_map.tiles("core", "vec")
     )
     assert (life.name, life.shape) == ("a", "1x64xf32")
+
+
+FOREIGN = """
+!t = !pto.tile_buf<vec, 8x32xf32>
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: !pto.ptr<f32>, %far: i64, %which: index) attributes {pto.entry} {
+    %zero = arith.constant 0 : i64
+    %one = arith.constant 1 : i64
+    %two = arith.constant 2 : index
+    %c0 = arith.constant 0 : index
+    %number = arith.constant 7.0 : f32
+    %bytes = arith.constant 1024 : i64
+    %p = pto.castptr %far : i64 -> !pto.ptr<f32, ub>
+    %u = pto.castptr %zero : i64 -> !pto.ptr<f32, ub>
+    %columns = pto.castptr %zero : i64 -> !pto.ptr<i32, ub>
+    scf.index_switch %which
+    case 0 {
+      pto.vbitsort %p, %u, %columns, %two : !pto.ptr<f32, ub>, !pto.ptr<f32, ub>, !pto.ptr<i32, ub>, index
+    }
+    case 1 {
+      pto.mte_gm_ub %x, %p, %zero, %bytes nburst(%one, %bytes, %bytes)
+        : !pto.ptr<f32>, !pto.ptr<f32, ub>, i64, i64, i64, i64, i64
+    }
+    case 2 {
+      pto.store_scalar %number, %p[%c0] : !pto.ptr<f32, ub>, f32
+    }
+    default {
+      %t = pto.alloc_tile addr = %far : !t
+      pto.texpands ins(%number : f32) outs(%t : !t)
+    }
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["reference", "native"])
+def test_addresses_of_other_memory(engine: str) -> None:
+    """An address of the host is no place in a buffer: nothing is written there."""
+    k = pto.kernel(pto.parse(FOREIGN), engine=engine)
+    y = np.ones(512, np.float32)
+    far = -(-y.ctypes.data // 32) * 32
+    for which in range(4):
+        (found,) = k.run(np.zeros(256, np.float32), far, which).diagnostics
+        assert found.code == "PTO-E2101", found
+    assert (y == 1).all()

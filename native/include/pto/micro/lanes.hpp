@@ -165,14 +165,22 @@ inline Place place(const volatile void* pointer) {
         static_cast<long long>(capacity(static_cast<int>(TileType::Vec))));
 }
 
-/// The bytes that a call accesses: `size` of them, `offset` bytes behind a pointer.
+[[noreturn, gnu::cold, gnu::noinline]] inline void elsewhere(const char* name) {
+  failf("[PTO-E2101] %s: the pointer is none into %s", name, kSpaceNames[static_cast<int>(TileType::Vec)]);
+}
+
+/// The bytes that a call accesses: `size` of them, `offset` bytes behind a pointer. Plain programs, which nobody launches,
+/// may have their buffers anywhere.
 inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size,
                       int align) {
   Place found = place(pointer);
   found.at += offset;
   if (found.at % align != 0) [[unlikely]]
     misaligned(name, found.at, align);
-  if (found.base == nullptr) return reinterpret_cast<char*>(static_cast<uintptr_t>(found.at));
+  if (found.base == nullptr) [[unlikely]] {
+    if (core().host != nullptr) elsewhere(name);
+    return reinterpret_cast<char*>(static_cast<uintptr_t>(found.at));
+  }
   const int64_t end = found.at + size;
   if (found.at < 0 || end > static_cast<int64_t>(capacity(static_cast<int>(TileType::Vec)))) [[unlikely]]
     outside(name, found.at, end);

@@ -48,6 +48,7 @@ inline void merge_lists(const volatile void* dest, const volatile void* const* s
   if (repeat > 1 && (lists != 4 || stops))
     fail("[PTO-E2102] vmrgsort4: expects repeated merges to use four lists and no early stop");
   char* made = static_cast<char*>(std::malloc(static_cast<size_t>(total * repeat * kRecord + 1)));
+  if (made == nullptr) fail("[PTO-E2102] vmrgsort4: no memory for the merged lists");
   int64_t at = 0, taken[4] = {};
   for (int round = 0; round < repeat; ++round) {
     const char* list[4] = {};

@@ -35,11 +35,16 @@ inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
         static_cast<long long>(capacity(static_cast<int>(space))), kSpaceNames[static_cast<int>(space)]);
 }
 
-/// The bytes behind an on-chip pointer, of which a call touches those from `low` to `high`.
+/// The bytes behind an on-chip pointer, of which a call touches those from `low` to `high`. Plain programs, which nobody
+/// launches, may have their buffers anywhere.
 inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileType space, int64_t low,
                            int64_t high) {
   const int64_t offset = on_chip_offset(pointer, space);
-  if (offset < 0) return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(pointer));
+  if (offset < 0) [[unlikely]] {
+    if (core().host != nullptr)
+      failf("[PTO-E2101] %s: the pointer is none into %s", name, kSpaceNames[static_cast<int>(space)]);
+    return reinterpret_cast<char*>(reinterpret_cast<uintptr_t>(pointer));
+  }
   if (high > low && (offset + low < 0 ||
                      offset + high > static_cast<int64_t>(capacity(static_cast<int>(space))))) [[unlikely]]
     outside_buffer(name, space, offset + low, offset + high);
