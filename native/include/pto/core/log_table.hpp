@@ -1,7 +1,7 @@
 // A logarithm without a division, for vectors: x = 2^e m, of m its sixteenth part [i] has an inverse c and t = -log c,
 // and log x = e ln 2 + t + log(1 + r) with r = m c - 1, |r| <= 1/32. Around 1, c = 1 and t = 0.
 //
-// Rounded to floats it is `log` of math.hpp: all have been compared. Steps that round may not change places.
+// Rounded to floats it is `log` of math.hpp: all have been compared, with the tail summed up from its end.
 #pragma once
 
 #include <cstdint>

@@ -106,13 +106,15 @@ PTO_MATH Doubles log_of(Doubles x, const LogTable& table) {
   const Doubles e = __builtin_ia32_getexppd512_mask(std::bit_cast<Doubles>(bits), x, -1, 4);
   const Doubles m = std::bit_cast<Doubles>((bits & 0xFFFFFFFFFFFFF) + first);
   const DoubleBits part = bits >> 48;
-  const Doubles r = fused(m, chosen(part, table.c_low, table.c_high), all(-1.0)), r2 = r * r, r4 = r2 * r2;
-  const Doubles p0 = fused(all(kLogTail[1]), r, all(kLogTail[0])),
-                p1 = fused(all(kLogTail[3]), r, all(kLogTail[2])),
-                p2 = fused(all(kLogTail[5]), r, all(kLogTail[4])),
-                p3 = fused(all(kLogTail[7]), r, all(kLogTail[6]));
-  const Doubles tail = fused(fused(p3, r2, p2), r4, fused(p1, r2, p0));
-  return fused(r2, tail, fused(e, all(kLogOfTwo), chosen(part, table.t_low, table.t_high)) + r);
+  const Doubles r = fused(m, chosen(part, table.c_low, table.c_high), all(-1.0));
+  Doubles q = fused(all(kLogTail[7]), r, all(kLogTail[6]));
+  q = fused(q, r, all(kLogTail[5]));
+  q = fused(q, r, all(kLogTail[4]));
+  q = fused(q, r, all(kLogTail[3]));
+  q = fused(q, r, all(kLogTail[2]));
+  q = fused(q, r, all(kLogTail[1]));
+  q = fused(q, r, all(kLogTail[0]));
+  return fused(r * r, q, fused(e, all(kLogOfTwo), chosen(part, table.t_low, table.t_high)) + r);
 }
 PTO_MATH void log_step(float* out, const float* in, const LogTable& table) {
   const Doubles a = log_of(widened(in), table), b = log_of(widened(in + 8), table);
