@@ -74,7 +74,7 @@ def agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
             return
     if problem and _begins_empty(arg, now):
         for value in (arg.begins, arg):
-            assert value is not None
+            assert value is not None and isinstance(now.type, ShapedType)
             value.type = value.type.replace(valid=now.type.valid)
         return
     if problem:
