@@ -36,6 +36,7 @@ from ..operators.tasks import element
 from ..problems import MERGE, PLACE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET, annotation, written_type
 from . import liveness
+from .carried import both_computed, copied, fitted, is_computed
 from .expressions import binary, exactly, value_of, window
 from .frame import POISON, Frame, Quiet, Unbound
 from .jumps import Jumps, Structured, assign, placed
@@ -420,6 +421,8 @@ def _loop_body(
     args: list[tuple[str, Any, Value | None]] = []
     unset: list[Value] = []
     for name, value in carried:
+        if f.build.in_core and isinstance(value, Value) and is_memory(value) and is_computed(node.body, name):
+            value = copied(f, value)
         if value is UNSET:
             f.names[name] = Unbound("is set in the loop first", f.span(node))
             unset.append(block.add_arg(ScalarType(INDEX), name))
@@ -461,6 +464,7 @@ def _loop_body(
             continue
         if arg in unset:
             arg.type = _type_of(f, now)
+        value = fitted(f, block, arg, value, now)
         _agree(f, node, name, arg, now)
         inits.append(value)
         now = _joined(f, op, block, arg, value, now)
@@ -780,6 +784,7 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
             continue
+        one, two = both_computed(f, op.blocks, one, two)
         if _only_extents_differ(one, two):
             cut.append((name, one.type.replace(valid=None), len(types)))
             for axis, sizes in enumerate(zip(one.type.extent, two.type.extent, strict=True)):
