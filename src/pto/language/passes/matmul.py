@@ -33,7 +33,7 @@ from ..operators.cube import PRODUCTS, transposed
 from ..problems import UNSUPPORTED, fail
 from .clean import is_window
 from .rewrite import Rewriter, each_function
-from .sums import Sum, Sums, alike, find_sums
+from .sums import Piece, Sum, Sums, alike, find_sums
 
 _BOX = 16  # rows of a box of 512 bytes
 
@@ -77,14 +77,6 @@ class Operand:
         for n in (*self.stack, *(-(-n // _BOX) * _BOX for n in self.shape)):
             total *= n
         return total
-
-
-class Piece:
-    """A block of a product: where in it, and its value."""
-
-    def __init__(self, at: Sequence[int], value: Value) -> None:
-        self.at = list(at)
-        self.value = value
 
 
 class Span:

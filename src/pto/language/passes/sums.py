@@ -12,8 +12,8 @@ sum is added up by the vector core (`matmul.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from .. import index
 from ..ir import WRITTEN, Block, Function, Op, TileType, Value, root, values_in
@@ -21,11 +21,16 @@ from ..operators.cube import PRODUCTS
 from .clean import EFFECTS, is_window
 from .rewrite import handed_on
 
-if TYPE_CHECKING:
-    from .matmul import Products
-
 #: Operations that members of a sum come from.
 _MAKERS = (*PRODUCTS, "create_tile", "for", "if")
+
+
+class Piece:
+    """A block of a product: where in it, and its value."""
+
+    def __init__(self, at: Sequence[int], value: Value) -> None:
+        self.at = list(at)
+        self.value = value
 
 
 class Sum:
@@ -52,7 +57,7 @@ class Sum:
         return found
 
 
-def find_sums(function: Function, products: Products) -> dict[Op, Sum]:
+def find_sums(function: Function, products: Any) -> dict[Op, Sum]:
     """Sums to do by blocks, by each of their operations."""
     ops = list(function.walk())
     groups = _groups(ops)
@@ -160,8 +165,6 @@ class Sums:
 
     def sum_blocks(self: Any, sum: Sum, take: Any) -> None:
         """Form a sum block by block."""
-        from .matmul import Piece
-
         before = dict(self.values)
         for at, rows, cols in self._blocks(sum.products[0], "mn"):
             with self._where(rows), self._where(cols):
