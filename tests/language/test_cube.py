@@ -265,6 +265,47 @@ def test_sums_beyond_acc_and_of_stacks():
 
 
 @pl.jit
+def begins(a: pl.Tensor, b: pl.Tensor, n: pl.Tensor, out: pl.InOut[pl.Tensor]):
+    """Sums that begin with nothing, windows that a loop or an arm replaces by what it computes."""
+    some = pl.cast(pl.read(n, [0]), pl.INDEX)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        acc = pl.create_tensor([32, 32], dtype=pl.FP32)
+        for k in pl.range(0, 64, 32):
+            rows = pl.min(32, some - 2)
+            part = pl.slice(a, [32, 32], [0, k], valid_shape=[rows, 32])
+            if k == 0:
+                acc = pl.matmul(part, b[k : k + 32, :])
+            else:
+                acc = pl.matmul_acc(acc, part, b[k : k + 32, :])
+        out = pl.assemble(out, acc, [0, 0])
+        best = a[0:8, 0:32]
+        for r in pl.range(8, 32, 8):
+            new = pl.maximum(best, a[r : r + 8, 0:32])
+            best = new
+        other = pl.full([8, 32], pl.FP32, 1.0)
+        if pl.read(n, [1]) > 3:
+            other = a[0:8, 32:64]
+        out = pl.assemble(out, pl.add(best, other), [32, 0])
+    return out
+
+
+def test_what_loops_begin_with():
+    for rows, more in ((25, 0), (34, 5)):
+
+        def expected(a, b, n, rows=rows, more=more):
+            out = np.full((40, 32), 7.0)
+            out[: rows - 2] = a[: rows - 2] @ b
+            out[32:] = a[:, :32].reshape(4, 8, 32).max(0) + (a[:8, 32:] if more else 1.0)
+            return out
+
+        given = [array((32, 64)), array((64, 32), seed=1), np.array([rows, more], np.int32)]
+        check(begins, given, (40, 32), np.float32, expected, slack=20)
+        out = np.full((40, 32), 7, np.float32)
+        begins.interpret(*given, out)
+        np.testing.assert_allclose(out, expected(*(x.astype(np.float64) for x in given)), atol=1e-4)
+
+
+@pl.jit
 def biased(a: pl.Tensor, b: pl.Tensor, bias: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         x = pl.load(a, [0, 0], [32, 32], target_memory=pl.MemorySpace.Mat)

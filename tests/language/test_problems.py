@@ -792,3 +792,25 @@ def test_tracebacks_are_short() -> None:
 def test_outside_of_a_program() -> None:
     with pytest.raises(TypeError, match=r"pl.add belongs in a function"):
         pl.add(X, X)
+
+
+def test_spliced_functions_take_other_extents() -> None:
+    """What they say of them is no more than suspicious then; another rank is wrong."""
+
+    @pl.jit.inline
+    def twice(x: pl.Tensor[[8, 64], pl.FP32], y: pl.Tensor):
+        y[:] = pl.add(x, x)
+
+    @pl.jit
+    def k(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at():
+            twice(x, out)
+
+    out = np.zeros((4, 64), np.float32)
+    with pytest.warns(UserWarning, match=r"'x' of twice has another shape(.|\n)*expected: \[8, 64\]"):
+        k(X[:4], out)
+    np.testing.assert_array_equal(out, X[:4] * 2)
+    k.interpret(X[4:8], out)
+    np.testing.assert_array_equal(out, X[4:8] * 2)
+    with pytest.raises(pto.DiagnosticError, match="'x' of twice has another shape"):
+        k(X.reshape(2, 32, 64), X.reshape(2, 32, 64))

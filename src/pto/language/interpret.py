@@ -140,6 +140,10 @@ class Interpreter:
         bound = dict(found.arguments)
         for name, said in declared.annotations.items():
             shown = _shown(bound.get(name))
+            if declared.kind == "inline" and len(said.shape or ()) == getattr(
+                getattr(shown, "type", None), "rank", -1
+            ):
+                said = said.replace(shape=None)  # its extents are those of what it is given
             self.checked(
                 lambda said=said, name=name, shown=shown: check_argument(declared, name, said, shown, None)
             )

@@ -341,6 +341,10 @@ VIEWS = ("slice", "reshape", "transpose", "reinterpret_view", "tensor.view")
 WRITTEN = {"store": "output_tensor", "assemble": "target", "write": "x", "mscatter": "output_tensor"}
 
 
+#: Operations that write to a tile, and which.
+CHANGES = {"assemble": "target", "write": "x", "gather_row": "dst", "micro.vsts": "tile"}
+
+
 def writes(op: Op, name: str) -> bool:
     """Whether an operation writes to what it is given as a parameter. Signals between cores are written."""
     return WRITTEN.get(op.name) == name or op.name.startswith("system.")

@@ -23,7 +23,7 @@ from .. import index
 from ..dtypes import INDEX as INDEX_DTYPE
 from ..dtypes import DataType
 from ..enums import AtomicType
-from ..ir import Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
+from ..ir import CHANGES, Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
 from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
 from . import cube, fifo, scalars
@@ -88,6 +88,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         self.build: Any = None
         self.entry: Any = None
         self.uses: dict[Value, int] = {}
+        self.changed: set[Value] = set()  # tiles that are written after they were made
         self.loc: Span | None = None
 
     def add_to(self, b: Builder) -> None:
@@ -116,6 +117,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
         for op in block.walk():
             for v in op.operands():
                 self.uses[v] = self.uses.get(v, 0) + 1
+            if op.name in CHANGES:
+                self.changed.add(op.args[CHANGES[op.name]])
 
     def _param_type(self, value: Value) -> Any:
         if isinstance(value.type, TensorType):
@@ -609,7 +612,7 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
                 target = self.values[init]
             if target is None:
                 target = self.alloc(r.type, r.name)
-            if init is not None and self.values[init] is not target and not _undefined(init):
+            if init is not None and self.values[init] is not target and not self._undefined(init):
                 self.copy(self.values[init], target, op.loc)
             self.values[arg] = self.values[r] = target
             out = body.yielded[i]
@@ -618,6 +621,9 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             elif out is not arg:
                 self._into(out, target, body)
         return copies
+
+    def _undefined(self, value: Value) -> bool:
+        return value.op is not None and value.op.name == "create_tile" and value not in self.changed
 
     def _into(self, value: Value, target: PtoValue, block: Block) -> None:
         """Compute a value into a tile, if its operation is in the block."""
@@ -710,10 +716,6 @@ def _sum_of(value: Value, block: Block) -> tuple[Value, Op | None]:
 
 def _aliases(op: Op, value: Value) -> bool:
     return op.name in _NAMES_STORAGE and op.args["x"] is value
-
-
-def _undefined(value: Value) -> bool:
-    return value.op is not None and value.op.name == "create_tile"
 
 
 def _defined_beside(value: Value, op: Op) -> bool:

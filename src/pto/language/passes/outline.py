@@ -120,7 +120,7 @@ class _Made:
 
 def _function(name: str, op: Op) -> _Made:
     block = op.blocks[0]
-    needs = outside(block, op)
+    needs = _outside(block, op)
     copier = _Inner(name, op)
     function = copier.function_made
     function.attrs["optimizations"] = op.args.get("optimizations") or []
@@ -173,7 +173,7 @@ def _tensors_first(function: Function) -> None:
         value.index = i
 
 
-def outside(block: Block, op: Op) -> list[Value]:
+def _outside(block: Block, op: Op) -> list[Value]:
     """Values that a region uses and does not make, in the order it meets them."""
     inside: set[Value] = set(block.args)
     found: dict[Value, None] = {}

@@ -18,7 +18,7 @@ from typing import Any
 from ...isa.profiles import Profile
 from ..dtypes import FP32
 from ..enums import MemorySpace
-from ..ir import IN, Function, Op, Program, TensorType, TileType, Value, root, values_in
+from ..ir import CHANGES, IN, Function, Op, Program, TensorType, TileType, Value, root, values_in
 from ..operators.cube import PRODUCTS
 from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
@@ -55,8 +55,6 @@ _ANYWHERE = (
     *FIFO_OPERATIONS,
     *_ALIASES,
 )
-#: Operations that write to a tile, and which.
-_CHANGES = {"assemble": "target", "write": "x", "gather_row": "dst"}
 WORDS = {m.isa: m for m in MemorySpace}
 #: Products that are added to a tile, in its place.
 _SUMS = ("matmul_acc", "gemv_acc", "matmul_mx_acc")
@@ -290,8 +288,8 @@ class _Groups:
             for name, arg in op.args.items():
                 if isinstance(arg, Value) and isinstance(arg.type, TileType):
                     self.users.setdefault(arg, []).append((op, name))
-            if op.name in _CHANGES:
-                self.changed.add(op.args[_CHANGES[op.name]])
+            if op.name in CHANGES:
+                self.changed.add(op.args[CHANGES[op.name]])
         tiles = [r for op in ops for r in op.results if isinstance(r.type, TileType)]
         tiles += [a for op in ops for b in op.blocks for a in b.args if isinstance(a.type, TileType)]
         for v in tiles:
@@ -419,7 +417,7 @@ def survives(value: Value, op: Op) -> bool:
 def _passes_on(op: Op, name: str) -> bool:
     """Whether an operand is the result by another name."""
     return op.name in ("yield", "for", "while", "if", "region", *_ALIASES) or (
-        op.name in ("assemble", "gather_row") and name == _CHANGES[op.name]
+        op.name in ("assemble", "gather_row") and name == CHANGES[op.name]
     )
 
 

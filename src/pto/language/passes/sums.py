@@ -13,16 +13,13 @@ sum is added up by the vector core (`matmul.py`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import index
 from ..ir import WRITTEN, Block, Function, Op, TileType, Value, root, values_in
 from ..operators.cube import PRODUCTS
 from .clean import EFFECTS, is_window
 from .rewrite import handed_on
-
-if TYPE_CHECKING:
-    from .matmul import Products
 
 #: Operations that members of a sum come from.
 _MAKERS = (*PRODUCTS, "create_tile", "for", "if")
@@ -60,7 +57,7 @@ class Sum:
         return found
 
 
-def find_sums(function: Function, products: Products) -> dict[Op, Sum]:
+def find_sums(function: Function, products: Any) -> dict[Op, Sum]:
     """Sums to do by blocks, by each of their operations."""
     ops = list(function.walk())
     groups = _groups(ops)

@@ -22,7 +22,6 @@ from ..dtypes import INDEX
 from ..ir import Op, Program, ScalarType, TensorType, Value, values_in
 from ..operators.memory import dense_strides
 from .copies import lies_without_gaps
-from .outline import outside
 from .rewrite import Rewriter, each_function
 
 #: Operations that use a part of a tensor: the tensor, and where the part begins.
@@ -102,17 +101,14 @@ class _Region(Rewriter):
     def __init__(self, outer: _Windows, region: Op) -> None:
         super().__init__()
         self.build = outer.build
-        self.values = dict(outer.values)
+        self.values = outer.values
         self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
-        inside = _inside(region)
-        for tensor in outside(region.blocks[0], region):
-            if isinstance(tensor.type, TensorType):
-                axes = _box(tensor, region, inside)
-                if axes is not None:
-                    self.windows[tensor] = outer.window(tensor, axes), axes
-        for value, made in outer.values.items():
-            self.values.setdefault(value, made)
-        for value in inside:
+        inside, loops = _inside(region), _loops(region)
+        for tensor, uses in _uses(region, inside).items():
+            axes = _box(tensor, uses, loops, inside)
+            if axes is not None:
+                self.windows[tensor] = outer.window(tensor, axes), axes
+        for value in inside:  # what was computed before the region is in it, too
             self.values.pop(value, None)
 
     def copy(self, op: Op) -> Op:
@@ -146,22 +142,29 @@ def _inside(region: Op) -> set[Value]:
     return found
 
 
-def _box(tensor: Value, region: Op, inside: set[Value]) -> list[Axis] | None:
+def _uses(region: Op, inside: set[Value]) -> dict[Value, list[tuple[Op, str]]]:
+    """Operations that use tensors from outside of a region, and as what."""
+    found: dict[Value, list[tuple[Op, str]]] = {}
+    for op in region.walk():
+        for name, arg in op.args.items() if op is not region else ():
+            for value in values_in(arg):
+                if isinstance(value.type, TensorType) and value not in inside:
+                    found.setdefault(value, []).append((op, name))
+    return found
+
+
+def _box(
+    tensor: Value, uses: list[tuple[Op, str]], loops: dict[Value, tuple[int, int]], inside: set[Value]
+) -> list[Axis] | None:
     """The window of a tensor that a region uses; None where that is all of it, or cannot be told."""
     if tensor.type.layout != "ND":
         return None
     parts: list[tuple[list[Any], list[Any], list[Any]]] = []
-    for op in region.walk():
-        if op is region or tensor not in set(values_in(op.args)):
-            continue
+    for op, name in uses:
         part = _PARTS.get(op.name)
-        uses = [k for k, v in op.args.items() if tensor in set(values_in(v))]
-        if part is None or uses != [part[0]] or len(op.args[part[1]]) != tensor.type.rank:
+        if part is None or name != part[0] or len(op.args[part[1]]) != tensor.type.rank:
             return None
         parts.append((op.args[part[1]], *_extents(op, tensor.type.rank)))
-    if not parts:
-        return None
-    loops = _loops(region)
     axes = [
         _axis(tensor.type, d, [(o[d], n[d], cut[d]) for o, n, cut in parts], loops, inside)
         for d in range(tensor.type.rank)

@@ -31,7 +31,7 @@ from ..ir import (
     scalar_type,
 )
 from ..operators.core import OPERATORS
-from ..problems import CALL, PLACE, SHAPE, TYPE, fail
+from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
 from ..types import Annotation, DynVar, written_type
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
@@ -246,7 +246,10 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     if declared.method:
         inner.names["self"] = declared.owner
     for name, said in declared.annotations.items():
-        check_argument(declared, name, said, bound.get(name), f.build.place)
+        try:
+            check_argument(declared, name, said, bound.get(name), f.build.place)
+        except Problem as problem:
+            _suspect(f, problem, said, bound.get(name))
     f.unit.active.append(declared)
     try:
         read_body(inner, node.body, set())
@@ -424,6 +427,14 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
         )
         return type.dtype, dims, strides
     return type
+
+
+def _suspect(f: Frame, problem: Problem, said: Annotation, value: Any) -> None:
+    """What a spliced function is given has extents of its own: others than it says are told, and used."""
+    if problem.diagnostic.code != SHAPE or said.shape is None or len(said.shape) != value.type.rank:
+        raise problem
+    problem.diagnostic.severity = "warning"
+    f.unit.report(problem)
 
 
 def check_argument(declared: Declared, name: str, said: Annotation, value: Any, where: Span | None) -> None:
