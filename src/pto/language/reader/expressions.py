@@ -23,7 +23,8 @@ _BINARY = {
     ast.BitXor: "bitxor", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-_ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+#: Operators of Python that arrays have, and what they are.
+ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 
 
 def value_of(f: Frame, node: ast.expr) -> Any:
@@ -98,12 +99,12 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
     if is_shaped(lhs) or is_shaped(rhs):
         for side, value in (("left", lhs), ("right", rhs)):
             _of_the_program(f, value, getattr(node, side, node))
-        if name not in _ON_ARRAYS:
+        if name not in ON_ARRAYS:
             fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node),
                  help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
         if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
             return OPERATORS["add"].function(f.build, OPERATORS["neg"].function(f.build, rhs), lhs)
-        return OPERATORS[_ON_ARRAYS[name]].function(f.build, lhs, rhs)
+        return OPERATORS[ON_ARRAYS[name]].function(f.build, lhs, rhs)
     if not isinstance(lhs, Value) and not isinstance(rhs, Value):
         return _python(f, node, name, lhs, rhs)
     if not (is_scalar(lhs) and is_scalar(rhs)) or name == "matmul":
