@@ -202,13 +202,31 @@ def mixed(a: pl.Tensor, c: pl.Out[pl.Tensor]):
             c[:] = t
 
 
+WEIGHTS = np.ones((16, 64), np.float32)
+
+
+@pl.jit
+def surroundings(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = x + WEIGHTS
+
+
+@pl.jit
+def column_first(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = pl.sub(pl.row_max(x), x)
+
+
 def test_problems_are_those_of_reading() -> None:
     a = _random(16, 64)
-    for kernel in (beyond, misplaced, mixed):
+    for kernel in (beyond, misplaced, mixed, surroundings, column_first):
         with pytest.raises(DiagnosticError) as read:
             kernel.lower(a, a.copy())
         with pytest.raises(DiagnosticError) as executed:
             kernel.interpret(a, a.copy())
-        assert str(read.value) == str(executed.value)
+        told = [[(d.code, d.message, d.help) for d in e.value.diagnostics] for e in (read, executed)]
+        assert told[0] == told[1]
+        if hasattr(kernel.declared.function.__code__, "co_positions"):  # else lines are all that is known
+            assert str(read.value) == str(executed.value)
     with pytest.raises(TypeError, match=r"decorate it with @pl\.jit"):
         pl.add(a, a)

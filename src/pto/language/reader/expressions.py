@@ -375,14 +375,17 @@ _ANYWHERE = (
 )
 
 
-def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str) -> Span | None:
-    """Where the argument of a parameter is written."""
-    for k in node.keywords:
+def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) -> Span | None:
+    """Where the argument of a parameter is written; a body that is executed has operators of Python, too."""
+    given: list[ast.expr] = [] if not isinstance(node, ast.Call) else node.args
+    if isinstance(node, ast.BinOp):
+        given = [node.left, node.right]
+    for k in getattr(node, "keywords", ()):
         if k.arg == name:
             return f.span(k.value)
     names = list(signature.parameters)
     at = names.index(name) if name in names else -1
-    return f.span(node.args[at]) if 0 <= at < len(node.args) else None
+    return f.span(given[at]) if 0 <= at < len(given) else None
 
 
 _OF_NUMBERS = {"min": min, "max": max, "abs": abs}
