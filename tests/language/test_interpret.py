@@ -183,6 +183,24 @@ def test_a_body_can_be_looked_at(capsys: Any, monkeypatch: Any) -> None:
 
 
 @pl.jit
+def updated(a: pl.Tensor, c: pl.InOut[pl.Tensor], n: pl.Scalar[pl.INT32]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[2:4, :] += a[2:4, :]
+        c[0, 1] -= a[0, 1] ** 3
+        c[0, 2] = pl.cast(n**5, pl.FP32)
+
+
+def test_windows_are_updated_and_numbers_have_powers() -> None:
+    a, wanted = _random(16, 64), np.zeros((16, 64), np.float32)
+    wanted[2:4] += a[2:4]
+    wanted[0, 1], wanted[0, 2] = -(a[0, 1] * a[0, 1] * a[0, 1]), 243
+    for execute in (updated, updated.interpret):
+        c = np.zeros_like(a)
+        execute(a, c, 3)
+        assert (c == wanted).all()
+
+
+@pl.jit
 def beyond(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         z = pl.load(a, [0, 0], [16, 64])

@@ -9,7 +9,8 @@ from typing import Any
 
 from ...diag import Span
 from .. import forms, index
-from ..dtypes import DataType
+from ..arguments import NAMES
+from ..dtypes import BY_ISA, DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
@@ -194,7 +195,7 @@ def exactly(f: Frame, node: ast.expr) -> Any:
     else:
         return value_of(f, node)
     args = [value_of(f, part) for part in parts]
-    if not name or not all(map(is_scalar, args)) or len(args) > 2:
+    if name in ("", "pow") or not all(map(is_scalar, args)) or len(args) > 2:
         return value_of(f, node)
     f.build.place = f.span(node)
     return f.build.new_scalar(name, tuple(args))
@@ -259,7 +260,8 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
 
 def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
     if part.step is not None:
-        fail(SYNTAX, "windows have no step", f.span(part.step))
+        fail(SYNTAX, "windows have no step", f.span(part.step),
+             help="every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]")  # fmt: skip
     start = 0 if part.lower is None else _from_end(f, value_of(f, part.lower), whole)
     stop = whole if part.upper is None else _from_end(f, value_of(f, part.upper), whole)
     for n in (start, stop):
@@ -301,7 +303,7 @@ def _of_the_program(
     f: Frame, value: Any, node: ast.AST, where: Callable[[], Span | None] = lambda: None
 ) -> None:
     """Refuse an array that a program does not know: one of its surroundings."""
-    if not hasattr(value, "__array__") or not value.shape:
+    if isinstance(value, type) or not hasattr(value, "__array__") or not value.shape:
         return
     fail(TYPE, "an array of the surroundings is not in the program", where() or f.span(node),
          got=f"{value.dtype} of shape {list(value.shape)}", help="make it a parameter")  # fmt: skip
@@ -341,6 +343,7 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
                 _argument(f, node, op.signature, name) or f.span(node),
                 expected="pl.FP32 and its like",
                 got=_type(value),
+                help=_element_type(value),
             )
     before = f.build.place_of
     f.build.place_of = lambda name: _argument(f, node, op.signature, name)
@@ -352,6 +355,13 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
              expected=f"{op.full_name}{op.signature}", got=", ".join(map(_type, args)) or str(e))  # fmt: skip
     finally:
         f.build.place_of = before
+
+
+def _element_type(value: Any) -> str:
+    """What the language calls an element type of NumPy or torch, or one by its name."""
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    isa = NAMES.get(name.removeprefix("torch."), "")
+    return f"pl.{BY_ISA[isa].name}" if isa in BY_ISA else ""
 
 
 #: Parameters that are element types.
