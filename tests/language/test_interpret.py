@@ -183,6 +183,24 @@ def test_a_body_can_be_looked_at(capsys: Any, monkeypatch: Any) -> None:
 
 
 @pl.jit
+def updated(a: pl.Tensor, c: pl.InOut[pl.Tensor], n: pl.Scalar[pl.INT32]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        c[2:4, :] += a[2:4, :]
+        c[0, 1] -= a[0, 1] ** 3
+        c[0, 2] = pl.cast(n**5, pl.FP32)
+
+
+def test_windows_are_updated_and_numbers_have_powers() -> None:
+    a, wanted = _random(16, 64), np.zeros((16, 64), np.float32)
+    wanted[2:4] += a[2:4]
+    wanted[0, 1], wanted[0, 2] = -(a[0, 1] * a[0, 1] * a[0, 1]), 243
+    for execute in (updated, updated.interpret):
+        c = np.zeros_like(a)
+        execute(a, c, 3)
+        assert (c == wanted).all()
+
+
+@pl.jit
 def beyond(a: pl.Tensor, c: pl.Out[pl.Tensor]):
     with pl.at(level=pl.Level.CORE_GROUP):
         z = pl.load(a, [0, 0], [16, 64])
@@ -202,13 +220,31 @@ def mixed(a: pl.Tensor, c: pl.Out[pl.Tensor]):
             c[:] = t
 
 
+WEIGHTS = np.ones((16, 64), np.float32)
+
+
+@pl.jit
+def surroundings(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = x + WEIGHTS
+
+
+@pl.jit
+def column_first(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    with pl.at():
+        y[:] = pl.sub(pl.row_max(x), x)
+
+
 def test_problems_are_those_of_reading() -> None:
     a = _random(16, 64)
-    for kernel in (beyond, misplaced, mixed):
+    for kernel in (beyond, misplaced, mixed, surroundings, column_first):
         with pytest.raises(DiagnosticError) as read:
             kernel.lower(a, a.copy())
         with pytest.raises(DiagnosticError) as executed:
             kernel.interpret(a, a.copy())
-        assert str(read.value) == str(executed.value)
+        told = [[(d.code, d.message, d.help) for d in e.value.diagnostics] for e in (read, executed)]
+        assert told[0] == told[1]
+        if hasattr(kernel.declared.function.__code__, "co_positions"):  # else lines are all that is known
+            assert str(read.value) == str(executed.value)
     with pytest.raises(TypeError, match=r"decorate it with @pl\.jit"):
         pl.add(a, a)

@@ -144,12 +144,20 @@ def test_what_numpy_is_used_to() -> None:
             pl.store(out, [0, 0], pl.load(x, [0, 0], [64, 64]))
             if pl.row_max(x) > 0.0:
                 pass
+            for row in x:
+                out[0:1] = row
+            out[:] = 0.0
+            pl.exp(x[::2])
+            pl.cast(x, np.float16)
+            x[0, 0] ** 0.5
+            x[0, 0] % 2.0
         out[:] = x
 
     found = told(k)
     wanted = (
         "pl.matmul pl.pow pl.transpose pl.row_sum pl.exp pl.row_max pl.maximum pl.exp pl.exp pl.row_max x*x "
-        "pl.concat parameter parameter tile pl.read pl.at"
+        "pl.concat parameter parameter tile pl.read x[i] pl.full([64,64],pl.FP32,0.0) pl.reshape pl.FP16 pl.sqrt "
+        "pl.cast pl.at"
     )
     assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
     assert [text for _, text, help in found if "parameter" in help] == ["WEIGHTS"] * 2
@@ -212,6 +220,21 @@ def test_e3003_and_e3004_arguments_and_types() -> None:
         ("PTO-E3004", '"one"'),
         ("PTO-E3004", "t"),
     ]
+
+
+def test_e3004_types_of_parameters() -> None:
+    """The place is the parameter."""
+
+    @pl.jit
+    def array(x: np.ndarray, out: pl.Out[pl.Tensor]):
+        return out
+
+    @pl.jit
+    def flat(x: pl.Tensor, out: pl.Tensor[64, 64]):
+        return out
+
+    assert told(array) == [("PTO-E3004", "x: np.ndarray", "pl.Tensor, or nothing")]
+    assert told(flat) == [("PTO-E3004", "out: pl.Tensor[64, 64]", "pl.Tensor[[rows, columns], pl.FP32]")]
 
 
 def test_e3005_shapes() -> None:

@@ -56,9 +56,7 @@ from .types import DynVar as DynVar
 from .types import MemRef as MemRef
 from .types import Scalar as Scalar
 from .types import TaskId as TaskId
-from .types import Tensor as Tensor
 from .types import TensorView as TensorView
-from .types import Tile as Tile
 from .types import TileView as TileView
 from .types import Tuple as Tuple
 from .types import UNSET as UNSET
@@ -66,10 +64,36 @@ from .types import dynamic as dynamic
 
 _T = TypeVar("_T")
 
-class Out(Generic[_T]):
+class _Sized(type):
+    def __getitem__(cls, item: Any) -> Any: ...
+
+class _Array:
+    shape: tuple[Any, ...]
+    valid_shape: tuple[Any, ...]
+    dtype: DataType
+    def bind_dynamic(self, *args: Any) -> None: ...
+    def __getitem__(self, window: Any) -> Any: ...
+    def __setitem__(self, window: Any, value: Any) -> None: ...
+    def __add__(self, other: Any) -> Any: ...
+    def __radd__(self, other: Any) -> Any: ...
+    def __sub__(self, other: Any) -> Any: ...
+    def __rsub__(self, other: Any) -> Any: ...
+    def __mul__(self, other: Any) -> Any: ...
+    def __rmul__(self, other: Any) -> Any: ...
+    def __truediv__(self, other: Any) -> Any: ...
+    def __rtruediv__(self, other: Any) -> Any: ...
+    def __neg__(self) -> Any: ...
+
+class Tensor(_Array, metaclass=_Sized):
+    """An array in global memory: `pl.Tensor`, or `pl.Tensor[[rows, columns], pl.FP32]`."""
+
+class Tile(_Array, metaclass=_Sized):
+    """An array in the memory of a core."""
+
+class Out(_Array, Generic[_T]):
     """A parameter that is written and not read before: `pl.Out[pl.Tensor]`."""
 
-class InOut(Generic[_T]):
+class InOut(_Array, Generic[_T]):
     """A parameter that is read and written."""
 
 AUTO: Any

@@ -15,6 +15,23 @@ from .problems import ARGUMENTS, SHAPE, TYPE, fail
 _COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
+#: What only whole numbers have on a core, and how it is written.
+_OF_INTEGERS = {
+    "floordiv": "//", "mod": "%", "shl": "<<", "shr": ">>", "bitand": "&", "bitor": "|", "bitxor": "^",
+}  # fmt: skip
+
+
+def power(base: Any, exponent: int, times: Callable[[Any, Any], Any]) -> Any:
+    """A whole power as products, by squaring: the same ones whoever multiplies."""
+    found: Any = None
+    while exponent:
+        if exponent & 1:
+            found = base if found is None else times(found, base)
+        exponent >>= 1
+        base = times(base, base) if exponent else base
+    return 1 if found is None else found
+
+
 class Build:
     """Appends to `block`. `place` is where in the source; `place_of` finds that of a parameter of the
     operator that is being applied."""
@@ -54,11 +71,16 @@ class Build:
 
     def scalar(self, name: str, *args: Any) -> Any:
         """An operation on numbers; done at once where they are known."""
+        if name == "pow":
+            return power(args[0], self._exponent(args[1]), lambda a, b: self.scalar("mul", a, b))
         if all(not isinstance(a, Value) for a in args):
             folded = _folded(name, args)
             if folded is not None:
                 return folded
         dtype = self._scalar_result(name, args)
+        if dtype.is_float and self.in_core and name in _OF_INTEGERS:
+            self.fail(TYPE, f"a core has no `{_OF_INTEGERS[name]}` for numbers of {dtype.name}",
+                      got=_shown(args[0]), help="pl.cast(x, pl.INT32) first")  # fmt: skip
         if dtype.is_int:
             constant = self._simplified(name, args)
             if constant is not None:
@@ -68,6 +90,15 @@ class Build:
         if found is None:
             found = self._numbers[-1][key] = self.new_scalar(name, args, dtype)
         return found
+
+    def _exponent(self, given: Any) -> int:
+        found = given if isinstance(given, float) and given.is_integer() else None
+        if not isinstance(given, float) and scalar_type(given) is not None:
+            found = index.known(given)
+        if found is None or not 0 <= found <= 64:
+            self.fail(TYPE, "the power of a number has a whole exponent that is known", expected="0 to 64",
+                      got=_shown(given), help="pl.pow, pl.sqrt and pl.exp are there for arrays")  # fmt: skip
+        return int(found)
 
     def new_scalar(self, name: str, args: tuple[Any, ...], dtype: DataType | None = None) -> Value:
         """An operation on numbers, even where one like it is there or it could be done at once."""

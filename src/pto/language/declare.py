@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cached_property
@@ -64,8 +65,9 @@ class Declared:
             found = annotation(given)
             odd = found is not None and not isinstance(found.dtype, DataType | None)
             if given is not inspect.Parameter.empty and (found is None or odd):
+                help = "pl.Tensor[[rows, columns], pl.FP32]" if found is not None else "pl.Tensor, or nothing"
                 fail(TYPE, f"parameter '{name}' of {self.name} has a type that is none of the language",
-                     self._place(), got=repr(given))  # fmt: skip
+                     self._place(name), got="" if found is not None else repr(given), help=help)  # fmt: skip
             if found is not None:
                 out[name] = found
         return out
@@ -85,12 +87,14 @@ class Declared:
             fail(
                 TYPE,
                 f"the type of parameter '{name}' of {self.name} cannot be read: {e}",
-                self._place(),
+                self._place(name),
                 got=text,
             )
 
-    def _place(self) -> Span | None:
+    def _place(self, name: str) -> Span | None:
+        """Where a parameter is written."""
         from .reader.source import file_of
 
         file, node = file_of(self.function)
-        return file.span(node).head
+        found = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg == name]
+        return file.span(found[0]) if found else file.span(node).head

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.elements import ARRAY_DTYPES, code_dtype, encode
-from .build import Build
+from .build import Build, power
 from .dtypes import BOOL, INDEX, DataType
 from .eager import interpreter
 from .ir import Block, ScalarType, TensorType, TileType, Value
@@ -73,6 +73,10 @@ class _Typed:
 
     def __pos__(self) -> Any:
         return self
+
+    def __pow__(self, exponent: Any) -> Any:
+        known = interpreter("pow").checked(lambda: Build(Block())._exponent(exponent))
+        return power(self, known, lambda a, b: scalar("mul", a, b))
 
 
 class Integer(_Typed, int):

@@ -41,6 +41,7 @@ from .held import (
     storage,
     whole,
 )
+from .helps import in_words_of_the_language
 from .ir import (
     IN,
     Block,
@@ -693,7 +694,7 @@ class Interpreter:
             found, kept = e.diagnostics, False
         for d in found:
             d.span = d.span if kept and d.span is not None else _Here(Block(), self).place
-        raise DiagnosticError(found) from None
+        raise DiagnosticError(in_words_of_the_language(found)) from None
 
 
 class _Here:

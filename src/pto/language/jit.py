@@ -96,6 +96,7 @@ class JitFunction:
 
         return explain(self, args, kwargs, config)
 
+    @_plainly
     def interpret(self, *args: Any, config: Any = None, target: str | None = None, **kwargs: Any) -> Any:
         """Execute the body as ordinary Python: `print` and breakpoints work, the numbers are the same."""
         from .call import profile_of

@@ -17,6 +17,7 @@ from ..isa.python import names
 from .dtypes import DataType
 from .operators import Namespace, Operator
 from .operators.micro import names as micro_names
+from .reader.expressions import ON_ARRAYS
 
 TARGET = Path(__file__).with_name("__init__.pyi")
 INDEX = Path(python.__file__).with_name("python_names.py")
@@ -29,23 +30,44 @@ from __future__ import annotations
 
 from typing import Any, Generic, TypeVar
 '''
-#: Annotations of parameters take what is annotated.
-_GENERIC = '''_T = TypeVar("_T")
+#: Parameters as bodies use them: what an array can do, and no more.
+_ARRAYS = '''_T = TypeVar("_T")
 
-class Out(Generic[_T]):
+class _Sized(type):
+    def __getitem__(cls, item: Any) -> Any: ...
+
+class _Array:
+    shape: tuple[Any, ...]
+    valid_shape: tuple[Any, ...]
+    dtype: DataType
+    def bind_dynamic(self, *args: Any) -> None: ...
+    def __getitem__(self, window: Any) -> Any: ...
+    def __setitem__(self, window: Any, value: Any) -> None: ...
+{operators}
+class Tensor(_Array, metaclass=_Sized):
+    """An array in global memory: `pl.Tensor`, or `pl.Tensor[[rows, columns], pl.FP32]`."""
+
+class Tile(_Array, metaclass=_Sized):
+    """An array in the memory of a core."""
+
+class Out(_Array, Generic[_T]):
     """A parameter that is written and not read before: `pl.Out[pl.Tensor]`."""
 
-class InOut(Generic[_T]):
+class InOut(_Array, Generic[_T]):
     """A parameter that is read and written."""
-'''
+'''.replace(
+    "{operators}",
+    "".join(f"    def __{r}{name}__(self, other: Any) -> Any: ...\n" for name in ON_ARRAYS for r in ("", "r"))
+    + "    def __neg__(self) -> Any: ...\n",
+)
 _PACKAGE = __package__ or ""
 
 
 def text() -> str:
     """The whole file."""
     names = public()
-    own = [n for n in names if n not in ("Out", "InOut")]
-    parts = [_HEAD, *_imports({n: names[n] for n in own}), "", _GENERIC]
+    own = [n for n in names if n not in ("Tensor", "Tile", "Out", "InOut")]
+    parts = [_HEAD, *_imports({n: names[n] for n in own}), "", _ARRAYS]
     for name in own:
         parts += _shown(name, names[name])
     return "\n".join(parts).rstrip() + "\n"

@@ -57,7 +57,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
                 TYPE,
                 "a number into a window",
                 f.span(target),
-                help="pl.full(shape, dtype, value) is an array",
+                help=f"pl.full({_dims(sizes)}, pl.{owner.type.dtype.name}, {shown(value)}) is an array",
             )
         OPERATORS["write"].function(f.build, owner, offsets, value)
         return

@@ -214,8 +214,12 @@ def call_function(
 @contextmanager
 def _calling(f: Frame, node: ast.Call, declared: Declared, bound: Mapping[str, Any]) -> Iterator[None]:
     """Remember a call while what it calls is read: problems there are told with it."""
-    arrays = [f"{n}: {v.type}" for n, v in bound.items() if isinstance(v, Value) and is_shaped(v)]
-    f.unit.callers.append((f"called here: {declared.name}({', '.join(arrays)})", f.span(node)))
+
+    def note() -> tuple[str, Span | None]:
+        arrays = [f"{n}: {v.type}" for n, v in bound.items() if is_shaped(v)]
+        return f"called here: {declared.name}({', '.join(arrays)})", f.span(node)
+
+    f.unit.callers.append(note)
     try:
         yield
     finally:

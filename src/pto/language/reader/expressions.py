@@ -9,7 +9,8 @@ from typing import Any
 
 from ...diag import Span
 from .. import forms, index
-from ..dtypes import DataType
+from ..arguments import NAMES
+from ..dtypes import BY_ISA, DataType
 from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
@@ -23,7 +24,8 @@ _BINARY = {
     ast.BitXor: "bitxor", ast.Pow: "pow", ast.MatMult: "matmul",
 }  # fmt: skip
 _COMPARE = {ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge"}
-_ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
+#: Operators of Python that arrays have, and what they are.
+ON_ARRAYS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div"}
 
 
 def value_of(f: Frame, node: ast.expr) -> Any:
@@ -100,12 +102,12 @@ def binary(f: Frame, node: ast.AST, name: str, lhs: Any, rhs: Any) -> Any:
     if is_shaped(lhs) or is_shaped(rhs):
         for side, value in (("left", lhs), ("right", rhs)):
             _of_the_program(f, value, getattr(node, side, node))
-        if name not in _ON_ARRAYS:
+        if name not in ON_ARRAYS:
             fail(TYPE, f"no such operator on {_type(lhs)} and {_type(rhs)}", f.span(node),
                  help=OPERATORS_OF_ARRAYS.get(name, ""))  # fmt: skip
         if name == "sub" and not is_shaped(lhs):  # no instruction subtracts from a number
             return OPERATORS["add"].function(f.build, OPERATORS["neg"].function(f.build, rhs), lhs)
-        return OPERATORS[_ON_ARRAYS[name]].function(f.build, lhs, rhs)
+        return OPERATORS[ON_ARRAYS[name]].function(f.build, lhs, rhs)
     if not isinstance(lhs, Value) and not isinstance(rhs, Value):
         return _python(f, node, name, lhs, rhs)
     if not (is_scalar(lhs) and is_scalar(rhs)) or name == "matmul":
@@ -195,7 +197,7 @@ def exactly(f: Frame, node: ast.expr) -> Any:
     else:
         return value_of(f, node)
     args = [value_of(f, part) for part in parts]
-    if not name or not all(map(is_scalar, args)) or len(args) > 2:
+    if name in ("", "pow") or not all(map(is_scalar, args)) or len(args) > 2:
         return value_of(f, node)
     f.build.place = f.span(node)
     return f.build.new_scalar(name, tuple(args))
@@ -260,7 +262,8 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
 
 def _bounds(f: Frame, part: ast.Slice, whole: Any) -> tuple[Any, Any]:
     if part.step is not None:
-        fail(SYNTAX, "windows have no step", f.span(part.step))
+        fail(SYNTAX, "windows have no step", f.span(part.step),
+             help="every second row: pl.reshape(x, [rows // 2, 2 * columns])[:, 0:columns]")  # fmt: skip
     start = 0 if part.lower is None else _from_end(f, value_of(f, part.lower), whole)
     stop = whole if part.upper is None else _from_end(f, value_of(f, part.upper), whole)
     for n in (start, stop):
@@ -302,7 +305,7 @@ def _of_the_program(
     f: Frame, value: Any, node: ast.AST, where: Callable[[], Span | None] = lambda: None
 ) -> None:
     """Refuse an array that a program does not know: one of its surroundings."""
-    if not hasattr(value, "__array__") or not value.shape:
+    if isinstance(value, type) or not hasattr(value, "__array__") or not value.shape:
         return
     fail(TYPE, "an array of the surroundings is not in the program", where() or f.span(node),
          got=f"{value.dtype} of shape {list(value.shape)}", help="make it a parameter")  # fmt: skip
@@ -342,6 +345,7 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
                 _argument(f, node, op.signature, name) or f.span(node),
                 expected="pl.FP32 and its like",
                 got=_type(value),
+                help=_element_type(value),
             )
     before = f.build.place_of
     f.build.place_of = lambda name: _argument(f, node, op.signature, name)
@@ -353,6 +357,13 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
              expected=f"{op.full_name}{op.signature}", got=", ".join(map(_type, args)) or str(e))  # fmt: skip
     finally:
         f.build.place_of = before
+
+
+def _element_type(value: Any) -> str:
+    """What the language calls an element type of NumPy or torch, or one by its name."""
+    name = value if isinstance(value, str) else getattr(value, "__name__", str(value))
+    isa = NAMES.get(name.removeprefix("torch."), "")
+    return f"pl.{BY_ISA[isa].name}" if isa in BY_ISA else ""
 
 
 #: Parameters that are element types.
@@ -376,14 +387,17 @@ _ANYWHERE = (
 )
 
 
-def _argument(f: Frame, node: ast.Call, signature: inspect.Signature, name: str) -> Span | None:
-    """Where the argument of a parameter is written."""
-    for k in node.keywords:
+def _argument(f: Frame, node: ast.AST, signature: inspect.Signature, name: str) -> Span | None:
+    """Where the argument of a parameter is written; a body that is executed has operators of Python, too."""
+    given: list[ast.expr] = [] if not isinstance(node, ast.Call) else node.args
+    if isinstance(node, ast.BinOp):
+        given = [node.left, node.right]
+    for k in getattr(node, "keywords", ()):
         if k.arg == name:
             return f.span(k.value)
     names = list(signature.parameters)
     at = names.index(name) if name in names else -1
-    return f.span(node.args[at]) if 0 <= at < len(node.args) else None
+    return f.span(given[at]) if 0 <= at < len(given) else None
 
 
 _OF_NUMBERS = {"min": min, "max": max, "abs": abs}

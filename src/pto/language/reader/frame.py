@@ -58,12 +58,13 @@ class Unit:
         )
         self.loops = 0  # those that jumps were taken out of
         self.active: list[Declared] = []  # those that are being read: none may call itself
-        self.callers: list[tuple[str, Span | None]] = []  # calls that led to what is being read
+        #: Calls that led to what is being read, as notes.
+        self.callers: list[Callable[[], tuple[str, Span | None]]] = []
 
     def report(self, problem: Problem) -> None:
         found = problem.diagnostic
         if found.code in _OF_CALLS:
-            found.notes += reversed(self.callers)
+            found.notes += [note() for note in reversed(self.callers)]
         known = ((d.code, d.message, d.span) for d in self.diagnostics)
         if (found.code, found.message, found.span) not in known:
             self.diagnostics.append(found)

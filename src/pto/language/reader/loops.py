@@ -55,7 +55,8 @@ def read_for(f: Frame, node: ast.For) -> None:
         known = not isinstance(over, Value) and hasattr(over, "__iter__")
         fail(SYNTAX, "a loop goes over pl.range and its kin", f.span(node.iter),
              got=type(over).__name__ if known else shown(over),
-             help="for i in pl.unroll(len(values)), and values[i]" if known else "")  # fmt: skip
+             help="for i in pl.unroll(len(values)), and values[i]" if known
+             else "for i in pl.range(x.shape[0]), and x[i]" if is_shaped(over) else "")  # fmt: skip
     for bound in (over.start, over.stop, over.step):
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
             fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))

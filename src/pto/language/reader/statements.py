@@ -67,13 +67,13 @@ def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) ->
 def _augmented(f: Frame, node: ast.AugAssign) -> None:
     from .expressions import _BINARY
 
-    load = (
-        ast.copy_location(ast.Name(node.target.id, ast.Load()), node.target)
-        if isinstance(node.target, ast.Name)
-        else None
-    )
+    target, load = node.target, None
+    if isinstance(target, ast.Name):
+        load = ast.copy_location(ast.Name(target.id, ast.Load()), target)
+    elif isinstance(target, ast.Subscript):  # reads the window, and writes it
+        load = ast.copy_location(ast.Subscript(target.value, target.slice, ast.Load()), target)
     if load is None:
-        fail(SYNTAX, "only names are updated in place", f.span(node))
+        fail(SYNTAX, "only names and windows are updated in place", f.span(node))
     value = binary(f, node, _BINARY[type(node.op)], value_of(f, load), value_of(f, node.value))
     bind(f, node.target, value)
 
