@@ -141,6 +141,11 @@ def test_programs_without_arguments(pypto: Any) -> None:
         )
         np.testing.assert_array_equal(out, want)
     out = np.zeros_like(A)
+    pictured = pl.RunConfig(enable_chip_swimlane=True)
+    compiled(2.5, A, 3, out, config=pictured)
+    assert {p.name for p in (place / "dfx_outputs").iterdir()} == {
+        "chip_swimlane_records.json", "swimlane.html", "deps.dot",
+    }  # fmt: skip
     assert runtime.run(Scaled, 2.5, A, 1, out)[("main")].has_return
     np.testing.assert_array_equal(out, A * 2.5 + 1)
     with pytest.raises(DiagnosticError, match="'out' of main has another shape"):

@@ -372,7 +372,7 @@ class Saved(CallableProgram):
     def output_dir(self) -> Path:
         return self.folder
 
-    def launch(self, values: list[Any]) -> None:
+    def launch(self, values: list[Any], config: Any = None) -> None:
         self.execute(values)
         journal.note("run", self.name)
 
