@@ -190,3 +190,18 @@ def test_a_harness_of_somebody_else_is_left_alone(
     (tmp_path / "harness" / "__init__.py").write_text("OWN = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("harness").OWN
+
+
+def test_functions_say_what_they_are(pypto: Any) -> None:
+    """Also one of a text that does not import the language."""
+    text = """
+@pl.function(type=pl.FunctionType.InCore)
+def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]) -> pl.Tensor[[16, 64], pl.FP32]:
+    return pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 2.0), [0, 0], out)
+"""
+    double = pl.parse(text)
+    assert (double.name, double.params, len(double.return_types)) == ("double", ["x", "out"], 1)
+    assert "def double(" in double.as_python()
+    kinds = {"kernel": pl.FunctionType.InCore, "main": pl.FunctionType.Orchestration}
+    assert {n: f.func_type for n, f in Scaled.functions.items()} == kinds
+    assert {n: f.func_type for n, f in Scaled.lower().functions.items()} == kinds

@@ -27,7 +27,9 @@ def _names(text: str, name: str) -> dict[str, Any]:
     """What a text defines; its lines are known to tracebacks, debuggers and diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    names: dict[str, Any] = {"__name__": name, "__file__": name}
+    from .. import language
+
+    names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language}  # it need not import it
     try:
         code = compile(text, name, "exec")
     except (SyntaxError, ValueError) as e:
