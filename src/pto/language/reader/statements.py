@@ -837,8 +837,9 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
         if one is POISON or two is POISON:
             f.names[name] = POISON
             continue
-        if isinstance(one, Unbound) or isinstance(two, Unbound):
-            f.names[name] = one if isinstance(one, Unbound) else two
+        unbound = [v for v in (one, two) if isinstance(v, Unbound)]
+        if unbound:
+            f.names[name] = unbound[0]
             continue
         if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
