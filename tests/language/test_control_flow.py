@@ -220,25 +220,3 @@ def test_a_window_becomes_a_value() -> None:
     out = np.zeros((1, 64), np.float32)
     windows_as_values(x, n, out)
     np.testing.assert_array_equal(out[0], x[[0, 2, 3]].max(axis=0))
-
-
-@pl.jit
-def names_of_two_regions(x: pl.Tensor, n: pl.Tensor, out: pl.InOut[pl.Tensor]):
-    for i in pl.spmd(2):
-        at = i * 16
-        out[at : at + 16, :] = pl.add(x[at : at + 16, :], 1.0)
-    if pl.read(n, [0]) > 0:
-        for j in pl.spmd(2):
-            at = j * 16  # as before: nothing of it leaves the region
-            out[at : at + 16, :] = pl.add(out[at : at + 16, :], 1.0)
-    for k in pl.spmd(2):
-        at = k * 16
-        out[at : at + 16, :] = pl.mul(out[at : at + 16, :], 2.0)
-
-
-def test_names_that_regions_keep() -> None:
-    x = np.ones((32, 64), np.float32)
-    for flag, want in ((0, 4), (1, 6)):
-        out = np.zeros_like(x)
-        names_of_two_regions(x, np.array([flag], np.int32), out)
-        np.testing.assert_array_equal(out, np.full_like(x, want))

@@ -525,7 +525,7 @@ def _loop_body_once(
 def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
     found: list[str] = []
     for name, value, arg in args:
-        now: Any = f.names.get(name)
+        now = f.names.get(name)
         if arg is None and value is not None and now is not value and is_shaped(now) and not is_memory(now):
             if all(index.known(d) is not None for d in value.type.shape):
                 found.append(name)
@@ -659,10 +659,8 @@ def _agree(f: Frame, node: ast.AST, name: str, arg: Value, now: Any) -> None:
             return
     if problem and _begins_empty(arg, now):
         assert arg.begins is not None
-        made: Any = now
-        valid = made.type.valid
-        arg.begins.type = arg.begins.type.replace(valid=valid)
-        arg.type = arg.type.replace(valid=valid)
+        arg.begins.type = arg.begins.type.replace(valid=now.type.valid)
+        arg.type = arg.type.replace(valid=now.type.valid)
         return
     if problem:
         fail(
@@ -836,10 +834,6 @@ def _merge(f: Frame, node: ast.If, op: Op, ends: list[dict[str, Any]]) -> None:
             continue
         if one is POISON or two is POISON:
             f.names[name] = POISON
-            continue
-        unbound = [v for v in (one, two) if isinstance(v, Unbound)]
-        if unbound:
-            f.names[name] = unbound[0]
             continue
         if name not in f.live and name not in yields:
             f.names[name] = Unbound("is not the same after both arms", f.span(node))
