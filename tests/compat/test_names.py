@@ -50,9 +50,11 @@ A = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
 @pytest.fixture
 def pypto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """`pypto`, for the time of a test."""
+    before = finder.installed()
     finder.install(shadow=True)
     yield importlib.import_module("pypto")
-    finder.uninstall()
+    if not before:
+        finder.uninstall()
 
 
 def test_modules(pypto: Any) -> None:

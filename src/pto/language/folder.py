@@ -423,3 +423,11 @@ class Saved(CallableProgram):
 def load(folder: str | os.PathLike[str]) -> Saved:
     """A program that was saved."""
     return Saved(folder)
+
+
+def _from_dir(folder: str | os.PathLike[str], **_: Any) -> CallableProgram:
+    """As `load`; what else is said of a program is in its folder."""
+    return load(folder)
+
+
+CallableProgram.from_dir = _from_dir

@@ -6,7 +6,7 @@ import enum
 import os
 from typing import Any
 
-from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout
+from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout, folder  # noqa: F401
 from ...language.callable import CallableProgram
 from ...language.compiled import Compiled
 from ...language.dtypes import DATA_TYPES
