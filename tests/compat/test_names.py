@@ -207,3 +207,40 @@ def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.F
     kinds = {"kernel": pl.FunctionType.InCore, "main": pl.FunctionType.Orchestration}
     assert {n: f.func_type for n, f in Scaled.functions.items()} == kinds
     assert {n: f.func_type for n, f in Scaled.lower().functions.items()} == kinds
+
+
+@pl.program
+class Pair:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(
+        self,
+        a: pl.Tensor[[16, 64], pl.FP32],
+        by: pl.Scalar[pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return pl.store(pl.mul(pl.load(a, [0, 0], [16, 64]), by), [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def double(
+        self, a: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return self.kernel(a, 2.0, out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def triple(
+        self, a: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return self.kernel(a, 3.0, out)
+
+
+def test_several_orchestrations(pypto: Any, tmp_path: Path) -> None:
+    pair = pypto.ir.compile(Pair, output_dir=tmp_path)
+    assert pair.orchestration_names == ["double", "triple"] and isinstance(pair, pypto.ir.CompiledProgram)
+    np.testing.assert_array_equal(pair["double"](A), A * 2)
+    np.testing.assert_array_equal(pair.triple(A), A * 3)
+    assert pair["triple"].output_dir == tmp_path / "next_levels" / "triple"
+    assert [p.name for p in (tmp_path / "next_levels/double/kernels").rglob("*.pto")] == ["kernel.pto"]
+    with pytest.raises(TypeError, match="select one explicitly: double, triple"):
+        pair(A)
+    with pytest.raises(KeyError, match="there are double, triple"):
+        _ = pair["half"]
