@@ -50,9 +50,11 @@ A = np.arange(16 * 64, dtype=np.float32).reshape(16, 64)
 @pytest.fixture
 def pypto(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """`pypto`, for the time of a test."""
+    before = finder.installed()
     finder.install(shadow=True)
     yield importlib.import_module("pypto")
-    finder.uninstall()
+    if not before:
+        finder.uninstall()
 
 
 def test_modules(pypto: Any) -> None:
@@ -141,6 +143,11 @@ def test_programs_without_arguments(pypto: Any) -> None:
         )
         np.testing.assert_array_equal(out, want)
     out = np.zeros_like(A)
+    pictured = pl.RunConfig(enable_chip_swimlane=True)
+    compiled(2.5, A, 3, out, config=pictured)
+    assert {p.name for p in (place / "dfx_outputs").iterdir()} == {
+        "chip_swimlane_records.json", "swimlane.html", "deps.dot",
+    }  # fmt: skip
     assert runtime.run(Scaled, 2.5, A, 1, out)[("main")].has_return
     np.testing.assert_array_equal(out, A * 2.5 + 1)
     with pytest.raises(DiagnosticError, match="'out' of main has another shape"):
@@ -185,3 +192,55 @@ def test_a_harness_of_somebody_else_is_left_alone(
     (tmp_path / "harness" / "__init__.py").write_text("OWN = True\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     assert importlib.import_module("harness").OWN
+
+
+def test_functions_say_what_they_are(pypto: Any) -> None:
+    """Also one of a text that does not import the language."""
+    text = """
+@pl.function(type=pl.FunctionType.InCore)
+def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]) -> pl.Tensor[[16, 64], pl.FP32]:
+    return pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 2.0), [0, 0], out)
+"""
+    double = pl.parse(text)
+    assert (double.name, double.params, len(double.return_types)) == ("double", ["x", "out"], 1)
+    assert "def double(" in double.as_python()
+    kinds = {"kernel": pl.FunctionType.InCore, "main": pl.FunctionType.Orchestration}
+    assert {n: f.func_type for n, f in Scaled.functions.items()} == kinds
+    assert {n: f.func_type for n, f in Scaled.lower().functions.items()} == kinds
+
+
+@pl.program
+class Pair:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(
+        self,
+        a: pl.Tensor[[16, 64], pl.FP32],
+        by: pl.Scalar[pl.FP32],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return pl.store(pl.mul(pl.load(a, [0, 0], [16, 64]), by), [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def double(
+        self, a: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return self.kernel(a, 2.0, out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def triple(
+        self, a: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]
+    ) -> pl.Tensor[[16, 64], pl.FP32]:
+        return self.kernel(a, 3.0, out)
+
+
+def test_several_orchestrations(pypto: Any, tmp_path: Path) -> None:
+    pair = pypto.ir.compile(Pair, output_dir=tmp_path)
+    assert pair.orchestration_names == ["double", "triple"] and isinstance(pair, pypto.ir.CompiledProgram)
+    np.testing.assert_array_equal(pair["double"](A), A * 2)
+    np.testing.assert_array_equal(pair.triple(A), A * 3)
+    assert pair["triple"].output_dir == tmp_path / "next_levels" / "triple"
+    assert [p.name for p in (tmp_path / "next_levels/double/kernels").rglob("*.pto")] == ["kernel.pto"]
+    with pytest.raises(TypeError, match="select one explicitly: double, triple"):
+        pair(A)
+    with pytest.raises(KeyError, match="there are double, triple"):
+        _ = pair["half"]

@@ -134,11 +134,15 @@ def _show_traceback(e: BaseException) -> None:
     traceback.print_exception(type(e), e, tb)
 
 
+#: What modules get before their arguments: fixtures and options of the field's tests.
+_PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin")}
+
+
 def _execute(options: Any) -> None:
     import runpy
 
     if options.module is not None:
-        sys.argv = [options.module, *_own(options)]
+        sys.argv = [options.module, *_PLUGINS.get(options.module, ()), *_own(options)]
         sys.path.insert(0, os.getcwd())
         runpy.run_module(options.module, run_name="__main__", alter_sys=True)
     elif options.code is not None:

@@ -207,7 +207,7 @@ def why(text: str) -> str:
 def _tests(file: Path, options: _Options, place: str) -> list[Row]:
     """A row per test. What a test kills is begun again behind it."""
     rows: list[Row] = []
-    base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "pto.compat.pypto.plugin", "--tb=short"]
+    base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
     for _ in range(_AGAIN):
         done = [a for r in rows for a in ("--deselect", r.test)]
         ended = _process(

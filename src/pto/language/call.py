@@ -58,12 +58,12 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
         )
         known = function._cache.get(function._quick.get(quick))
         if known is not None:
-            known.launch(list(args))
+            known.launch(list(args), config)
             return
     made, values, key = specialised(function, args, kwargs, config)
     if quick is not None and len(values) == len(args):
         function._quick[quick] = key
-    made.launch(values)
+    made.launch(values, config)
 
 
 def lower(

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..isa.record import Record
 from . import arguments
@@ -35,20 +35,14 @@ class CallableProgram:
     name: str
     platform: str
     params: list[Param]
-
-    @staticmethod
-    def from_dir(folder: Any, **_: Any) -> CallableProgram:
-        """A program that was saved. It needs nothing but its folder."""
-        from .folder import load
-
-        return load(folder)
+    from_dir: ClassVar[Callable[..., CallableProgram]]  # one that was saved; folder.py knows how
 
     @property
     def output_dir(self) -> Path:
         """The folder that it is in; one that was never saved is written."""
         raise NotImplementedError
 
-    def launch(self, values: list[Any]) -> None:
+    def launch(self, values: list[Any], config: Any = None) -> None:
         """Run it on a value per parameter."""
         raise NotImplementedError
 
@@ -79,11 +73,11 @@ class CallableProgram:
         return self
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
-        """Run it. `config` says nothing that was not said when it was compiled."""
+        """Run it. Of `config` only what a run leaves behind matters now."""
         outputs = self.output_indices
         if len(args) == len(self.params):
             self.check(args)
-            self.launch(list(args))
+            self.launch(list(args), config)
             return None
         if len(args) != len(self.params) - len(outputs) or not outputs:
             wanted = f"{len(self.params)} arguments"
@@ -94,7 +88,7 @@ class CallableProgram:
         values = [None if i in outputs else next(given) for i in range(len(self.params))]
         made = self._completed(values)
         self.check(made)
-        self.launch(made)
+        self.launch(made, config)
         found = [made[i] for i in outputs]
         return found[0] if len(found) == 1 else tuple(found)
 

@@ -159,10 +159,13 @@ class Compiled(CallableProgram):
 
         return None if folder is None else load(folder)
 
-    def launch(self, values: list[Any]) -> None:
-        """Run it; raises what goes wrong. PTO_SANITIZE says what is looked for on the way."""
+    def launch(self, values: list[Any], config: Any = None) -> None:
+        """Run it; raises what goes wrong. PTO_SANITIZE says what is looked for on the way, `config` whether
+        pictures of the run are written to the program's folder."""
         watched = knobs.get("PTO_SANITIZE")
-        if watched:
+        if config is not None and config.any_dfx_enabled():
+            self._pictured(values)
+        elif watched:
             self._watched(values, watched)
         else:
             self._plain(values)
@@ -179,6 +182,17 @@ class Compiled(CallableProgram):
             found = self.run(values, "reference", sanitize=how).diagnostics
         if found:
             journal.note("finding", self.name, tuple(found))
+
+    def _pictured(self, values: list[Any]) -> None:
+        """Run it, and write what its tasks did to `dfx_outputs` of its folder."""
+        from ..perf import swimlane_json
+
+        run = self.execute(values, record=True)
+        folder = self.output_dir / "dfx_outputs"
+        folder.mkdir(exist_ok=True)
+        swimlane_json.write(run.records, str(folder / "chip_swimlane_records.json"))
+        run.save_swimlane(str(folder / "swimlane.html"), self.name)
+        run.save_graph(str(folder / "deps.dot"))
 
     def _plain(self, values: list[Any]) -> None:
         if self.is_graph:

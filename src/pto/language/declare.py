@@ -10,6 +10,7 @@ from typing import Any
 
 from ..diag import Span
 from .dtypes import DataType
+from .enums import FunctionType
 from .problems import TYPE, fail
 from .types import Annotation, annotation
 
@@ -25,6 +26,9 @@ KINDS = {
     "group": "a cluster",
     "extern": "a core, from C++",
 }
+
+
+_TYPES = {"incore": "InCore", "aic": "AIC", "aiv": "AIV", "extern": "InCore", "host": "Orchestration"}
 
 
 class Declared:
@@ -45,6 +49,11 @@ class Declared:
     @property
     def name(self) -> str:
         return self.function.__name__
+
+    @property
+    def func_type(self) -> FunctionType:
+        """Its kind, in the words of `pl.function`."""
+        return FunctionType[_TYPES.get(self.kind, self.kind.capitalize())]
 
     @cached_property
     def signature(self) -> inspect.Signature:

@@ -372,7 +372,7 @@ class Saved(CallableProgram):
     def output_dir(self) -> Path:
         return self.folder
 
-    def launch(self, values: list[Any]) -> None:
+    def launch(self, values: list[Any], config: Any = None) -> None:
         self.execute(values)
         journal.note("run", self.name)
 
@@ -430,3 +430,11 @@ class Saved(CallableProgram):
 def load(folder: str | os.PathLike[str]) -> Saved:
     """A program that was saved."""
     return Saved(folder)
+
+
+def _from_dir(folder: str | os.PathLike[str], **_: Any) -> CallableProgram:
+    """As `load`; what else is said of a program is in its folder."""
+    return load(folder)
+
+
+CallableProgram.from_dir = _from_dir

@@ -61,6 +61,24 @@ class JitFunction:
     def __repr__(self) -> str:
         return f"<pl.jit {self.declared.kind} {self.declared.name}>"
 
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def params(self) -> list[str]:
+        return list(self.declared.signature.parameters)
+
+    @property
+    def return_types(self) -> list[Any]:
+        """What it says that it returns."""
+        said = self.declared.function.__annotations__.get("return")
+        return [] if said is None else list(said) if isinstance(said, tuple) else [said]
+
+    def as_python(self, concise: bool = False) -> str:
+        """Its text, where it says all of its types."""
+        return ProgramClass(self.name, {self.name: Method(self.declared)}).as_python(concise)
+
     @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
         it = current.get()

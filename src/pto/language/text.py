@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import linecache
 import os
+import sys
 import traceback
 from itertools import count
 from pathlib import Path
@@ -27,7 +28,8 @@ def _names(text: str, name: str) -> dict[str, Any]:
     """What a text defines; its lines are known to tracebacks, debuggers and diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    names: dict[str, Any] = {"__name__": name, "__file__": name}
+    language = sys.modules[__package__ or ""]  # a text need not import it
+    names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language}
     try:
         code = compile(text, name, "exec")
     except (SyntaxError, ValueError) as e:

@@ -92,7 +92,7 @@ def uninstall() -> None:
     """As if nothing had been: for tests."""
     if installed():
         sys.meta_path.remove(_FINDER)
-    for name in MODULES:
+    for name in (*MODULES, __package__ or ""):  # so that importing it installs it again
         sys.modules.pop(name, None)
 
 

@@ -6,7 +6,7 @@ import enum
 import os
 from typing import Any
 
-from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout
+from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLayout, folder  # noqa: F401
 from ...language.callable import CallableProgram
 from ...language.compiled import Compiled
 from ...language.dtypes import DATA_TYPES
@@ -16,6 +16,7 @@ from ...language.lower import Lowered
 from .backend import platform_of
 from .distributed import DistributedCompiledProgram, DistributedConfig
 from .refused import missing, refuse
+from .several import Several, orchestrations
 
 globals().update(DATA_TYPES)
 
@@ -96,6 +97,12 @@ def compile(
     if distributed_config is not None and len(getattr(distributed_config, "device_ids", [0])) > 1:
         raise refuse("ir.compile(distributed_config=...) of several ranks")
     config = RunConfig(platform=platform or platform_of(backend_type))
+    several = orchestrations(program)
+    if len(several) > 1:
+        whole = Several(program.name, several, config)
+        if output_dir is not None:
+            whole.save(output_dir, dumps=bool(dump_passes))
+        return whole
     if isinstance(program, Lowered):
         made = Compiled(program.verify(), config.platform)
     elif hasattr(program, "compile"):

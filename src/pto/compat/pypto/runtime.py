@@ -89,9 +89,9 @@ def execute_compiled(
 ) -> None:
     """Run a program that is in a folder. One that this process has compiled, and whose folder nobody has
     changed, runs as it is in memory."""
-    RunConfig(platform=platform)  # a notice where it is a device
+    config = RunConfig(platform=platform, **(vars(dfx) if dfx is not None else {}))
     program: CallableProgram = folder.live(Path(work_dir)) or folder.load(work_dir)
-    program(*args)
+    program(*args, config=config)
 
 
 def configure_log(level: Any = None, *_: Any, **__: Any) -> None:
