@@ -48,7 +48,9 @@ class Several(CallableProgram):
         raise AttributeError(f"{self.__dict__.get('name')} has no orchestration '{name}'")
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
-        raise TypeError(f"{self.name} has several orchestrations, select one explicitly: {', '.join(self.parts)}")
+        raise TypeError(
+            f"{self.name} has several orchestrations, select one explicitly: {', '.join(self.parts)}"
+        )
 
     def save(self, folder: Any, dumps: bool = False) -> Path:
         self.folder = Path(folder)

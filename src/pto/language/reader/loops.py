@@ -11,7 +11,7 @@ from ...diag import Diagnostic
 from .. import index
 from ..dtypes import INDEX
 from ..forms import Loop, Region, While
-from ..ir import Block, Op, ScalarType, Value, is_memory, is_scalar, is_shaped, scalar_type
+from ..ir import IN, Block, Op, ScalarType, Value, is_memory, is_scalar, is_shaped, scalar_type
 from ..operators.core import OPERATORS
 from ..problems import MERGE, SYNTAX, TYPE, Problem, fail
 from ..types import UNSET
@@ -275,10 +275,12 @@ def _loop_body_once(
 
 
 def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+    """Names that were windows of memory and are values now. An output is not one: to write into it is meant."""
     found: list[str] = []
+    outputs = [p.value for p in f.function.params if p.direction != IN]
     for name, value, arg in args:
         now = f.names.get(name)
-        if arg is not None or value is None or now is value or not isinstance(now, Value):
+        if arg is not None or value is None or now is value or not isinstance(now, Value) or value in outputs:
             continue
         if is_shaped(now) and not is_memory(now):
             if all(index.known(d) is not None for d in value.type.shape):
