@@ -337,3 +337,51 @@ def test_scales_of_both_operands_have_memories_of_their_own() -> None:
     assert [t.loc for t in (left, right) if isinstance(t, TileBufType)] == ["scale_left", "scale_right"]
     other = parse_type("!pto.tile_buf<scaling, 1x128xui64>")
     assert isinstance(other, TileBufType) and other.loc == "scaling"
+
+
+def _mx_operand(name: str, rows: int, cols: int, kind: str) -> str:
+    """A load of an operand or of its scales, and the move to where a product takes it."""
+    elem, layout, mat, place = {
+        "a": ("f8E4M3FN", "nd", "blayout=col_major, slayout=row_major, fractal=512", "left, {}, blayout=col_major, slayout=row_major"),
+        "b": ("f8E4M3FN", "nd", "blayout=col_major, slayout=row_major, fractal=512", "right, {}, slayout=col_major"),
+        "sa": ("!pto.f8E8M0", "mx_a_zz", "blayout=row_major, slayout=row_major, fractal=32", "scale_left, {}, slayout=row_major, fractal=32"),
+        "sb": ("!pto.f8E8M0", "mx_b_nn", "blayout=col_major, slayout=col_major, fractal=32", "scale_right, {}, blayout=col_major, slayout=col_major, fractal=32"),
+    }[kind]  # fmt: skip
+    size = f"{rows}x{cols}x{elem}"
+    tile, at = f"!pto.tile_buf<mat, {size}, {mat}>", f"!pto.tile_buf<{place.format(size)}>"
+    return f"""
+  %{name}_r = arith.constant {rows} : index
+  %{name}_c = arith.constant {cols} : index
+  %{name}_v = pto.make_tensor_view %{name}, shape = [%{name}_r, %{name}_c], strides = [%{name}_c, %c1] {{layout = #pto.layout<{layout}>}} : !pto.tensor_view<?x?x{elem}>
+  %{name}_p = pto.partition_view %{name}_v, offsets = [%c0, %c0], sizes = [%{name}_r, %{name}_c] : !pto.tensor_view<?x?x{elem}> -> !pto.partition_tensor_view<{size}>
+  %{name}_m = pto.alloc_tile : {tile}
+  pto.tload ins(%{name}_p : !pto.partition_tensor_view<{size}>) outs(%{name}_m : {tile})
+  %{name}_t = pto.alloc_tile : {at}
+  pto.tmov ins(%{name}_m : {tile}) outs(%{name}_t : {at})"""
+
+
+def test_scales_that_are_given_by_rows_and_columns_lie_packed() -> None:
+    """On every engine: 16 rows and 2 columns of them side by side."""
+    m, k, n = 16, 64, 32
+    args = [("a", m, k, "a"), ("sa", m, k // 32, "sa"), ("b", k, n, "b"), ("sb", k // 32, n, "sb")]
+    body = "".join(_mx_operand(*a) for a in args)
+    types = [line.split(" : ")[1] for line in body.splitlines() if "_t = pto.alloc_tile" in line]
+    acc = f"!pto.tile_buf<acc, {m}x{n}xf32, blayout=col_major, slayout=row_major, fractal=1024>"
+    text = f"""func.func @k(%a: !pto.ptr<f8E4M3FN>, %sa: !pto.ptr<!pto.f8E8M0>, %b: !pto.ptr<f8E4M3FN>, %sb: !pto.ptr<!pto.f8E8M0>, %o: !pto.partition_tensor_view<{m}x{n}xf32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index{body}
+  %acc = pto.alloc_tile : {acc}
+  pto.tmatmul.mx ins(%a_t, %sa_t, %b_t, %sb_t : {", ".join(types)}) outs(%acc : {acc})
+  pto.tstore ins(%acc : {acc}) outs(%o : !pto.partition_tensor_view<{m}x{n}xf32>)
+  return
+}}"""
+    rng = np.random.default_rng(8)
+    a, b = (rng.integers(0, 112, s).astype(np.uint8) for s in ((m, k), (k, n)))
+    sa, sb = (rng.integers(125, 130, s).astype(np.uint8) for s in ((m, k // 32), (k // 32, n)))
+    wide = [elements.decode(t, v).astype(np.float64) for t, v in (("f8e4m3", a), ("f8e4m3", b), ("f8e8m0", sa), ("f8e8m0", sb))]  # fmt: skip
+    want = (wide[0] * np.repeat(wide[2], 32, 1)) @ (wide[1] * np.repeat(wide[3], 32, 0))
+    packed = np.ascontiguousarray(sb.reshape(1, 2, 2, 16).transpose(2, 0, 3, 1)).reshape(sb.shape)
+    for engine in ("reference", "native"):
+        out = np.zeros((m, n), np.float32)
+        pto.kernel(pto.parse(text), engine=engine, target="a5")(a, sa, b, packed, out)
+        np.testing.assert_allclose(out, want, rtol=1e-6, err_msg=engine)

@@ -21,8 +21,8 @@ from ..codegen.cpp.unit import Unit
 from ..codegen.cpp.vectors import obeys_tags
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
-from ..ir.core import Block, Module, Operation, Region, Value
-from ..ir.facts import may_fail
+from ..ir.core import Block, Module, Operation, Region, Value, constant_of
+from ..ir.facts import may_fail, view_layout
 from ..ir.types import (
     ConvTileType,
     EventIdArrayType,
@@ -45,6 +45,7 @@ from ..isa.machine import MEMORIES, SECTIONS
 from ..isa.profiles import Profile
 from ..isa.row import Row
 from ..isa.tile import LAYOUTS, inner_box
+from ..isa.view import is_packed, packed_scales
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 from .functions import Called, small
@@ -508,6 +509,25 @@ def _part(f: Lowering, op: Operation) -> None:
     bits = type.elem.info.bits if type.elem.info else 8
     f.call("vm.part", f.slot(op.results[0]), f.slot(op.operands[0]), bits, len(sizes),
            *map(f.slot, offsets), *map(f.slot, sizes))  # fmt: skip
+    _pack_scales(f, op)
+
+
+def _pack_scales(f: Lowering, op: Operation) -> None:
+    """Scales that are given by rows and columns lie packed: from where their window begins on, the five
+    dimensions of that layout."""
+    layout, made = view_layout(op.results[0]) or "", op.operands[0].op
+    if not is_packed(layout, len(op.group("sizes"))):
+        return
+    whole = made.group("shape") if made is not None and made.name == "pto.make_tensor_view" else ()
+    known = [
+        [n for v in group if isinstance(n := constant_of(v), int)] for group in (op.group("sizes"), whole)
+    ]
+    packed = packed_scales(layout, *known)
+    if packed is None:
+        f.refuse(op, "scales of extents that only a run knows")
+        return
+    place = f.slot(op.results[0])
+    f.call("vm.view", place, place, 5, *(f.number(n) for part in packed for n in part))
 
 
 @handles("pto.get_tensor_view_dim", "pto.get_tensor_view_stride", "memref.dim")

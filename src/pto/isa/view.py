@@ -115,6 +115,11 @@ _PACKED: dict[str, Callable[[int, int], tuple[Index5, Index5]]] = {
 }
 
 
+def is_packed(layout: str, rank: int) -> bool:
+    """Whether a view of a layout is one of scales that is given by rows and columns only."""
+    return layout in _PACKED and rank == 2
+
+
 def packed_scales(
     layout: str, dims: Sequence[int], whole: Sequence[int]
 ) -> tuple[tuple[int, ...], tuple[int, ...]] | None:

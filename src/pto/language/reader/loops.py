@@ -275,7 +275,7 @@ def _loop_body_once(
 
 
 def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
-    """Names that were windows of memory and are values now. An output is not one: to write into it is meant."""
+    """Names that were windows of memory and are values now. No outputs: to write into these is meant."""
     found: list[str] = []
     outputs = [p.value for p in f.function.params if p.direction != IN]
     for name, value, arg in args:
