@@ -350,9 +350,10 @@ def _tile(body: _Body) -> Type:
 def _memory(fields: dict[str, Any]) -> str:
     """The location. Newer assemblers write `scaling` for the scales of mx products, too, where each operand
     has a memory of its own: their layouts tell them apart."""
-    boxes = {"row_major": "scale_left", "col_major": "scale_right"}
     if fields["loc"] == "scaling" and str(fields["elem"]) == "f8E8M0FNU":
-        return boxes.get(fields.get("slayout", "none_box"), "scaling")
+        layout = fields.get("blayout", "row_major"), fields.get("slayout", "none_box")
+        scales = ("scale_left", "scale_right")
+        return next((loc for loc in scales if DEFAULT_CONFIG[loc][:2] == layout), "scaling")
     return fields["loc"]
 
 

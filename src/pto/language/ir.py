@@ -374,6 +374,15 @@ def root(value: Value) -> Value:
         value = first
 
 
+def lies_in(block: Block, outer: Block) -> bool:
+    """Whether a block is another one, or in it."""
+    here: Block | None = block
+    while here is not None and here is not outer:
+        above = here.outer
+        here = above.parent if isinstance(above, Op) else None
+    return here is outer
+
+
 def is_memory(value: Value) -> bool:
     """Whether a tensor lies in global memory: a parameter, one that an orchestration made, a window of one.
     Others are results of operators."""

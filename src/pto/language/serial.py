@@ -92,10 +92,6 @@ class Serial:
         self.count = 0
 
     def wrap(self, array: Array) -> Tensor:
-        if not array.flags.c_contiguous:
-            from .arguments import refuse
-
-            raise refuse("arrays lie in memory without gaps", help="numpy.ascontiguousarray(x)")
         flat = array.reshape(-1)
         box = ((0,) * array.ndim, tuple(array.shape))
         return Tensor(array, flat, 0, array.shape, dense(array.shape), box)

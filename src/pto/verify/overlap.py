@@ -69,7 +69,8 @@ def share_bytes(a: Placed, b: Placed) -> bool:
 def handed_on(copy: Operation, into: Operation | None, outer: Operation | None) -> bool:
     """Whether a copy is how compilers carry a tile on: at the end of a turn or an arm, into a name that is
     placed there (`into`) and that nothing reads, on the bytes of a tile that is placed around (`outer`)."""
-    if copy.name != "pto.tmov" or into is None or outer is None or into.name != "pto.alloc_tile":
+    copies = copy.row is not None and copy.row.algorithm == "move"
+    if not copies or into is None or outer is None or into.name != "pto.alloc_tile":
         return False
     body = into.parent
     if body is None or body is outer.parent:

@@ -20,6 +20,7 @@ from ..ir import (
     dims_of,
     is_memory,
     is_scalar,
+    lies_in,
     replaced,
     retyped,
     scalar_type,
@@ -161,12 +162,6 @@ def dims_in(type: Type) -> list[Value]:
 
 
 def inside(value: Value, block: Block) -> bool:
-    owner: Any = (
-        value.owner if isinstance(value.owner, Block) else value.owner.parent if value.owner else None
-    )
-    while owner is not None:
-        if owner is block:
-            return True
-        outer = owner.outer
-        owner = outer.parent if isinstance(outer, Op) else None
-    return False
+    owner = value.owner
+    home = owner if isinstance(owner, Block) else owner.parent if owner is not None else None
+    return home is not None and lies_in(home, block)

@@ -3,7 +3,7 @@ to what was made before it."""
 
 from __future__ import annotations
 
-from ..ir import Block, Op, Value
+from ..ir import Block, Op, Value, lies_in
 
 
 def raised(value: Value, at: Op, loop: Block) -> bool:
@@ -26,7 +26,7 @@ def raised(value: Value, at: Op, loop: Block) -> bool:
 def _precedes(value: Value, at: Op, loop: Block) -> bool:
     owner = value.owner
     home = owner if isinstance(owner, Block) else owner.parent if owner is not None else None
-    if home is not None and _within(home, loop):
+    if home is not None and lies_in(home, loop):
         return False
     here = at
     while here.parent is not None:
@@ -37,12 +37,4 @@ def _precedes(value: Value, at: Op, loop: Block) -> bool:
             break
         here = block.outer
     # What is still being read follows all that was read and is not in it.
-    return home is None or not any(_within(home, b) for b in here.blocks)
-
-
-def _within(block: Block, outer: Block) -> bool:
-    here: Block | None = block
-    while here is not None and here is not outer:
-        above = here.outer
-        here = above.parent if isinstance(above, Op) else None
-    return here is outer
+    return home is None or not any(lies_in(home, b) for b in here.blocks)
