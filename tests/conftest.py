@@ -72,6 +72,13 @@ def pytest_configure(config: pytest.Config) -> None:
     cache.prune(_KEPT_BYTES, grace=3600)
 
 
+@pytest.fixture
+def kept_place(request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A folder for this test, the same in every run: what is built of an orchestration is known by its place, too."""
+    with made.held("places", made.digest(str(request.path), request.node.name)) as place:
+        yield place
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--rebase", action="store_true", help="rewrite the expectations of the golden tests")
 

@@ -17,7 +17,7 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -54,6 +54,14 @@ def folder(kind: str, key: str) -> Path:
     found.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.utime(found)
     return found
+
+
+@contextlib.contextmanager
+def held(kind: str, key: str) -> Iterator[Path]:
+    """A folder that a test writes into and reads, the same one in every run: for one process at a time."""
+    with open(folder(kind, "held") / f"{key[:16]}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield folder(kind, key)
 
 
 def made_once(kind: str, key: str, name: str, make: Callable[[Path], object]) -> Path:

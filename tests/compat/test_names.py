@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import made
 
 import pto.language as pl
 from pto.compat.pypto import finder
@@ -124,10 +123,10 @@ def test_configurations_and_words(pypto: Any) -> None:
     assert pypto.get_log_level() == pypto.LogLevel.INFO
 
 
-def test_programs_without_arguments(pypto: Any) -> None:
+def test_programs_without_arguments(pypto: Any, kept_place: Path) -> None:
     """What parameters say is enough: numbers stay numbers, and folders run with nothing else."""
     runtime = importlib.import_module("pypto.runtime")
-    place = made.folder("compat", made.digest(__file__))
+    place = kept_place
     compiled = pypto.ir.compile(Scaled, output_dir=place, platform="a2a3sim")
     assert isinstance(compiled, pypto.ir.CompiledProgram) and compiled.platform == "a2a3sim"
     assert compiled.param_names == ["by", "a", "times", "out"] and compiled.output_indices == [3]
@@ -145,9 +144,8 @@ def test_programs_without_arguments(pypto: Any) -> None:
     out = np.zeros_like(A)
     pictured = pl.RunConfig(enable_chip_swimlane=True)
     compiled(2.5, A, 3, out, config=pictured)
-    assert {p.name for p in (place / "dfx_outputs").iterdir()} == {
-        "chip_swimlane_records.json", "swimlane.html", "deps.dot",
-    }  # fmt: skip
+    for name in ("chip_swimlane_records.json", "swimlane.html", "deps.dot"):
+        assert (place / "dfx_outputs" / name).is_file(), name
     assert runtime.run(Scaled, 2.5, A, 1, out)[("main")].has_return
     np.testing.assert_array_equal(out, A * 2.5 + 1)
     with pytest.raises(DiagnosticError, match="'out' of main has another shape"):

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import made
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -127,8 +126,8 @@ def samples() -> list[Any]:
     ]
 
 
-def test_every_form_computes_the_same() -> None:
-    place = made.folder("folders", made.digest(__file__))  # an orchestration is known by its place, too
+def test_every_form_computes_the_same(kept_place: Path) -> None:
+    place = kept_place
     given = samples()
     compiled = everything.compile(*given)
     serial = [a.copy() for a in given]
@@ -203,20 +202,18 @@ def one_kernel(x: pl.Tensor[[M, COLS], pl.FP32], w: pl.Tensor, out: pl.Out[pl.Te
     return out
 
 
-def test_a_program_of_one_kernel() -> None:
+def test_a_program_of_one_kernel(kept_place: Path) -> None:
     x, w, *_ = samples()
     out, expected = np.zeros_like(x), np.zeros_like(x)
     one_kernel(x, w, expected)
     np.testing.assert_allclose(expected, x @ w + 1, rtol=1e-5, atol=1e-5)
-    place = made.folder("folders", made.digest(__file__, "one"))
-    one_kernel.compile(x, w, out).save(place)
-    Compiled.load(place)(x, w, out)
+    one_kernel.compile(x, w, out).save(kept_place)
+    Compiled.load(kept_place)(x, w, out)
     assert out.tobytes() == expected.tobytes()
 
 
-def test_wrong_arguments_and_folders(tmp_path: Path) -> None:
-    given = samples()
-    place = made.folder("folders", made.digest(__file__, "alone"))
+def test_wrong_arguments_and_folders(tmp_path: Path, kept_place: Path) -> None:
+    given, place = samples(), kept_place
     kernel = scaled_alone.compile(given[1], given[1].copy())
     kernel.save(place)  # no orchestration: one is made; without samples there is no golden.py
     with pytest.raises(
