@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import tempfile
 from pathlib import Path
 
@@ -47,6 +48,17 @@ def test_what_is_kept_is_made_of_what_is_there_now(tmp_path: Path, monkeypatch: 
     assert count(source, f"-I{folder}", target=folder / "k.so", reads=(read,)) == 5
     monkeypatch.setattr(made, "_headers", lambda: "other headers")
     assert count("text") == 6
+
+
+def test_a_place_is_held_by_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with made.held("places", "one") as place, made.held("places", "two") as elsewhere:
+        assert place.is_dir() and place != elsewhere
+        (lock,) = tmp_path.rglob("one.lock")
+        with lock.open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with lock.open() as other:
+        fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_who_changes_what_builds_kernels_sees_them_built(

@@ -135,6 +135,12 @@ def check_python(block: Block, page: str, namespace: dict[str, object]) -> None:
     assert printed.getvalue().splitlines() == expected, f"line {block.line}"
 
 
+def test_a_core_is_named_in_deterministic_runs_only() -> None:
+    """Which core takes a task is the schedulers' choice, unless there is a seed."""
+    named = [b for page in PAGES for b in blocks(page.read_text()) if re.search(r"\bAI[CV] \d", b.text)]
+    assert named and all("seed" in b.text for b in named), [b.text for b in named if "seed" not in b.text]
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_page(page: Path, tmp_path: Path, tool_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if page.name == "objects.md":
