@@ -18,9 +18,9 @@ from pto.ir.clone import clone
 from pto.ir.core import Module
 from pto.ir.facts import module_profile
 from pto.passes import Options, plan_memory
-from pto.passes.allocate import Item, conflicts, load, place, smallest, top
+from pto.passes.memory.pack import Item, conflicts, load, place, smallest, top
+from pto.passes.memory.placements import MemoryPlan
 from pto.passes.pipeline import PassContext
-from pto.passes.placements import MemoryPlan
 
 TILE, VIEW = "!pto.tile_buf<vec, 16x64xf32>", "!pto.partition_tensor_view<16x64xf32>"
 BODY = f"""\

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pto
 from pto.asm import FORMS, to_text
-from pto.bytecode import v0
+from pto.bytecode import format
 from pto.bytecode.dump import dump
 from pto.bytecode.leb import write_uleb
 
@@ -33,7 +33,7 @@ def counted(items: list[bytes]) -> bytes:
 
 def container(sections: list[tuple[int, bytes]], header: bytes = bytes(4)) -> bytes:
     payload = b"".join(bytes([id]) + len(data).to_bytes(4, "little") + data for id, data in sections)
-    return v0.MAGIC + header + len(payload).to_bytes(4, "little") + payload
+    return format.MAGIC + header + len(payload).to_bytes(4, "little") + payload
 
 
 def make(
@@ -46,11 +46,11 @@ def make(
     blocks = blocks if blocks is not None else b"\x01\x00" + uleb(count) + ops
     module = module if module is not None else b"\x00\x40\x00\x00\x01\x00\x01\x00\x00" + blocks
     return container([
-        (v0.STRINGS, counted([uleb(len(t)) + t for t in texts])),
-        (v0.TYPES, uleb(1 + type_count) + b"\0\1\1" + types),
-        (v0.ATTRS, uleb(attr_count) + attrs),
-        (v0.CONSTS, consts),
-        (v0.MODULE, module),
+        (format.STRINGS, counted([uleb(len(t)) + t for t in texts])),
+        (format.TYPES, uleb(1 + type_count) + b"\0\1\1" + types),
+        (format.ATTRS, uleb(attr_count) + attrs),
+        (format.CONSTS, consts),
+        (format.MODULE, module),
     ])  # fmt: skip
 
 
@@ -96,11 +96,11 @@ def test_e1203_payload_length() -> None:
 
 def test_e1204_sections() -> None:
     empty = (
-        (v0.STRINGS, b"\0"),
-        (v0.TYPES, b"\0"),
-        (v0.ATTRS, b"\0"),
-        (v0.CONSTS, b"\0"),
-        (v0.MODULE, b"\0\x40\0\0\0"),
+        (format.STRINGS, b"\0"),
+        (format.TYPES, b"\0"),
+        (format.ATTRS, b"\0"),
+        (format.CONSTS, b"\0"),
+        (format.MODULE, b"\0\x40\0\0\0"),
     )
     pto.from_bytecode(container(list(empty)))
     refused(container([]), "PTO-E1204", "0x01 STRINGS is missing")
@@ -113,7 +113,7 @@ def test_e1204_sections() -> None:
 
 
 def test_e1205_truncated() -> None:
-    refused(v0.MAGIC + bytes(4), "PTO-E1205")
+    refused(format.MAGIC + bytes(4), "PTO-E1205")
     refused(make(module=b"\x00"), "PTO-E1205", "MODULE ends here")
     refused(make(consts=b"\x01\x02"), "PTO-E1209")
     refused(make(ops=b"\x01\x60\x00\x01\x60", count=2), "PTO-E1209")
@@ -154,7 +154,11 @@ def test_e1209_counts() -> None:
     refused(make(consts=huge), "PTO-E1209", "constants")
     refused(make(ops=b"\x02\x40\x00" + huge), "PTO-E1209", "operands")
     refused(make(ops=generic(0, results=huge), strings=()), "PTO-E1211")
-    refused(container([(v0.STRINGS, huge)] + [(s, b"\0") for s in v0.REQUIRED[1:]]), "PTO-E1209", "strings")
+    refused(
+        container([(format.STRINGS, huge)] + [(s, b"\0") for s in format.REQUIRED[1:]]),
+        "PTO-E1209",
+        "strings",
+    )
 
 
 def test_e1210_left_over() -> None:
@@ -402,7 +406,7 @@ def test_flipped_bytes_of_the_stream(choose: st.DataObject) -> None:
     data = bytearray(choose.draw(st.sampled_from(seeds())))
     from pto.bytecode.file import read_file
 
-    at, end = read_file(bytes(data), "x").sections[v0.MODULE]
+    at, end = read_file(bytes(data), "x").sections[format.MODULE]
     for _ in range(choose.draw(st.integers(1, 3))):
         data[choose.draw(st.integers(at, end - 1))] = choose.draw(
             st.sampled_from((0, 1, 2, 3, 4, 5, 7, 0x10, 0x20, 0x40, 0x7F, 0xFF))
@@ -424,4 +428,4 @@ def test_cut_and_spliced(choose: st.DataObject) -> None:
 @given(st.binary(max_size=200))
 def test_garbage(data: bytes) -> None:
     survives(data)
-    survives(patched(bytearray(v0.MAGIC + bytes(8) + data)))
+    survives(patched(bytearray(format.MAGIC + bytes(8) + data)))

@@ -8,7 +8,7 @@ import pytest
 from tests.each import together
 
 import pto
-from pto.bytecode import v0
+from pto.bytecode import format
 from pto.bytecode.file import read_file, read_module
 
 #: Our names of operations that the published table calls otherwise.
@@ -46,20 +46,20 @@ def test_worked_example() -> None:
 
 def test_derived_table_has_the_published_operations() -> None:
     wanted = {opcode for opcode, (name, _) in published().items() if name != "func.func"}
-    assert {opcode for opcode, _ in v0.table()} == wanted
+    assert {opcode for opcode, _ in format.table()} == wanted
 
 
 @together("opcode", [o for o, (name, _) in published().items() if name != "func.func"])
 def test_derived_row_is_the_published_one(opcode: int) -> None:
     name, columns = published()[opcode]
-    ops = {variant: op for (code, variant), op in v0.table().items() if code == opcode}
+    ops = {variant: op for (code, variant), op in format.table().items() if code == opcode}
     assert (None in ops) == ("V" not in columns)
     for op in ops.values():
         assert op.mode == columns.get("O", 0)
         assert op.immediate == columns.get("I", 0)
         assert op.results == columns.get("r", 0) == columns.get("R", 0)
         assert len(op.row.regions) == columns.get("g", 0)
-        if op.mode in (v0.FIXED, v0.SEGMENTED):
+        if op.mode in (format.FIXED, format.SEGMENTED):
             assert op.count == columns.get("n", 0)
         assert op.row.full_name.startswith(RENAMED.get(name, name))
 
@@ -75,7 +75,7 @@ def test_derived_row_is_the_published_one(opcode: int) -> None:
     ],
 )  # fmt: skip
 def test_variants(name: str, opcode: int, variant: int, operands: int) -> None:
-    op = v0.by_name()[name]
+    op = format.by_name()[name]
     assert (op.row.opcode, op.row.variant, op.count) == (opcode, variant, operands)
 
 
@@ -85,7 +85,7 @@ def stream(body: str, arguments: str = "") -> str:
         pto.parse(f"module {{\nfunc.func @f({arguments}) {{\n{body}\nreturn\n}}\n}}"), strict=True
     )
     file = read_file(data, "t")
-    at, end = file.sections[v0.MODULE]
+    at, end = file.sections[format.MODULE]
     module = read_module(file)
     first = module.functions[0].body[0].ops[0].at
     assert at < first < end
@@ -100,7 +100,7 @@ def test_constants_are_pooled_and_deduplicated() -> None:
     assert stream(body) == "03 20 00 00 02 03 20 00 00 02 03 20 00 01 03 03 20 00 02 04"
     data = pto.to_bytecode(pto.parse(f"func.func @f() {{\n{body}\nreturn\n}}"))
     file = read_file(data, "t")
-    at, end = file.sections[v0.CONSTS]
+    at, end = file.sections[format.CONSTS]
     assert data[at:end].hex(" ") == "03 01 02 04 01 03 7f 02 04 04 00 00 80 3f"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import pto
 from pto.passes import explain_memory
-from pto.passes.placements import MemoryPlan
+from pto.passes.memory.placements import MemoryPlan
 
 from .memory_programs import Programs
 from .plan_checks import A3, BYTES, addresses, plan, program

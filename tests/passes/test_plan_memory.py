@@ -15,10 +15,10 @@ from pto.diag import has_errors
 from pto.ir.core import Module
 from pto.isa.profiles import LOCATIONS, Profile, profile
 from pto.passes import Options, compile
-from pto.passes.allocate import Item, conflicts, load, pack, place, smallest, top
+from pto.passes.memory.pack import Item, conflicts, load, pack, place, smallest, top
+from pto.passes.memory.placements import MemoryPlan, Space
+from pto.passes.memory.spread import spread
 from pto.passes.pipeline import PassContext
-from pto.passes.placements import MemoryPlan, Space
-from pto.passes.spread_memory import spread
 
 from .memory_programs import Programs
 from .plan_checks import A3, BYTES, TILE, WIN, Clobbered, Replay, addresses, first_fit, launch, plan, program

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..diag import Diagnostic, DiagnosticError, Source
 from ..ir.core import Module
-from .v0 import MAGIC
+from .format import MAGIC
 from .writer import to_bytecode
 
 

@@ -18,7 +18,7 @@ from ..ir.shape import problem
 from ..ir.types import ScalarType, Type
 from ..isa import row
 from ..isa.enums import ENUMS
-from . import v0
+from . import format
 from .constants import BadConstant, constant_name, float_attr, int_attr, wide_attr
 from .debuginfo import DebugInfo, is_name
 from .file import Constant, File, RawBlock, RawModule, RawOp
@@ -125,7 +125,7 @@ class Builder:
         return dict(found)
 
     def constant(self, entry: Constant, at: int) -> Attribute:
-        if entry.tag == v0.INDEX_VECTOR:
+        if entry.tag == format.INDEX_VECTOR:
             self.fail("PTO-E1213", "an index vector is not the value of a constant", at)
         type = self.type(entry.type, entry.at)
         try:
@@ -135,7 +135,7 @@ class Builder:
                 return int_attr(entry.value, type)
             assert isinstance(entry.value, bytes)
             self.spend(3 * len(entry.value), at)
-            return (float_attr if entry.tag == v0.FLOAT else wide_attr)(entry.value, type)
+            return (float_attr if entry.tag == format.FLOAT else wide_attr)(entry.value, type)
         except BadConstant as e:
             self.fail("PTO-E1213", f"bad constant: {e}", entry.at)
 
@@ -166,17 +166,17 @@ class Builder:
     def _segments(self, op: Operation, raw: RawOp) -> None:
         r = op.row
         assert r is not None
-        sizes = op.attrs.pop(v0.SEGMENTS, None)
+        sizes = op.attrs.pop(format.SEGMENTS, None)
         if not r.has_segments:
             return
         given: tuple[int, ...] | None = None
         if isinstance(sizes, DenseArrayAttr):
             given = tuple(v for v in sizes.value if isinstance(v, int))
-        groups = v0.read_segments(r, given, len(op.operands))
+        groups = format.read_segments(r, given, len(op.operands))
         if groups is None:
             shown = f"groups {list(given)} do" if given is not None else "that does"
             self.fail("PTO-E1214", f"{op.name}: {len(op.operands)} operands, {shown} not fit", raw.at)
-        op.set_attr(v0.SEGMENTS, DenseArrayAttr("i32", groups))
+        op.set_attr(format.SEGMENTS, DenseArrayAttr("i32", groups))
 
 
 class _Scope:
@@ -221,24 +221,24 @@ class _Scope:
         self._region_of.append(region or Region())
 
     def _immediate(self, raw: RawOp, attrs: dict[str, Attribute]) -> None:
-        found = v0.by_name().get(raw.name)
+        found = format.by_name().get(raw.name)
         if not raw.immediate or found is None:
             return
-        if found.immediate == v0.CONSTANT:
+        if found.immediate == format.CONSTANT:
             attrs["value"] = self.b.constant(self.b.file.consts[raw.immediate[0]], raw.at)
-        elif found.immediate == v0.PREDICATE:
-            attrs["predicate"] = StrAttr(v0.PREDICATES[raw.immediate[0]])
-        elif found.immediate == v0.EVENT:
+        elif found.immediate == format.PREDICATE:
+            attrs["predicate"] = StrAttr(format.PREDICATES[raw.immediate[0]])
+        elif found.immediate == format.EVENT:
             enums = ("src_op", "sync_op_type"), ("dst_op", "sync_op_type"), ("event_id", "event")
             for (name, enum), number in zip(enums, raw.immediate, strict=True):
                 word = next((w for w, n in ENUMS[enum].values.items() if n == number), None)
                 if word is None:
                     self.b.fail("PTO-E1211", f"{raw.name}: {name} has no value {number}", raw.at)
                 attrs[name] = EnumAttr(enum, word)
-        elif found.immediate in (v0.VIEW, v0.PARTITION):
-            attrs[v0.SEGMENTS] = DenseArrayAttr("i32", (1, *raw.immediate))
-        elif found.immediate == v0.VALID_MASK:
-            attrs[v0.SEGMENTS] = DenseArrayAttr("i32", (0, raw.immediate[0] & 1, raw.immediate[0] >> 1))
+        elif found.immediate in (format.VIEW, format.PARTITION):
+            attrs[format.SEGMENTS] = DenseArrayAttr("i32", (1, *raw.immediate))
+        elif found.immediate == format.VALID_MASK:
+            attrs[format.SEGMENTS] = DenseArrayAttr("i32", (0, raw.immediate[0] & 1, raw.immediate[0] >> 1))
 
     def finish(self) -> None:
         """Operands, once every value is there: a branch back may use what is defined further down."""
@@ -266,7 +266,7 @@ class _Scope:
             region = outer.parent.parent if outer.parent else None
 
     def _successors(self, op: Operation, raw: RawOp) -> None:
-        targets = op.attrs.pop(v0.SUCCESSORS, None)
+        targets = op.attrs.pop(format.SUCCESSORS, None)
         if targets is None:
             return
         blocks = op.parent.parent.blocks if op.parent and op.parent.parent else []

@@ -11,7 +11,7 @@ import math
 from ..ir.attrs import Attribute, FloatAttr, IntAttr
 from ..ir.types import ScalarType
 from ..isa import encoding
-from .v0 import FLOAT, INT, MAX_INT_BITS, WIDE_INT
+from .format import FLOAT, INT, MAX_INT_BITS, WIDE_INT
 
 
 class BadConstant(Exception):

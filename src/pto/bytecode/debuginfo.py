@@ -14,8 +14,8 @@ from ..diag import Span, Unread
 from ..ir.core import Operation, Value
 from .constants import constant_name
 from .file import File
+from .format import DEBUG
 from .leb import write_uleb
-from .v0 import DEBUG
 
 _NAME = re.compile(r"[\w$.\-]{1,256}(?:#\d{1,4})?")
 

@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from . import v0
+from . import format
 from .debuginfo import DebugInfo, read_debuginfo
 from .file import Constant, File, RawBlock, RawModule, RawOp, read_file, read_module
 
 _WIDEST = 160  # longer texts are cut
-_TAGS = {v0.INT: "int", v0.FLOAT: "float", v0.INDEX_VECTOR: "index vector", v0.WIDE_INT: "wide int"}
+_TAGS = {
+    format.INT: "int",
+    format.FLOAT: "float",
+    format.INDEX_VECTOR: "index vector",
+    format.WIDE_INT: "wide int",
+}
 
 
 def dump(data: bytes, name: str) -> Iterator[str]:
@@ -20,7 +25,7 @@ def dump(data: bytes, name: str) -> Iterator[str]:
     yield f"{name}: {len(data)} bytes"
     file = read_file(data, name)
     for id, (at, end) in file.sections.items():
-        yield f"section 0x{id:02X} {v0.SECTION_NAMES[id]:<9} at 0x{at:04x}, {end - at} bytes"
+        yield f"section 0x{id:02X} {format.SECTION_NAMES[id]:<9} at 0x{at:04x}, {end - at} bytes"
     yield f"strings ({len(file.strings)})"
     for k, text in enumerate(file.strings):
         yield f"  s{k} {_quoted(text)}"
@@ -68,7 +73,7 @@ class _Listing:
     def _operation(self, op: RawOp, depth: int) -> Iterator[str]:
         results = ", ".join(f"{self._define()}: t{id}" for id in op.results)
         operands = ", ".join(f"%{id}" for id in op.operands)
-        code = "generic" if op.opcode == v0.GENERIC else f"{op.opcode:04X}"
+        code = "generic" if op.opcode == format.GENERIC else f"{op.opcode:04X}"
         head = f"{code} {results}{' = ' * bool(results)}{_cut(op.name)}({operands})"
         tail = f"{self._immediate(op)}{self._attrs(op.attrs)}{self._place()}"
         yield f"  0x{op.at:04x} {'  ' * depth}{head}{tail}"
@@ -86,11 +91,11 @@ class _Listing:
     def _immediate(self, op: RawOp) -> str:
         if not op.immediate:
             return ""
-        kind = v0.by_name()[op.name].immediate
-        if kind == v0.CONSTANT:
+        kind = format.by_name()[op.name].immediate
+        if kind == format.CONSTANT:
             return f" c{op.immediate[0]}"
-        if kind == v0.PREDICATE:
-            return f" {v0.PREDICATES[op.immediate[0]]}"
+        if kind == format.PREDICATE:
+            return f" {format.PREDICATES[op.immediate[0]]}"
         return f" immediate {', '.join(map(str, op.immediate))}"
 
     def _attrs(self, id: int) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from ..asm.cursor import MAX_DEPTH
 from ..diag import Source
 from ..isa.row import Row
-from . import v0
+from . import format
 from .leb import Reader
 
 _DEEPEST = MAX_DEPTH - 4  # the text around a region adds the module, its function and their bodies
@@ -80,7 +80,7 @@ class File:
 
     def reader(self, section: int) -> Reader:
         at, end = self.sections[section]
-        return Reader(self.data, self.source, v0.SECTION_NAMES[section], at, end)
+        return Reader(self.data, self.source, format.SECTION_NAMES[section], at, end)
 
     def type_text(self, id: int) -> str:
         return self.strings[self.types[id - 1]]
@@ -93,19 +93,19 @@ def read_file(data: bytes, name: str) -> File:
     file = File(Source(name, ""), data)
     _container(file)
     _strings(file)
-    file.types = _texts(file, v0.TYPES, "type")
-    file.attrs = _texts(file, v0.ATTRS, "attribute")
+    file.types = _texts(file, format.TYPES, "type")
+    file.attrs = _texts(file, format.ATTRS, "attribute")
     _constants(file)
     return file
 
 
 def _container(file: File) -> None:
     r = Reader(file.data, file.source, "the file")
-    if file.data[:6] != v0.MAGIC:
+    if file.data[:6] != format.MAGIC:
         r.fail("PTO-E1201", "this is not PTO bytecode", help="bytecode starts with the bytes 'PTOBC' and 0")
     r.at = 6
     version, flags, length = r.u16(), r.u16(), r.u32()
-    if version != v0.VERSION or flags:
+    if version != format.VERSION or flags:
         r.fail(
             "PTO-E1202", "unsupported bytecode version", 6, expected="version 0, flags 0",
             got=f"version {version}, flags {flags}", help="read it with the version of pto that wrote it",
@@ -119,7 +119,7 @@ def _container(file: File) -> None:
             got=got,
             help="the file is cut or has grown",
         )
-    order = list(v0.SECTION_NAMES)
+    order = list(format.SECTION_NAMES)
     next_allowed = 0
     while r.at < r.end:
         at, id = r.at, r.u8()
@@ -131,7 +131,7 @@ def _container(file: File) -> None:
                 at,
                 expected=f"one of {', '.join(map(_section, order[next_allowed:])) or 'none'}",
             )
-        skipped = [s for s in order[next_allowed : order.index(id)] if s in v0.REQUIRED]
+        skipped = [s for s in order[next_allowed : order.index(id)] if s in format.REQUIRED]
         if skipped:
             r.fail("PTO-E1204", f"section {_section(skipped[0])} is missing", at, got=_section(id))
         size = r.u32()
@@ -140,17 +140,17 @@ def _container(file: File) -> None:
         file.sections[id] = (r.at, r.at + size)
         r.at += size
         next_allowed = order.index(id) + 1
-    missing = [s for s in v0.REQUIRED if s not in file.sections]
+    missing = [s for s in format.REQUIRED if s not in file.sections]
     if missing:
         r.fail("PTO-E1204", f"section {_section(missing[0])} is missing")
 
 
 def _section(id: int) -> str:
-    return f"0x{id:02X} {v0.SECTION_NAMES.get(id, '')}".rstrip()
+    return f"0x{id:02X} {format.SECTION_NAMES.get(id, '')}".rstrip()
 
 
 def _strings(file: File) -> None:
-    r = file.reader(v0.STRINGS)
+    r = file.reader(format.STRINGS)
     for _ in range(r.count("strings")):
         size = r.count("bytes of a string")
         file.string_at.append(r.at)
@@ -176,16 +176,16 @@ def _texts(file: File, section: int, what: str) -> list[int]:
 
 
 def _constants(file: File) -> None:
-    r = file.reader(v0.CONSTS)
+    r = file.reader(format.CONSTS)
     for _ in range(r.count("constants", 2)):
         at, tag = r.at, r.u8()
-        if tag == v0.INDEX_VECTOR:
+        if tag == format.INDEX_VECTOR:
             file.consts.append(Constant(at, tag, 0, tuple(r.sleb() for _ in range(r.count("numbers")))))
             continue
-        if tag not in (v0.INT, v0.FLOAT, v0.WIDE_INT):
+        if tag not in (format.INT, format.FLOAT, format.WIDE_INT):
             r.fail("PTO-E1213", f"constant {len(file.consts)} has unknown tag {tag}", at)
         type = r.index("type", len(file.types), 1)
-        value = r.sleb() if tag == v0.INT else r.take(r.count("bytes of a number"))
+        value = r.sleb() if tag == format.INT else r.take(r.count("bytes of a number"))
         file.consts.append(Constant(at, tag, type, value))
     r.finish()
 
@@ -194,9 +194,9 @@ def _constants(file: File) -> None:
 
 
 def read_module(file: File) -> RawModule:
-    r = file.reader(v0.MODULE)
+    r = file.reader(format.MODULE)
     at, profile, width = r.at, r.u8(), r.u8()
-    if profile or width != v0.INDEX_WIDTH:
+    if profile or width != format.INDEX_WIDTH:
         r.fail("PTO-E1202", "unsupported module", at, expected="profile 0, index width 64",
                got=f"profile {profile}, index width {width}")  # fmt: skip
     stream = _Stream(file, r)
@@ -216,12 +216,12 @@ def read_module(file: File) -> RawModule:
 
 
 def _extra(file: File) -> list[tuple[int, RawOp]]:
-    if v0.EXTRA not in file.sections:
+    if format.EXTRA not in file.sections:
         return []
-    r = file.reader(v0.EXTRA)
-    if file.data[r.at : r.at + len(v0.EXTRA_TAG)] != v0.EXTRA_TAG:
+    r = file.reader(format.EXTRA)
+    if file.data[r.at : r.at + len(format.EXTRA_TAG)] != format.EXTRA_TAG:
         return []  # another producer's: readers skip what they do not know
-    r.at += len(v0.EXTRA_TAG)
+    r.at += len(format.EXTRA_TAG)
     stream = _Stream(file, r)
     out = [(r.uleb(), stream.op(0)) for _ in range(r.count("operations", 4))]
     r.finish()
@@ -257,10 +257,10 @@ class _Stream:
         r = self.r
         at, opcode = r.at, r.u16()
         attrs = self.attr_id()
-        if opcode == v0.GENERIC:
+        if opcode == format.GENERIC:
             return self._generic(at, attrs, depth)
-        variant = r.u8() if opcode in v0.variants() else None
-        found = v0.table().get((opcode, variant))
+        variant = r.u8() if opcode in format.variants() else None
+        found = format.table().get((opcode, variant))
         if found is None:
             shown = f"0x{opcode:04X}" + ("" if variant is None else f" variant {variant}")
             r.fail(
@@ -276,19 +276,19 @@ class _Stream:
         op.regions = [self.region(depth + 1) for _ in found.row.regions]
         return op
 
-    def _immediate(self, found: v0.Op) -> tuple[int, ...]:
+    def _immediate(self, found: format.Op) -> tuple[int, ...]:
         r, kind, at = self.r, found.immediate, self.r.at
-        if kind == v0.NO_IMMEDIATE:
+        if kind == format.NO_IMMEDIATE:
             return ()
-        if kind == v0.CONSTANT:
+        if kind == format.CONSTANT:
             return (r.index("constant", len(self.file.consts)),)
-        if kind in (v0.VIEW, v0.PARTITION):
+        if kind in (format.VIEW, format.PARTITION):
             if r.u8():
                 r.fail("PTO-E1211", f"{found.row.name}: unknown operand list mode", at, expected="0")
             return r.count("operands"), r.count("operands")
-        if kind == v0.EVENT:
+        if kind == format.EVENT:
             return r.u8(), r.u8(), r.u8()
-        limit = len(v0.PREDICATES) if kind == v0.PREDICATE else 4
+        limit = len(format.PREDICATES) if kind == format.PREDICATE else 4
         value = r.u8()
         if value >= limit:
             r.fail(
@@ -299,12 +299,12 @@ class _Stream:
             )
         return (value,)
 
-    def _operand_count(self, found: v0.Op, immediate: tuple[int, ...]) -> int:
-        if found.mode == v0.COUNTED:
+    def _operand_count(self, found: format.Op, immediate: tuple[int, ...]) -> int:
+        if found.mode == format.COUNTED:
             return self.r.count("operands")
-        if found.mode == v0.SEGMENTED:
+        if found.mode == format.SEGMENTED:
             return found.count + sum(immediate)
-        if found.mode == v0.MASK:
+        if found.mode == format.MASK:
             return immediate[0].bit_count()
         return found.count
 
@@ -314,7 +314,7 @@ class _Stream:
         name = self.file.strings[r.index("string", len(self.file.strings))]
         if "." not in name or not name.isprintable() or '"' in name or "\\" in name:
             r.fail("PTO-E1211", f"'{name[:40]}' is not the name of an operation", name_at)
-        row = v0.known(name)
+        row = format.known(name)
         if row is None and name.startswith("pto."):
             r.fail(
                 "PTO-E1211",
@@ -325,7 +325,7 @@ class _Stream:
         results = [self.type_id() for _ in range(r.count("results"))]
         operands = [r.uleb() for _ in range(r.count("operands"))]
         op = RawOp(
-            at, r.at, v0.GENERIC, row.full_name if row else name, row, attrs, (), operands, results, []
+            at, r.at, format.GENERIC, row.full_name if row else name, row, attrs, (), operands, results, []
         )
         op.regions = [self.region(depth + 1) for _ in range(r.count("regions"))]
         op.end = r.at

@@ -1,7 +1,7 @@
 """Types and attribute dictionaries as the texts that bytecode stores, and back.
 
 The texts are those of the field's printer: keys sorted, 64-bit integers with their type, defaults spelled out
-where that printer spells them out (`v0.IMPLIED`), comparison predicates as numbers.
+where that printer spells them out (`format.IMPLIED`), comparison predicates as numbers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..ir.attrs import (
 from ..ir.core import Operation
 from ..ir.types import I32, I64, Type
 from ..isa.row import Attr, Row
-from .v0 import IMPLIED, SEGMENTS, written_segments
+from .format import IMPLIED, SEGMENTS, written_segments
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from ..ir.attrs import Attribute, DenseArrayAttr, EnumAttr
 from ..ir.core import Block, Module, Operation, Region, Value
 from ..ir.types import Type
 from ..isa.enums import ENUMS
-from . import v0
+from . import format
 from .constants import constant_bits
 from .debuginfo import DebugWriter
 from .leb import write_sleb, write_uleb
@@ -67,18 +67,23 @@ class _Writer:
             raise DiagnosticError(self.problems)
         debug = self._debug.section() if self._debug is not None else b""
         sections = [
-            (v0.STRINGS, self._string_section()),
-            (v0.TYPES, _text_section(self._types)),
-            (v0.ATTRS, _text_section(self._attrs)),
-            (v0.CONSTS, self._const_section()),
-            (v0.MODULE, bytes(stream)),
+            (format.STRINGS, self._string_section()),
+            (format.TYPES, _text_section(self._types)),
+            (format.ATTRS, _text_section(self._attrs)),
+            (format.CONSTS, self._const_section()),
+            (format.MODULE, bytes(stream)),
         ]
         if debug:
-            sections.append((v0.DEBUG, debug))
+            sections.append((format.DEBUG, debug))
         if extra:
-            sections.append((v0.EXTRA, v0.EXTRA_TAG + extra))
+            sections.append((format.EXTRA, format.EXTRA_TAG + extra))
         payload = b"".join(bytes([id]) + len(data).to_bytes(4, "little") + data for id, data in sections)
-        header = v0.MAGIC + v0.VERSION.to_bytes(2, "little") + bytes(2) + len(payload).to_bytes(4, "little")
+        header = (
+            format.MAGIC
+            + format.VERSION.to_bytes(2, "little")
+            + bytes(2)
+            + len(payload).to_bytes(4, "little")
+        )
         return header + payload
 
     def _string_section(self) -> bytes:
@@ -110,7 +115,7 @@ class _Writer:
         tag, number, bits = found
         entry = bytearray([tag])
         write_uleb(entry, self._type(type))
-        if tag == v0.INT:
+        if tag == format.INT:
             write_sleb(entry, number)
         else:
             size = (bits + 7) // 8
@@ -123,7 +128,7 @@ class _Writer:
     def _stream(self) -> tuple[bytearray, bytes]:
         for name in ("func.func", "func.return"):  # the field's encoder has these first
             self._strings.add(name)
-        out = bytearray([0, v0.INDEX_WIDTH])
+        out = bytearray([0, format.INDEX_WIDTH])
         write_uleb(out, self._dict(self.module.attrs))
         write_uleb(out, 0)  # globals
         body = self.module.body.ops
@@ -204,7 +209,7 @@ class _Writer:
         if self._debug is not None:
             self._debug.location(self._function, self._next_op, op)
             self._next_op += 1
-        found = v0.by_name().get(op.name)
+        found = format.by_name().get(op.name)
         if found is None:
             why = "not an operation of v0"
         else:
@@ -220,35 +225,37 @@ class _Writer:
         for region in op.regions:
             self._region(out, region, depth + 1)
 
-    def _known(self, out: bytearray, found: v0.Op, op: Operation) -> None:
+    def _known(self, out: bytearray, found: format.Op, op: Operation) -> None:
         row = found.row
         out += row.opcode.to_bytes(2, "little")
-        write_uleb(out, self._dict(op_attrs(op, without="value" if found.immediate == v0.CONSTANT else "")))
+        write_uleb(
+            out, self._dict(op_attrs(op, without="value" if found.immediate == format.CONSTANT else ""))
+        )
         if row.variant is not None:
             out.append(row.variant)
         self._immediate(out, found, op)
-        if found.mode == v0.COUNTED:
+        if found.mode == format.COUNTED:
             write_uleb(out, len(op.operands))
         self._operands(out, op, op.operands)
         for result in op.results:
             write_uleb(out, self._type(result.type))
 
-    def _immediate(self, out: bytearray, found: v0.Op, op: Operation) -> None:
+    def _immediate(self, out: bytearray, found: format.Op, op: Operation) -> None:
         kind = found.immediate
-        if kind == v0.CONSTANT:
+        if kind == format.CONSTANT:
             number = constant_bits(op.attrs["value"])
             assert number is not None
             write_uleb(out, self._const(op.result.type, number))
-        elif kind == v0.PREDICATE:
-            out.append(v0.PREDICATES.index(op.attr("predicate")))
-        elif kind == v0.EVENT:
+        elif kind == format.PREDICATE:
+            out.append(format.PREDICATES.index(op.attr("predicate")))
+        elif kind == format.EVENT:
             out += bytes(_enum_number(op.attrs.get(name)) for name in ("src_op", "dst_op", "event_id"))
-        elif kind in (v0.VIEW, v0.PARTITION):
+        elif kind in (format.VIEW, format.PARTITION):
             assert op.segments is not None
             out.append(0)  # list mode: every size is an operand
             for count in op.segments[1:]:
                 write_uleb(out, count)
-        elif kind == v0.VALID_MASK:
+        elif kind == format.VALID_MASK:
             assert op.segments is not None
             out.append(op.segments[1] | op.segments[2] << 1)
 
@@ -268,9 +275,9 @@ class _Writer:
             assert op.parent is not None and op.parent.parent is not None
             index = {block: k for k, block in enumerate(op.parent.parent.blocks)}
             numbers = tuple(n for s in op.successors for n in (index[s.block], len(s.args)))
-            attrs = {**attrs, v0.SUCCESSORS: DenseArrayAttr("i64", numbers)}
+            attrs = {**attrs, format.SUCCESSORS: DenseArrayAttr("i64", numbers)}
             operands = operands + [v for s in op.successors for v in s.args]
-        out += v0.GENERIC.to_bytes(2, "little")
+        out += format.GENERIC.to_bytes(2, "little")
         write_uleb(out, self._dict(attrs))
         write_uleb(out, self._strings.add(op.name))
         write_uleb(out, len(op.results))
@@ -290,7 +297,7 @@ def _text_section(table: _Table[int]) -> bytes:
     return bytes(out)
 
 
-def _misfit(found: v0.Op, op: Operation) -> str:
+def _misfit(found: format.Op, op: Operation) -> str:
     """Why v0 cannot say an operation that it has a number for; empty if it can."""
     if not found.readable:
         return "v0 has a number for it, but the field's reader has no such operation"
@@ -298,15 +305,15 @@ def _misfit(found: v0.Op, op: Operation) -> str:
         return f"v0 has room for {found.results} results, not {len(op.results)}"
     if len(op.regions) != len(found.row.regions):
         return f"v0 has room for {len(found.row.regions)} regions, not {len(op.regions)}"
-    if found.mode in (v0.FIXED, v0.BY_VARIANT) and len(op.operands) != found.count:
+    if found.mode in (format.FIXED, format.BY_VARIANT) and len(op.operands) != found.count:
         return f"v0 has room for {found.count} operands, not {len(op.operands)}"
-    if found.immediate == v0.VALID_MASK and op.segments and op.segments[0]:
+    if found.immediate == format.VALID_MASK and op.segments and op.segments[0]:
         return "v0 has no room for an address"
-    if found.immediate == v0.PREDICATE and op.attr("predicate") not in v0.PREDICATES:
+    if found.immediate == format.PREDICATE and op.attr("predicate") not in format.PREDICATES:
         return f"v0 has no predicate '{op.attr('predicate')}'"
-    if found.immediate == v0.CONSTANT and constant_bits(op.attrs.get("value")) is None:
+    if found.immediate == format.CONSTANT and constant_bits(op.attrs.get("value")) is None:
         return "v0 has no constant of this kind"
-    if found.immediate == v0.EVENT:
+    if found.immediate == format.EVENT:
         kinds = [
             v.enum if isinstance(v, EnumAttr) else ""
             for v in map(op.attrs.get, ("src_op", "dst_op", "event_id"))
@@ -314,9 +321,9 @@ def _misfit(found: v0.Op, op: Operation) -> str:
         if kinds != ["sync_op_type", "sync_op_type", "event"]:
             return "v0 takes #pto.sync_op_type operation classes and a fixed event id only"
     row = found.row
-    if row.has_segments and op.segments is not None and found.mode in (v0.FIXED, v0.COUNTED):
-        written = v0.written_segments(row, op.segments)
-        if written is None and v0.spread(row, len(op.operands)) != op.segments:
+    if row.has_segments and op.segments is not None and found.mode in (format.FIXED, format.COUNTED):
+        written = format.written_segments(row, op.segments)
+        if written is None and format.spread(row, len(op.operands)) != op.segments:
             return "v0 cannot say which of its optional operands these are"
     return ""
 

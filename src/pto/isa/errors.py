@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from .pto_errors import FACTS
+from .own_errors import FACTS
 from .record import Record
 
 

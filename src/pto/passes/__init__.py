@@ -1,4 +1,4 @@
-"""ir -> ir, one pass per file; `pipeline.py` names the order.
+"""ir -> ir, passes and what they are made of; `pipeline.py` names the passes in their order.
 
     from pto.passes import Options, compile
     ctx, problems = compile(module, profile, Options(insert_sync=True))

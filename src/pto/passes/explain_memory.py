@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
 from ..ir.facts import pipe_of
-from .placements import FunctionPlan, MemoryPlan, PlacedTile, Space
-from .share_memory import SHARING
+from .memory.placements import FunctionPlan, MemoryPlan, PlacedTile, Space
+from .memory.strategy import SHARING
 
 if TYPE_CHECKING:
     from ..perf.memory_map import Life

@@ -22,13 +22,13 @@ from ..ir.attrs import IntAttr
 from ..ir.core import Module, Operation, Value
 from ..ir.types import I64
 from ..isa.profiles import LOCATIONS
-from .accumulate import Accumulators
 from .aliases import Aliases, Storage
 from .edit import constant, function_name, make
 from .liveness import Liveness
+from .memory.accumulate import Accumulators
+from .memory.placements import MemoryPlan
+from .memory.strategy import Planner
 from .pipeline import PassContext
-from .placements import MemoryPlan
-from .share_memory import Planner
 
 __all__ = ["MemoryPlan", "components", "run"]
 
@@ -61,7 +61,7 @@ def run(ctx: PassContext) -> None:
 
 def _reports() -> ModuleType:
     """What says that memory is short or shared, which few programs come to hear."""
-    return import_module(f"{__package__}.memory_overflow")
+    return import_module(f"{__package__}.memory.overflow")
 
 
 def _solve(ctx: PassContext, aliases: Aliases, least: bool) -> dict[Planner, bool]:

@@ -6,6 +6,7 @@ row says bytes.
 
 from __future__ import annotations
 
+from ..profiles import PROFILES
 from ..row import Attr, Combos, Family, Form, forms
 from ..rules import R
 from ._common import form, located, nd, row_major, same_dtype, same_shape, same_valid, vec
@@ -187,8 +188,8 @@ _SORT = (
             R("1 <= src.v_col // (4 * blockLen.const) <= 255", on=_NPU, code="PA-0004"),
             R("dst.v_col // (4 * blockLen.const) * 4 * blockLen.const <= src.cols", on="cpu"),
             R("tmp.cols >= dst.cols", on=_NPU),
-            R("src.size + dst.size < 192 * 1024", on="a2a3", when="has(blockLen)", code="SA-0043"),
-            R("src.size + dst.size < 256 * 1024", on="a5", when="has(blockLen)", code="SA-0043"),
+            *(R(f"src.size + dst.size < {PROFILES[isa].capacity['vec'] >> 10} * 1024", on=isa,
+                when="has(blockLen)", code="SA-0043") for isa in ("a2a3", "a5")),
         ),
         types={"src": "!pto.tile_buf<vec, 1x1024x{T}>", "dst": "!pto.tile_buf<vec, 1x1024x{T}>",
                "blockLen": "i32",

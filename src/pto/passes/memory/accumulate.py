@@ -9,9 +9,9 @@ value that may name it is used after the write, before it gets a new meaning.
 
 from __future__ import annotations
 
-from ..ir.core import Block, Operation, Value
-from ..ir.facts import LOOPS
-from .liveness import Liveness
+from ...ir.core import Block, Operation, Value
+from ...ir.facts import LOOPS
+from ..liveness import Liveness
 
 
 def accumulated(op: Operation) -> Value | None:

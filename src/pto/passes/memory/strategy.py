@@ -12,15 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..ir.core import Operation
-from ..ir.facts import pipe_of
+from ...ir.core import Operation
+from ...ir.facts import pipe_of
+from ..aliases import Storage
+from ..liveness import Liveness, joined
+from ..pipeline import PassContext
 from .accumulate import Accumulators
-from .aliases import Storage
-from .allocate import Item, conflicts, load, pack, place
 from .in_place import merge
-from .liveness import Liveness, joined
-from .pipeline import PassContext
-from .spread_memory import MOST, TRANSFERS, Waits, spread
+from .pack import Item, conflicts, load, pack, place
+from .spread import MOST, TRANSFERS, Waits, spread
 
 #: How a buffer came to fit, in the order in which it is tried.
 SHARING = {

@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import accumulate
 
-from ..ir.facts import pipe_of
-from ..isa.profiles import Profile
-from .aliases import Storage
-from .allocate import Item
-from .liveness import Liveness
+from ...ir.facts import pipe_of
+from ...isa.profiles import Profile
+from ..aliases import Storage
+from ..liveness import Liveness
+from .pack import Item
 
 #: Items that are placed with regard to costs; for more of them it takes too long.
 MOST = 32

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from ..ir.core import Module, Operation, Value
-from ..ir.types import TileBufType
-from ..isa.profiles import LOCATIONS, Profile
-from .aliases import Storage
-from .allocate import Item, load
-from .edit import function_name
-from .liveness import Liveness, Spans, joined
-from .share_memory import Planner
+from ...ir.core import Module, Operation, Value
+from ...ir.types import TileBufType
+from ...isa.profiles import LOCATIONS, Profile
+from ..aliases import Storage
+from ..edit import function_name
+from ..liveness import Liveness, Spans, joined
+from .pack import Item, load
+from .strategy import Planner
 
 
 class Use:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..diag import Source
-from ..ir.core import Operation
-from ..ir.types import TileBufType
-from ..isa.profiles import LOCATIONS, PROFILES
+from ...diag import Source
+from ...ir.core import Operation
+from ...ir.types import TileBufType
+from ...isa.profiles import LOCATIONS, PROFILES
+from ..aliases import Storage
 from .accumulate import accumulated
-from .aliases import Storage
-from .allocate import conflicts, smallest
+from .pack import conflicts, smallest
 from .placements import MemoryPlan, shape_of
 
 if TYPE_CHECKING:
-    from .pipeline import PassContext
-    from .share_memory import Planner
+    from ..pipeline import PassContext
+    from .strategy import Planner
 
 #: Tiles listed one by one.
 _LISTED = 12

@@ -7,10 +7,10 @@ have one address; scratch operands never share with a destination.
 
 from __future__ import annotations
 
-from ..ir.core import Operation, Value
-from ..isa.profiles import Profile
-from .aliases import Storage
-from .liveness import Liveness, Spans
+from ...ir.core import Operation, Value
+from ...isa.profiles import Profile
+from ..aliases import Storage
+from ..liveness import Liveness, Spans
 
 
 def merge(
