@@ -16,15 +16,17 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
+GENERATORS := codegen.machine_facts codegen.intrinsics codegen.legality language.stub
 DOCS := $(VENV)/.docs
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup demo test fuzz oldest newest matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup generate demo test fuzz oldest newest matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
+	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
@@ -56,6 +58,10 @@ $(DOCS): $(SETUP)
 	@touch $@
 
 setup: $(SETUP)
+
+# Not after a set-up: that builds what is made of these files.
+generate: | $(BIN)/python
+	@for m in $(GENERATORS); do PYTHONPATH=src $(BIN)/python -m pto.$$m || exit 1; done
 
 demo: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh

@@ -7,7 +7,7 @@ import importlib.util
 import pydoc
 import re
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -363,8 +363,23 @@ def test_every_operator_has_a_test() -> None:
     assert not missing
 
 
-def test_stub_is_up_to_date() -> None:
+def test_stub_is_up_to_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Operators are made of the index: where that is stale, another process makes the stub of the new one."""
     assert stub.main(["--check"]) == 0
+    index, begun = tmp_path / "python_names.py", []
+    index.write_text("NAMES = {}\n")
+    monkeypatch.setattr(stub, "INDEX", index)
+    monkeypatch.setattr(stub, "TARGET", tmp_path / "none.pyi")
+    monkeypatch.setattr(
+        stub.subprocess, "run", lambda args: begun.append(args) or SimpleNamespace(returncode=0)
+    )
+    capsys.readouterr()
+    assert stub.main(["--check"]) == 1 and begun == []
+    assert capsys.readouterr().out == "python_names.py is stale: python -m pto.language.stub\n"
+    assert stub.main([]) == 0 and len(begun) == 1 and index.read_text() == stub.index()
+    written = index.stat().st_mtime_ns  # a file that is up to date is not touched
+    assert stub.main([]) == 0 and len(begun) == 1 and index.stat().st_mtime_ns == written
+    assert stub.TARGET.read_text() == stub.text()
 
 
 def test_what_tells_of_operators(capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,10 +101,12 @@ def _cut(text: str, room: int) -> list[str]:
 
 
 def write(target: Path, text: str, module: str, check: bool) -> int:
-    """Write a generated header, or say whether the one that is there is up to date."""
+    """Write a generated file, or say whether the one that is there is up to date. One that is stays as it is:
+    what was built from it is not built again."""
+    fresh = target.is_file() and target.read_text() == text
     if check:
-        fresh = target.is_file() and target.read_text() == text
         print(f"{target.name} is {'up to date' if fresh else f'stale: python -m {module}'}")
         return 0 if fresh else 1
-    target.write_text(text)
+    if not fresh:
+        target.write_text(text)
     return 0

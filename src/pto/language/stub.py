@@ -7,6 +7,7 @@ date.
 from __future__ import annotations
 
 import inspect
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -172,8 +173,13 @@ def main(args: list[str]) -> int:
     from ..codegen.generated import write
 
     check = "--check" in args
-    stale = write(INDEX, index(), "pto.language.stub", check)
-    return write(TARGET, text(), "pto.language.stub", check) or stale
+    known = INDEX.read_text()
+    made = index()
+    if write(INDEX, made, "pto.language.stub", check):
+        return 1  # of the names that this process knows, not of those that there are
+    if made != known:  # operators are made of the index, when the language is imported
+        return subprocess.run([sys.executable, "-m", "pto.language.stub"]).returncode
+    return write(TARGET, text(), "pto.language.stub", check)
 
 
 if __name__ == "__main__":
