@@ -67,6 +67,17 @@ def test_columns_count_in_hand_written_code() -> None:
     assert d.notes[0][0] == "here" and d.notes[0][1] is not None
 
 
+def test_instructions_that_the_headers_do_not_have() -> None:
+    """A misspelt one, and a row whose header was not made yet."""
+    text = "k.pto:2:1: error: '{}' was not declared in this scope\n"
+    for name, help in (
+        ("TADDD", "did you mean 'TADD'"),
+        ("TADD", "headers are older than the instruction table"),
+    ):
+        (d,) = diagnostics(text.format(name), {"k.pto": PROGRAM}, exact=False)
+        assert help in d.help
+
+
 def test_warnings_are_left_out_and_their_context_is_not_kept() -> None:
     text = (
         "k.pto:3:1:   required from here\n/inc/a.hpp:1:1: warning: odd\n"

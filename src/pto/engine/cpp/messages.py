@@ -122,6 +122,7 @@ def _error(text: str, place: Place | None, m: re.Match[str]) -> Diagnostic:
 
 _UNKNOWN = re.compile(r"'(\w+)' was not declared|use of undeclared identifier '(\w+)'")
 _LOCATION = "the location comes first"
+_STALE = "the headers are older than the instruction table: make generate, in a checkout"
 _FOLLOWS = re.compile(r"\bint\b|non-constant condition|not usable in a constant expression")
 _TOO_FEW = re.compile(r"wrong number of template arguments|too few template arguments|template argument for")
 
@@ -134,7 +135,7 @@ def _hint(text: str, span: Span | None) -> str:
         from ...isa import rows
 
         calls = {m[0] for r in rows() for m in re.finditer(r"\b[A-Z][A-Z0-9_]+(?=[(<])", r.cpp)}
-        return did_you_mean(name, sorted(calls))
+        return _STALE if name in calls else did_you_mean(name, sorted(calls))
     if span is not None and _TOO_FEW.search(text):
         line = span.source.line(span.line)[: span.place[1]]
         written = re.search(r"\bTile<\s*((?:float|half|bfloat16_t|u?int\d+_t)\b[^<>;]*)>?$", line)
