@@ -13,6 +13,7 @@ from pto.cli import doctor
 from pto.cli.main import main
 from pto.cli.terminal import Screen
 from pto.engine.registry import ENGINES
+from pto.isa.dtypes import DTYPES
 
 Capture = pytest.CaptureFixture[str]
 REFERENCE = ENGINES["reference"]
@@ -79,6 +80,12 @@ def test_the_engine_runs_a_kernel() -> None:
 def test_the_engine_does_without_the_native_module(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pto.engine.elements._native", None)
     assert doctor._engine(REFERENCE)().endswith("in NumPy, which is slower: no native module")
+
+
+def test_a_native_module_without_an_element_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(DTYPES, "f8new", DTYPES["hif8"])
+    with pytest.raises(doctor.Problem, match="older than element type f8new"):
+        doctor._native()
 
 
 def test_an_engine_that_computes_nonsense(capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -284,3 +285,20 @@ def test_a_missing_module_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None
     assert elements.encode("f16", np.ones(1, np.float32)).tolist() == [0x3C00]
     with pytest.raises(ImportError, match=r"pto\._native"):
         elements.encode("f16", np.ones(1, np.float32), compiled=True)
+
+
+def test_types_that_the_module_was_compiled_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy has them at once; every other type stays with the compiled loops."""
+    native = elements._native
+    assert elements.loops(None, "hif8", "f32") is native
+    values = np.array([1.5, -3.0], np.float32)
+    codes = elements.encode("hif8", values)
+    monkeypatch.setattr(elements, "_NEWER", frozenset({"hif8"}))
+    monkeypatch.delitem(elements._WIDE, "hif8")
+    monkeypatch.setattr(elements, "_native", SimpleNamespace())  # nothing may be asked of it
+    assert elements.encode("hif8", values).tolist() == codes.tolist()
+    assert elements.decode("hif8", codes).tolist() == values.tolist()
+    assert elements.convert(codes, "hif8", "f32").tolist() == values.view(np.uint32).tolist()
+    assert elements.loops(None, "f16") is elements._native
+    with pytest.raises(ImportError, match="older"):
+        elements.encode("hif8", values, compiled=True)

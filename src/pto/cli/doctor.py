@@ -105,8 +105,12 @@ def _native() -> str:
         import numpy as np
 
         from .. import _native as native
+        from ..isa.dtypes import DTYPES
     except ImportError as error:
         raise Problem(f"cannot be loaded: {error}", _REINSTALL) from error
+    newer = set(DTYPES) - {name for name, _ in native.dtypes()}
+    if newer:
+        raise Problem(f"is older than element type {', '.join(sorted(newer))}", _REINSTALL)
     codes = native.encode("bf16", np.array([1.0, -2.5], dtype=np.float64))
     if codes.tolist() != [0x3F80, 0xC020]:
         raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", _REINSTALL)

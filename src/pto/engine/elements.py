@@ -25,20 +25,18 @@ try:
 except ImportError:
     _native = None
 
+#: Element types that were added since the module was compiled: NumPy does them until then.
+_NEWER = frozenset(DTYPES if _native is None else set(DTYPES) - {name for name, _ in _native.dtypes()})
+
 Array = np.ndarray[Any, Any]
 P = ParamSpec("P")
 
 #: Element types that NumPy or ml_dtypes has; hif8, the fp4 types and s4 go through tables here.
 ARRAY_DTYPES: dict[str, np.dtype[Any]] = {
-    name: np.dtype(t)
-    for name, t in {
-        "f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16,
-        "f8e4m3": ml_dtypes.float8_e4m3fn, "f8e5m2": ml_dtypes.float8_e5m2,
-        "f8e8m0": ml_dtypes.float8_e8m0fnu,
-        "i8": np.int8, "u8": np.uint8, "i16": np.int16, "u16": np.uint16,
-        "i32": np.int32, "u32": np.uint32, "i64": np.int64, "u64": np.uint64,
-    }.items()
-}  # fmt: skip
+    d.name: np.dtype(getattr(np if hasattr(np, d.array) else ml_dtypes, d.array))
+    for d in DTYPES.values()
+    if d.array
+}
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _INT_NAMES = {t: n for n, t in ARRAY_DTYPES.items() if t.kind in "iu"}
@@ -60,11 +58,15 @@ def has_compiled() -> bool:
     return _native is not None
 
 
-def loops(compiled: bool | None) -> Any:
-    """The compiled module if `compiled` allows it and it is there, else None; see the module docstring."""
-    if compiled and _native is None:
-        raise ImportError("the compiled module pto._native is not there; build it with `make setup`")
-    return None if compiled is False else _native
+def loops(compiled: bool | None, *dtypes: str) -> Any:
+    """The compiled module if `compiled` allows it and it is there with these element types, else None; see
+    the module docstring."""
+    there = _native is not None and (not _NEWER or _NEWER.isdisjoint(dtypes))
+    if compiled and not there:
+        raise ImportError(
+            "the compiled module pto._native is not there, or older; build it with `make setup`"
+        )
+    return _native if there and compiled is not False else None
 
 
 @cache
@@ -90,7 +92,7 @@ def decode(dtype: str, codes: Array, to: Any = None, *, compiled: bool | None = 
         not np.can_cast(natural, out, "safe") or (natural.itemsize == 8 and out != natural)
     ):
         raise ValueError(f"{dtype} values are not exact in {out}")
-    if out.kind == "f" and (fast := loops(compiled)):
+    if out.kind == "f" and (fast := loops(compiled, dtype)):
         return fast.decode(dtype, codes.ravel(), out.itemsize == 8).reshape(codes.shape)
     return _decode(d, codes, out)
 
@@ -108,7 +110,7 @@ def encode(
     values = np.asarray(values)
     if values.dtype in (_F32, _F64):
         mode = _rounding(dtype, mode, nan)
-        if fast := loops(compiled):
+        if fast := loops(compiled, dtype):
             if values.ndim == 1 and values.flags.c_contiguous:
                 return fast.encode(dtype, values, mode, saturate, nan)
             flat = np.ascontiguousarray(values).ravel()
@@ -147,7 +149,7 @@ def convert(
     s, d = DTYPES[src], DTYPES[dst]
     codes = _codes(s, codes)
     mode = _rounding(dst, mode, nan)
-    if fast := loops(compiled):
+    if fast := loops(compiled, src, dst):
         saturate = saturate and not encoding.keeps_infinity(s, d)
         return fast.convert(src, dst, codes.ravel(), mode, saturate, nan).reshape(codes.shape)
     return _convert(codes, s, d, mode, saturate, nan)
@@ -194,7 +196,7 @@ def round_integral(values: Array, mode: str) -> Array:
 
 
 #: Float types by whether their values are f64.
-_WIDE = {name: d.bits == 64 for name, d in DTYPES.items() if d.is_float}
+_WIDE = {name: d.bits == 64 for name, d in DTYPES.items() if d.is_float and name not in _NEWER}
 
 
 @cache

@@ -29,6 +29,7 @@ class DType(Record):
     max_finite: float = 0.0
     spellings: tuple[str, ...] = ()  # further accepted spellings
     doc: str = ""
+    array: str = ""  # its name in NumPy or ml_dtypes, and in torch; empty: arrays hold its codes
 
     @property
     def bytes(self) -> float:
@@ -57,6 +58,7 @@ def _int(bits: int, signed: bool) -> DType:
         cpp=f"{'' if signed else 'u'}int{bits}_t",
         spellings=(f"s{bits}", f"si{bits}", f"int{bits}") if signed else (f"u{bits}", f"uint{bits}"),
         doc=f"{bits}-bit {'two’s complement' if signed else 'unsigned'} integer",
+        array=f"{'' if signed else 'u'}int{bits}",
     )  # fmt: skip
 
 
@@ -64,17 +66,19 @@ DTYPES: dict[str, DType] = {
     d.name: d
     for d in (
         DType("f32", 32, "f", "f32", "float", 8, 23, 127, True, True, 3.4028234663852886e38,
-              ("fp32", "float", "float32"), "IEEE binary32"),
+              ("fp32", "float", "float32"), "IEEE binary32", "float32"),
         DType("f16", 16, "f", "f16", "half", 5, 10, 15, True, True, 65504.0,
-              ("fp16", "half", "float16"), "IEEE binary16"),
+              ("fp16", "half", "float16"), "IEEE binary16", "float16"),
         DType("bf16", 16, "f", "bf16", "bfloat16_t", 8, 7, 127, True, True, 3.3895313892515355e38,
-              ("bfloat16",), "bfloat16: the upper half of binary32"),
+              ("bfloat16",), "bfloat16: the upper half of binary32", "bfloat16"),
         DType("f8e4m3", 8, "f", "f8E4M3FN", "float8_e4m3_t", 4, 3, 7, False, True, 448.0,
-              ("f8E4M3", "float8_e4m3", "fp8_e4m3"), "OCP FP8 E4M3: no infinity, NaN is S.1111.111"),
+              ("f8E4M3", "float8_e4m3", "fp8_e4m3"), "OCP FP8 E4M3: no infinity, NaN is S.1111.111",
+              "float8_e4m3fn"),
         DType("f8e5m2", 8, "f", "f8E5M2", "float8_e5m2_t", 5, 2, 15, True, True, 57344.0,
-              ("float8_e5m2", "fp8_e5m2"), "OCP FP8 E5M2: IEEE-like infinities and NaNs"),
+              ("float8_e5m2", "fp8_e5m2"), "OCP FP8 E5M2: IEEE-like infinities and NaNs", "float8_e5m2"),
         DType("f8e8m0", 8, "e", "f8E8M0FNU", "float8_e8m0_t", 8, 0, 127, False, True, 2.0**127,
-              ("f8E8M0", "float8_e8m0"), "OCP MX scale: unsigned power of two, 0xFF is NaN"),
+              ("f8E8M0", "float8_e8m0"), "OCP MX scale: unsigned power of two, 0xFF is NaN",
+              "float8_e8m0fnu"),
         DType("hif8", 8, "f", "hif8", "hifloat8_t", 0, 0, 0, True, True, 32768.0,
               ("hifloat8",), "HiFloat8: 1 sign bit, variable dot prefix, tapered exponent and mantissa"),
         DType("f4e2m1", 4, "f", "f4E2M1FN", "float4_e2m1x2_t", 2, 1, 1, False, False, 6.0,
@@ -84,7 +88,7 @@ DTYPES: dict[str, DType] = {
               ("float4_e1m2x2", "f4e1m2x2", "float4_e1m2", "float4_e1m2_t"),
               "FP4 E1M2, two per byte, low nibble first"),
         DType("f64", 64, "f", "f64", "double", 11, 52, 1023, True, True, 1.7976931348623157e308,
-              ("fp64", "double"), "IEEE binary64; scalars only"),
+              ("fp64", "double"), "IEEE binary64; scalars only", "float64"),
         DType("s4", 4, "i", "i4", "pto::int4b_t", spellings=("int4b_t", "si4"),
               doc="4-bit two’s complement integer, two per byte, low nibble first"),
         DType("i1", 1, "u", "i1", "bool", spellings=("bool",), doc="truth value; scalars only"),

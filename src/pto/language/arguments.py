@@ -7,6 +7,7 @@ from collections.abc import Container
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
+from ..isa.dtypes import DTYPES
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
 from .enums import TensorLayout
@@ -17,10 +18,8 @@ from .types import Annotation, DynVar
 
 #: Elements of arrays, by the names of NumPy and torch.
 NAMES = {
-    "float32": "f32", "float16": "f16", "bfloat16": "bf16", "int8": "i8", "int16": "i16", "int32": "i32",
-    "int64": "i64", "uint8": "u8", "uint16": "u16", "uint32": "u32", "uint64": "u64", "bool": "u8",
-    "float8_e4m3fn": "f8e4m3", "float8_e5m2": "f8e5m2", "float8_e8m0fnu": "f8e8m0",
-    "float4_e2m1fn_x2": "f4e2m1",
+    **{d.array: d.name for d in DTYPES.values() if d.array and d.name in BY_ISA},
+    "bool": "u8", "float4_e2m1fn_x2": "f4e2m1",
 }  # fmt: skip
 
 

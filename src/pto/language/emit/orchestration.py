@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from ...isa.dtypes import DTYPES
 from ...isa.record import Record
 from ..dtypes import TASK_ID, DataType
 from ..ir import ArrayType, Block, Function, Op, TensorType, Value, values_in
@@ -25,10 +26,10 @@ from .orchestration_words import HELPERS, KEYWORDS
 
 #: Element types as the runtime names them; those that it has no name for, by another of their width.
 DATA_TYPES = {
+    **{d.name: "UINT8" for d in DTYPES.values() if d.bits == 8},
     "f32": "FLOAT32", "f16": "FLOAT16", "bf16": "BFLOAT16", "i64": "INT64", "u64": "UINT64", "index": "INT64",
     "i32": "INT32", "u32": "INT32", "i16": "INT16", "u16": "INT16", "i8": "INT8", "u8": "UINT8",
     "i1": "UINT8",
-    "f8e4m3": "UINT8", "f8e5m2": "UINT8", "f8e8m0": "UINT8", "hif8": "UINT8",
 }  # fmt: skip
 #: Elements that an orchestration reads and writes.
 _ELEMENTS = {
