@@ -141,3 +141,52 @@ def test_places_in_texts() -> None:
     for text, said in (("x = (", "'(' was never closed"), ("x = 1", "has no program")):
         with pytest.raises(DiagnosticError, match=said.replace("(", r"\(")):
             pl.parse_program(text)
+
+
+@pl.function
+def beside(x: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tensor[[16, 64], pl.FP32]:
+    return pl.mul(x, 2.0)
+
+
+@pl.program
+class AsCompilersPrint:
+    @pl.function
+    def total(self, x: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tensor[[16, 64], pl.FP32]:
+        """Without regions, it is work of a core; what a loop is given may lie in memory, and what it hands on not."""
+        start: pl.Tensor[[16, 64], pl.FP32] = pl.create_tensor([16, 64], dtype=pl.FP32)
+        for i, (_,) in pl.range(3, init_values=(start,)):
+            count: pl.Scalar[pl.INDEX] = pl.add(i, 1)
+            more = pl.add(x, pl.cast(count, pl.FP32))
+            last = pl.yield_(more)
+        return last
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(self, x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], out)
+        return out
+
+    @pl.function
+    def main(
+        self, x: pl.Tensor[[16, 64], pl.FP32], gate: pl.Tensor[[1, 8], pl.INT32],
+        copy: pl.Out[pl.Tensor[[16, 64], pl.FP32]], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):  # fmt: skip
+        y = beside(x)
+        z = self.total(y)
+        self.kernel(x, copy, attrs={"arg_directions": [pl.adir.no_dep, pl.adir.output_existing]})
+        out, _ = pl.submit(self.kernel, z, out, predicate=(gate[0, 1] > 0))
+        return out
+
+
+def test_programs_as_compilers_print_them() -> None:
+    text = AsCompilersPrint.as_python()
+    assert pl.parse_program(text).as_python() == text
+    assert "def beside" in text and "no_dep_args=[x]" in text
+    assert (
+        text.count("pl.read(") == 0 and "predicate=(gate[0, 1] > 0)" in text
+    )  # asked when a task could begin
+    x, copy, out = np.arange(16 * 64, dtype=F32).reshape(16, 64), _zeros(16, 64), _zeros(16, 64)
+    AsCompilersPrint(x, np.ones((1, 8), np.int32), copy, out)
+    np.testing.assert_array_equal(copy, x)
+    np.testing.assert_array_equal(out, x * 2 + 3)
+    with pytest.raises(DiagnosticError, match="attrs of a call say 'priority'"):
+        pl.parse_program(text.replace("no_dep_args=[", "attrs={'priority': 1}, no_dep_args=[", 1)).as_python()

@@ -16,6 +16,7 @@ add(a, b, c)     # NumPy arrays, used in place
 
 from __future__ import annotations
 
+from types import SimpleNamespace as _Names
 from typing import Any
 
 from .arguments import RUNTIME
@@ -23,6 +24,7 @@ from .config import RunConfig
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
 from .enums import (
+    ArgDirection,
     AtomicType,
     ForKind,
     FunctionType,
@@ -69,6 +71,11 @@ tensor, tile, array, system, prefetch, micro = (
     _Namespace(n) for n in ("tensor", "tile", "array", "system", "prefetch", "micro")
 )
 vars(tile)["MaskPattern"] = MaskPattern
+adir = _Names(
+    input=ArgDirection.Input, output=ArgDirection.Output, output_existing=ArgDirection.OutputExisting,
+    inout=ArgDirection.InOut, no_dep=ArgDirection.NoDep, scalar=ArgDirection.Scalar,
+)  # fmt: skip
+optimizations = _Names(split=_FORMS["split"], cross_core_slot=_FORMS["cross_core_slot"])
 globals().update(_DATA_TYPES)
 globals().update(_FORMS)
 
@@ -99,6 +106,7 @@ __all__ = [
     "NZ",
     "RUNTIME",
     "UNSET",
+    "ArgDirection",
     "Array",
     "AtomicType",
     "DataType",
@@ -127,6 +135,7 @@ __all__ = [
     "TileLayout",
     "TileView",
     "Tuple",
+    "adir",
     "array",
     "dynamic",
     "function",
@@ -135,6 +144,7 @@ __all__ = [
     "loads",
     "loads_program",
     "micro",
+    "optimizations",
     "parse",
     "parse_program",
     "prefetch",

@@ -11,6 +11,7 @@ from .arguments import RUNTIME as RUNTIME
 from .compiled import Compiled as Compiled
 from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType
+from .enums import ArgDirection as ArgDirection
 from .enums import AtomicType as AtomicType
 from .enums import ForKind as ForKind
 from .enums import FunctionType as FunctionType
@@ -144,6 +145,7 @@ def adds(lhs: Any, rhs: Any) -> Any:
 def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
     """Adds a scalar and a second tile."""
 
+adir: Any
 def aic_gather(x: Any, mode: Any = ...) -> Any:
     """The halves of both vector cores as one, for the cube."""
 
@@ -574,6 +576,7 @@ def not_(x: Any) -> Any:
 def operation(name: Any, types: Any, **args: Any) -> Any:
     """An operation that only stages make, as they print it."""
 
+optimizations: Any
 def or_(lhs: Any, rhs: Any) -> Any:
     """Element-wise bitwise OR."""
 
@@ -776,6 +779,12 @@ def subsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
 
 class system:
     @staticmethod
+    def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
+    def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
+        """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
+    @staticmethod
     def available_aiv_count() -> Any:
         """How many vector cores there are."""
     @staticmethod
@@ -796,6 +805,12 @@ class system:
     @staticmethod
     def fence() -> Any:
         """What this core wrote to memory is there for others from here on."""
+    @staticmethod
+    def import_peer_buffer(*, name: Any, peer_func: Any) -> Any:
+        """Where the other side has the memory of a FIFO."""
+    @staticmethod
+    def reserve_buffer(*, name: Any, size: Any, base: Any = ...) -> Any:
+        """Memory for what arrives in a FIFO; its address is found where `base` is `pl.AUTO`, or left out."""
     @staticmethod
     def set_ffts(workspace: Any) -> Any:
         """The memory that signals between cores lie in. Nothing here needs it."""
@@ -820,6 +835,12 @@ class system:
     @staticmethod
     def task_invalid() -> Any:
         """No task: nobody waits for it."""
+    @staticmethod
+    def tfree_to_aic(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the cube core back."""
+    @staticmethod
+    def tfree_to_aiv(tile: Any, *, split: Any = ..., id: Any = ...) -> Any:
+        """Give the place of a tile that came from the vector cores back."""
 
 class tensor:
     @staticmethod

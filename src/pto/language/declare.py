@@ -39,7 +39,7 @@ class Declared:
         method: bool = False, **options: Any,
     ) -> None:  # fmt: skip
         self.function = function
-        self.kind = kind
+        self.said = kind
         self.enclosing = enclosing or {}
         self.method = method
         self.options = options
@@ -50,10 +50,19 @@ class Declared:
     def name(self) -> str:
         return self.function.__name__
 
+    @cached_property
+    def kind(self) -> str:
+        """What runs it: one of KINDS, and of an opaque function one of the two that it may be."""
+        if self.said != "opaque":
+            return self.said
+        from .reader.opaque import runs_on
+
+        return runs_on(self)
+
     @property
     def func_type(self) -> FunctionType:
         """Its kind, in the words of `pl.function`."""
-        return FunctionType[_TYPES.get(self.kind, self.kind.capitalize())]
+        return FunctionType[_TYPES.get(self.said, self.said.capitalize())]
 
     @cached_property
     def signature(self) -> inspect.Signature:

@@ -60,6 +60,17 @@ class Role(enum.Enum):
     SubWorker = 1
 
 
+class ArgDirection(enum.Enum):
+    """What a call does with an argument, as printed programs note it; all but `NoDep` its function says."""
+
+    Input = 0
+    Output = 1
+    OutputExisting = 2
+    InOut = 3
+    NoDep = 4
+    Scalar = 5
+
+
 class FunctionType(enum.Enum):
     Opaque = 0
     Orchestration = 1

@@ -132,6 +132,7 @@ class Interpreter:
     def call(self, declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call of one function of the language by another."""
         kwargs.pop("config", None)
+        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}  # nothing waits here
         try:
             found = declared.signature.bind(*args, **kwargs)
         except TypeError as e:

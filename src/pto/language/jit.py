@@ -59,7 +59,7 @@ class JitFunction:
         self.__wrapped__ = declared.function
 
     def __repr__(self) -> str:
-        return f"<pl.jit {self.declared.kind} {self.declared.name}>"
+        return f"<pl.jit {self.declared.said} {self.declared.name}>"
 
     @property
     def name(self) -> str:
@@ -208,7 +208,7 @@ class ProgramClass:
     @property
     def declared(self) -> Declared:
         kinds = {m.declared.kind: m.declared for m in reversed(self.methods.values())}
-        for kind in ("host", "orchestration", "opaque", "incore"):
+        for kind in ("host", "orchestration", "incore"):
             if kind in kinds:
                 return kinds[kind]
         return next(iter(self.methods.values())).declared

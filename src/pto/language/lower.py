@@ -30,6 +30,7 @@ from .passes.matmul import matmul
 from .passes.mixed import mixed
 from .passes.order import order
 from .passes.outline import outline
+from .passes.results import results
 from .passes.spaces import spaces
 from .passes.tiles import tiles
 from .passes.windows import windows
@@ -41,6 +42,7 @@ from .reader.frame import Unit
 #: What happens to a program, one after the other. Each is a function of a program and gives a program.
 STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
     ("clean", clean),
+    ("results", results),
     ("copies", copies),
     ("windows", windows),
     ("outline", outline),

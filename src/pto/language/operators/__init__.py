@@ -23,7 +23,10 @@ from .rows import add_all
 add_all()
 add_micro(OPERATORS)
 #: Other names of operators.
-ALIASES = {"ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor"}
+ALIASES = {
+    "ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor",
+    **{f"system.{name}": name for name in fifo.BUFFERS},
+}  # fmt: skip
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 
 __all__ = [

@@ -114,6 +114,11 @@ def import_peer_buffer(b: Build, *, name: str, peer_func: Any) -> Value:
     return b.op("import_peer_buffer", [ScalarType(INT32)], name=name, peer_func=peer)
 
 
+#: Those that programs also find in `pl.system`.
+BUFFERS = (
+    "aic_initialize_pipe", "aiv_initialize_pipe", "reserve_buffer", "import_peer_buffer", "tfree_to_aic",
+    "tfree_to_aiv",
+)  # fmt: skip
 #: Operations that do something besides giving a result.
 EFFECTS = {f"{word}_{way}" for word, way in (
     ("tpush", "to_aiv"), ("tpush", "to_aic"), ("tpop", "from_aic"), ("tpop", "from_aiv"), ("tfree", "to_aic"),

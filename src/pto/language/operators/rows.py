@@ -22,6 +22,7 @@ from .extents import has_known_extents, unknown_extents
 #: Element-wise operators that have a form with a number, and where the number may come first.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+_ON_NUMBERS = {**_BROADCAST, "div": "truediv"}
 #: Operators with a column beside a tile, and what they are on a column.
 _ON_COLUMNS = {f"row_expand_{short}": name for name, short in _BROADCAST.items()}
 #: Operators that other modules write, with the instruction of that name in them.
@@ -300,6 +301,8 @@ def elementwise(
     names = [p.name for p in signature.params[:2]]
     lhs, rhs = (given[n] for n in names)
     more = {k: v for k, v in given.items() if k not in names}
+    if is_scalar(lhs) and is_scalar(rhs) and signature.name in _ON_NUMBERS and not level:
+        return b.scalar(_ON_NUMBERS[signature.name], lhs, rhs)
     if is_scalar(lhs) and is_shaped(rhs) and signature.name in _EITHER_WAY:
         lhs, rhs = rhs, lhs
     if is_shaped(lhs) and is_scalar(rhs) and scalar is not None:

@@ -13,6 +13,7 @@ from .. import index
 from ..build import Build
 from ..declare import Declared
 from ..dtypes import INDEX, TASK_ID
+from ..enums import ArgDirection
 from ..extern import extern
 from ..forms import NoDep, Submission
 from ..ir import (
@@ -88,8 +89,8 @@ def read_exactly(unit: Unit, declared: list[Declared]) -> None:
 def _exact(unit: Unit, declared: Declared) -> Function:
     """A function of an exact text, read at its first use."""
     assert unit.exact is not None
-    if declared not in unit.exact:
-        fail(CALL, f"{declared.name} is no function of the program")
+    if declared not in unit.exact:  # written beside the program
+        unit.exact[declared] = unit.program.add(_function(declared))
     function = unit.exact[declared]
     if function.body.args or function.body.ops or declared in unit.active:
         return function
@@ -129,7 +130,7 @@ def _exact(unit: Unit, declared: Declared) -> Function:
 
 def _function(declared: Declared) -> Function:
     file, node = file_of(declared.function)
-    kind = "orchestration" if declared.kind in ("opaque", "host") else declared.kind
+    kind = "orchestration" if declared.kind == "host" else declared.kind
     function = Function(declared.name, kind, file.span(node).head)
     function.attrs.update(declared.options)
     function.attrs["places"] = {a.arg: file.span(a) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
@@ -186,6 +187,7 @@ def call_function(
 ) -> Any:
     """A call of one function of the language by another."""
     kwargs.pop("config", None)
+    args = _without_waiting(f, node, args, kwargs.pop("attrs", None) or {})
     try:
         bound = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -209,6 +211,18 @@ def call_function(
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
     return _dispatched(f, node, declared, dict(bound.arguments))
+
+
+def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
+    """`attrs=` of a call, as printed programs have it: arguments that no task waits for. What else it says
+    of directions the function says, too."""
+    odd = [key for key in attrs if not key.startswith("arg_direction")]
+    if odd:
+        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node), expected="arg_directions")
+    free = [d is ArgDirection.NoDep for d in attrs.get("arg_directions", ())]
+    if free and len(free) != len(args):
+        fail(CALL, f"{len(args)} arguments", f.span(node), got=f"{len(free)} directions")
+    return [NoDep(a) if i < len(free) and free[i] and is_tensor(a) else a for i, a in enumerate(args)]
 
 
 @contextmanager

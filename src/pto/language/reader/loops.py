@@ -218,7 +218,7 @@ def _loop_body_once(
     yielded = f.names.pop("yield ", None) if explicit else None
     if explicit and yielded is None:
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
-    windows = [] if yielded is not None else _changed_windows(f, args)
+    windows = _changed_windows(f, args, yielded)
     if windows:
         raise _Windows(windows)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
@@ -274,12 +274,14 @@ def _loop_body_once(
     _after_loop(f, node, before, changed, explicit, args, yielded)
 
 
-def _changed_windows(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+def _changed_windows(
+    f: Frame, args: list[tuple[str, Any, Value | None]], yielded: list[Any] | None
+) -> list[str]:
     """Names that were windows of memory and are values now. No outputs: to write into these is meant."""
     found: list[str] = []
     outputs = [p.value for p in f.function.params if p.direction != IN]
-    for name, value, arg in args:
-        now = f.names.get(name)
+    for i, (name, value, arg) in enumerate(args):
+        now = f.names.get(name) if yielded is None else yielded[i] if i < len(yielded) else None
         if arg is not None or value is None or now is value or not isinstance(now, Value) or value in outputs:
             continue
         if is_shaped(now) and not is_memory(now):

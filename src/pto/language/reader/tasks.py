@@ -53,6 +53,18 @@ def _condition(f: Frame, given: Any) -> Any:
             and read.result.type.dtype.is_int
             and isinstance(rhs, int)
         ):
+            _forget(f, op.result)
             return read.args["x"], list(read.args["offset"]), word, rhs
     f.build.fail(TYPE, "a predicate compares an element of a tensor of integers with a number that is known",
                  help="predicate=(gate[0, 0] > 0)")  # fmt: skip
+
+
+def _forget(f: Frame, given: Value) -> None:
+    """A comparison that was written for a predicate alone is not made here."""
+    ops, named = f.build.block.ops, {id(v) for v in f.names.values()}
+    while ops and ops[-1].results == [given] and id(given) not in named:
+        operands = [v for v in ops.pop().args.values() if isinstance(v, Value)]
+        scalars = [v for v in operands if is_scalar(v)]
+        if len(scalars) != 1:
+            return
+        given = scalars[0]
