@@ -1,4 +1,4 @@
-"""What a function of a core computes and returns: its caller makes a tensor for it, and the function writes that.
+"""What a function of a core computes and returns: its caller makes a tensor for it, which it writes.
 
 y = self.twice(x)                    y = pl.create_tensor([16, 64], pl.FP32)
                             ->       self.twice(x, y)
