@@ -338,7 +338,9 @@ class Operators(Base):
                 "pto.texpands", scalar=value.result, dst=self.as_row(self.result(op.result), op.result.type)
             )
             return
-        self.build.op("pto.tcolexpand", src=self.values[vec], dst=self.result(op.result))
+        src, (_, v_col) = self.values[vec], self.valid(op.result.type)
+        src = self.seen_as(src, vec.type, src.type.rows, src.type.cols, (1, v_col), False)  # type: ignore[attr-defined]
+        self.build.op("pto.tcolexpand", src=src, dst=self.result(op.result))
 
     def scalar_of(self, value: Value) -> Any:
         from .scalars import number

@@ -22,6 +22,8 @@ from .extents import has_known_extents, unknown_extents
 #: Element-wise operators that have a form with a number, and where the number may come first.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+#: Operators that are the ones of Python on two numbers.
+_ON_NUMBERS = {"add": "add", "sub": "sub", "mul": "mul", "div": "truediv"}
 #: Operators with a column beside a tile, and what they are on a column.
 _ON_COLUMNS = {f"row_expand_{short}": name for name, short in _BROADCAST.items()}
 #: Operators that other modules write, with the instruction of that name in them.
@@ -226,6 +228,8 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     if not signature.row.expr or over.startswith("fold"):
         return
     names = [*target, *names]
+    for name in names[1:] if over else ():
+        args[name] = _of_rank(b, args[name], args[names[0]].type.rank)
     for name in [*names[1:], *masks]:
         shape, have = args[names[0]].type.shape, args[name].type.shape
         wanted = [shape]
@@ -237,6 +241,13 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
         if not any(index.same_dims(have, w) for w in wanted):
             b.fail(SHAPE, f"{signature.name} of shapes {_dims(shape)} and {_dims(have)}", name,
                    expected=" or ".join(dict.fromkeys(map(_dims, wanted))), got=_dims(have))  # fmt: skip
+
+
+def _of_rank(b: Build, x: Value, rank: int) -> Value:
+    """A column or a row as one of an array of more dimensions, whose extent is 1 there."""
+    if x.type.rank >= rank or not has_known_extents(x):
+        return x
+    return OPERATORS["reshape"].function(b, x, [*(1 for _ in range(rank - x.type.rank)), *x.type.shape])
 
 
 def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
@@ -300,6 +311,8 @@ def elementwise(
     names = [p.name for p in signature.params[:2]]
     lhs, rhs = (given[n] for n in names)
     more = {k: v for k, v in given.items() if k not in names}
+    if is_scalar(lhs) and is_scalar(rhs) and signature.name in _ON_NUMBERS:
+        return b.scalar(_ON_NUMBERS[signature.name], lhs, rhs)
     if is_scalar(lhs) and is_shaped(rhs) and signature.name in _EITHER_WAY:
         lhs, rhs = rhs, lhs
     if is_shaped(lhs) and is_scalar(rhs) and scalar is not None:
