@@ -97,6 +97,7 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         torch_codegen,
         PassManager,
         lambda: PassManager.get_strategy(),
+        pypto.passes.l0_tile_chooser.L0TileConfig,
         DistributedCompiledProgram,
         StackedDeviceTensor,
         lambda: pypto.ir.compile(Scaled, distributed_config=several),
