@@ -186,6 +186,7 @@ COMPARISONS = [
     Case("pl.sel(pl.tile.cmps(h, 0.0, cmp_type=4), f, g)", "np.where(h > 0, f, g)", dtype=np.float32),
     Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), s, t)", "np.where(f > 0, s, t)", dtype=np.int16),
     Case("pl.sels(pl.tile.cmps(f, 0.0, cmp_type='lt'), g, 7.0)", "np.where(f < 0, g, 7)"),
+    Case("pl.tile.sels(u, f, 7.5)", "np.where(np.unpackbits(u.astype(np.uint8), axis=1, bitorder='little')[:, :24], f, 7.5)", dtype=np.float32, ragged=False, level="tile", on="a3 a5"),
     Case("pl.cmp(col, 0.0, 4)", "col > 0", level="tensor"),
     Case("pl.sel(pl.tile.cmp(col, Col, 2), col, Col)", "np.where(col < Col, col, Col)"),
 ]  # fmt: skip

@@ -37,7 +37,7 @@ def refuse(name: str, instead: str = "") -> DiagnosticError:
 
 
 class Refused:
-    """A name that may be imported, and its parts named, as annotations do; what is done with it is refused."""
+    """A name that may be imported, and its parts named, as in annotations; its uses are refused."""
 
     def __init__(self, name: str, instead: str) -> None:
         self.__name__ = self.__qualname__ = name

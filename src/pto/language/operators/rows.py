@@ -224,7 +224,8 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     """Operands of element-wise instructions have one shape; beside it there may be a column, or a row."""
     over, names = signature.row.over, _tiles(signature, args)
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
-    masks = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
+    packed = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
+    masks = [n for n in packed if args[n].type.dtype == BOOL]  # others are bits that somebody has packed
     if not signature.row.expr or over.startswith("fold"):
         return
     names = [*target, *names]
