@@ -29,7 +29,9 @@ class Scaled:
         self, a: pl.Tensor[[N, 64], pl.FP32], by: pl.Scalar[pl.FP32], times: pl.Scalar[pl.INT32],
         out: pl.Out[pl.Tensor[[N, 64], pl.FP32]],
     ) -> pl.Tensor[[N, 64], pl.FP32]:  # fmt: skip
-        t = pl.mul(pl.load(a, [0, 0], [16, 64]), by)
+        rows = pl.load(a, [0, 0], [16, 64])
+        mask: pl.Tile[[16, 32], pl.UINT8] = pl.tile.cmps(rows, -1.0, cmp_type=4)
+        t = pl.mul(pl.sel(mask, rows, pl.neg(rows)), by)
         for _ in pl.range(times):
             t = pl.add(t, 1.0)
         return pl.store(t, [0, 0], out)
@@ -95,6 +97,7 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         torch_codegen,
         PassManager,
         lambda: PassManager.get_strategy(),
+        pypto.passes.l0_tile_chooser.L0TileConfig,
         DistributedCompiledProgram,
         StackedDeviceTensor,
         lambda: pypto.ir.compile(Scaled, distributed_config=several),
@@ -149,7 +152,10 @@ def test_programs_without_arguments(pypto: Any, kept_place: Path) -> None:
     assert runtime.run(Scaled, 2.5, A, 1, out)[("main")].has_return
     np.testing.assert_array_equal(out, A * 2.5 + 1)
     with pytest.raises(DiagnosticError, match="'out' of main has another shape"):
-        compiled(2.5, A, 3, np.zeros((32, 64), np.float32))
+        compiled(2.5, A, 3, np.zeros((16, 32), np.float32))
+    taller = np.zeros((32, 64), np.float32)  # N is not one extent, and nothing asks for it
+    compiled(2.5, A, 3, taller)
+    np.testing.assert_array_equal(taller, np.concatenate([want, 0 * A]))
     assert "def kernel(" in pypto.ir.compile(Scaled.lower()).lowered.as_python()
     assert len(runtime.benchmark(compiled, [2.5, A, 3, out], rounds=2, warmup=1).samples) == 2
 

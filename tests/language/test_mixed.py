@@ -149,6 +149,20 @@ def into_operand(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor
     return out
 
 
+@pl.jit
+def row_by_row(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        sum = pl.create_tensor([32, 32], dtype=pl.FP32)
+        for k in pl.pipeline(0, 2, stage=2):
+            if k == 0:
+                sum = pl.matmul(a[:, 0:16], b[0:16, :])
+            else:
+                sum = pl.matmul_acc(sum, a[:, 16:32], b[16:32, :])
+        for r in pl.range(0, 32, 16):
+            out[r : r + 16, :] = pl.add(sum[r : r + 16, :], c[r : r + 16, :])
+    return out
+
+
 def _stacked(a, b, c):
     p = np.exp(0.1 * (a.reshape(2, 16, 32) @ b.reshape(2, 16, 32).swapaxes(1, 2)))
     return np.concatenate([p.reshape(32, 16), c[:, 16:]], 1)
@@ -163,6 +177,7 @@ EXPECTED = {
     added_by_vector: lambda a, b, c: 2 * (a @ b) + c,
     one_after_the_other: lambda a, b, c: 12 * (a @ b) + c,
     stacked: _stacked,
+    row_by_row: lambda a, b, c: a @ b + c,
     into_operand: lambda a, b, c: (
         np.concatenate([a[:16], np.exp(c[:16])]) @ np.concatenate([b[:16], a[:16] @ b])
     ),
@@ -184,6 +199,8 @@ def test_what_each_core_does():
     assert (
         _text(one_after_the_other, *sizes).count("pl.aic_initialize_pipe") == 1
     )  # twelve tiles share a FIFO
+    rows = _text(row_by_row, *sizes)  # the sum is the cube's, and crosses once
+    assert rows.count("pl.add(") == 1 and len(re.findall(r"\n {8}pl.tpush_to_aiv", rows)) == 1
     cube = _text(through_memory, *sizes).partition("_aic(self")[2].partition("_aiv(self")[0]
     assert "between" not in cube.partition("\n")[2]  # what both touch, vector cores touch
 

@@ -186,6 +186,7 @@ COMPARISONS = [
     Case("pl.sel(pl.tile.cmps(h, 0.0, cmp_type=4), f, g)", "np.where(h > 0, f, g)", dtype=np.float32),
     Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), s, t)", "np.where(f > 0, s, t)", dtype=np.int16),
     Case("pl.sels(pl.tile.cmps(f, 0.0, cmp_type='lt'), g, 7.0)", "np.where(f < 0, g, 7)"),
+    Case("pl.tile.sels(u, f, 7.5)", "np.where(np.unpackbits(u.astype(np.uint8), axis=1, bitorder='little')[:, :24], f, 7.5)", dtype=np.float32, ragged=False, level="tile", on="a3 a5"),
     Case("pl.cmp(col, 0.0, 4)", "col > 0", level="tensor"),
     Case("pl.sel(pl.tile.cmp(col, Col, 2), col, Col)", "np.where(col < Col, col, Col)"),
 ]  # fmt: skip
@@ -226,6 +227,9 @@ BROADCASTS = [
     Case("pl.row_expand_add(f, col, tmp=pl.create_tile([1, 8], pl.FP32))", "f + col"),
     Case("pl.row_expand_add(i, icol)", "i + icol"), Case("pl.row_expand_mul(h, hcol)", "h * hcol"),
     Case("pl.add(f, col)", "f + col"), Case("pl.sub(f, row)", "f - row"), Case("pl.expands(f, 2.5)", "f * 0 + 2.5"),
+    Case("pl.reshape(pl.col_expand_sub(pl.row_expand_mul(pl.reshape(f, [1, 1, 8, 24]), col), row), [8, 24])", "f * col - row", ragged=False, level="tensor"),
+    Case("pl.slice(pl.col_expand(f, pl.set_validshape(row, 1, 8)), [8, 8], [0, 0])", "(f * 0 + row)[:, :8]", ragged=False),
+    Case("pl.add(f, pl.mul(pl.sub(pl.read(row, [0, 1]), 1.0), pl.div(pl.read(row, [0, 0]), 2.0)))", "f + (row[0, 1] - 1) * (row[0, 0] / 2)", ragged=False),
     Case("pl.add(col, Col)", "col + Col"), Case("pl.mul(col, 2.0)", "col * 2"), Case("pl.exp(col)", "np.exp(col)"), Case("pl.row_expand_mul(col, Col)", "col * Col"),
     Case("pl.div(pl.row_sum(f), Col)", "np.sum(f, 1, keepdims=True) / Col", rtol=1e-4), Case("pl.add(icol, 3)", "icol + 3"),
     Case("pl.rsqrt(pl.add(Col, 1e-5))", "1 / np.sqrt(Col + 1e-5)"), Case("pl.cast(col, pl.FP16)", "col", dtype=np.float16),

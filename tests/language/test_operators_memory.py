@@ -111,7 +111,7 @@ def by_index(
         o1 = pl.store(y, [0, 0], o1)
         pl.system.fence()
         p = pl.load(idx, [0, 0], [1, 8], valid_shape=[1, 4])
-        o2 = pl.store(pl.tile.mgather(table, p, valid_shape=[4, 32]), [0, 0], o2)
+        o2 = pl.store(pl.tile.mgather(table, p), [0, 0], o2)
         q = pl.load(pos, [0, 0], [4, 8])
         o3 = pl.store(pl.tile.mgather(table, q, coalesce="elem"), [0, 0], o3)
         z: pl.Tile[[4, 8], pl.FP32, pl.MemRef(), pl.Mem.Vec] = pl.load(f, [0, 0], [4, 8])
@@ -139,6 +139,33 @@ def by_index(
         rows = pl.paged_gather(table, idx, pos, 4, 32, 4, space=pl.MemorySpace.Vec)
         o7 = pl.assemble(o7, rows, [0, 0])
     return out
+
+
+@pl.jit
+def into_mat(
+    table: pl.Tensor, idx: pl.Tensor, pos: pl.Tensor, eye: pl.Tensor, scratch: pl.Tensor,
+    o1: pl.Out[pl.Tensor], o2: pl.Out[pl.Tensor],
+):  # fmt: skip
+    with pl.at(level=pl.Level.CORE_GROUP):
+        one = pl.load(eye, [0, 0], [16, 16], target_memory=pl.Mem.Mat)
+        rows = pl.tile.mgather(table, idx, gather_oob="clamp", target_memory=pl.Mem.Mat)
+        o1 = pl.store(pl.matmul(one, rows), [0, 0], o1)
+        elements = pl.tile.mgather(
+            table, pos, "elem", gather_oob="zero", target_memory=pl.Mem.Mat, scratch=scratch
+        )
+        o2 = pl.store(pl.matmul(one, elements), [0, 0], o2)
+    return o1
+
+
+@pytest.mark.parametrize("target", ["a3", "a5"])
+def test_by_index_into_mat(target: str) -> None:
+    rng = np.random.default_rng(2)
+    table = rng.integers(-9, 9, (20, 32)).astype(np.float32)
+    idx, pos = rng.integers(0, 40, (1, 16), np.int32), rng.integers(0, 700, (16, 32), np.int32)
+    flat = np.append(table.reshape(-1), np.zeros(60, np.float32))
+    given = [table, idx, pos, np.eye(16, dtype=np.float32), zeros((512,))]
+    outs = [zeros((16, 32)), zeros((16, 32))]
+    check(into_mat, given, outs, [table[np.minimum(idx[0], 19)], flat[pos]], target)
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -218,6 +218,25 @@ def no_half(x: pl.Tensor, out: pl.InOut[pl.Tensor]):
     half(out)
 
 
+@pl.jit.extern(core_type="aiv", source="kernels/shift.cpp")
+def first(x: pl.InOut[pl.Tensor], y: pl.InOut[pl.Tensor]) -> pl.Tensor: ...
+
+
+@pl.jit.extern(core_type="aiv", source="kernels/shift.cpp")
+def both(x: pl.InOut[pl.Tensor], y: pl.InOut[pl.Tensor]) -> tuple[pl.Tensor, pl.Tensor]: ...
+
+
+@pl.jit
+def of_extern(x: pl.InOut[pl.Tensor], out: pl.InOut[pl.Tensor]):
+    x = first(x, out)
+    x, out = both(pl.reshape(x, [x.shape[1], x.shape[0]]), out)
+    return out
+
+
+def test_what_functions_in_cpp_return() -> None:
+    assert "self.both(" in of_extern.lower(X, BEGIN).as_python()
+
+
 @pytest.mark.parametrize(
     ("function", "code", "words"),
     [

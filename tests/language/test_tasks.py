@@ -240,17 +240,19 @@ def test_windows_beyond_their_tensor() -> None:
 
 @pl.jit
 def by_windows(x: pl.Tensor, y: pl.InOut[pl.Tensor], z: pl.Out[pl.Tensor[[M, 64], pl.FP32]]):
-    """Each region uses some rows, columns or a part of a window: no other tasks are in its way."""
+    """Each region uses some rows, columns or a part of a window, and so do blocks together: no other tasks are in its way."""
     lower = y[32:64, :]
     for _ in pl.range(2):
         for i in pl.parallel(4):
             with pl.at(name_hint="rows"):
-                for k in pl.range(0, 16, 8):
-                    part = pl.load(y, [(i // 2) * 16 + k, i % 2 * 32], [8, 32])
-                    y = pl.store(part * 2.0, [(i // 2) * 16 + k, i % 2 * 32], y)
+                first = (i // 2) * 16
+                for k in pl.range(first, first + 16, 8):
+                    part = pl.load(y, [k, i % 2 * 32], [8, 32])
+                    y = pl.store(part * 2.0, [k, i % 2 * 32], y)
         for i in pl.parallel(2):
-            with pl.at(name_hint="lower"):
-                lower[i * 16 : i * 16 + 16, :] = lower[i * 16 : i * 16 + 16, :] + x[0:16, :]
+            with pl.spmd(2, name_hint="lower"):
+                r = i * 16 + pl.tile.get_block_idx() * 8
+                lower[r : r + 8, :] = lower[r : r + 8, :] + x[r - i * 16 : r - i * 16 + 8, :]
     for r in pl.parallel(0, M, 16):
         with pl.at(name_hint="tail"):
             rows = pl.load(y, [r, 0], [16, 64], valid_shape=[pl.min(16, M - r), 64])

@@ -1622,7 +1622,7 @@ class tile:
         """Maximum of every element and a scalar."""
     @staticmethod
     def mgather(mem: Any, idx: Any, coalesce: Any = ..., *, gather_oob: Any = ..., target_memory: Any = ..., scratch: Any = ..., valid_shape: Any = ...) -> Any:
-        """Rows, or elements, of a tensor by index."""
+        """Rows, or elements, of a tensor by index. Into Mat they are gathered by indices in memory, elements by way of `scratch`, a tensor with a place for each."""
     @staticmethod
     def min(lhs: Any, rhs: Any) -> Any:
         """The smaller of two numbers."""

@@ -76,8 +76,9 @@ class CallableProgram:
         """Run it. Of `config` only what a run leaves behind matters now."""
         outputs = self.output_indices
         if len(args) == len(self.params):
-            self.check(args)
-            self.launch(list(args), config)
+            program = self.made_for(args)
+            program.check(args)
+            program.launch(list(args), config)
             return None
         if len(args) != len(self.params) - len(outputs) or not outputs:
             wanted = f"{len(self.params)} arguments"
@@ -91,6 +92,11 @@ class CallableProgram:
         self.launch(made, config)
         found = [made[i] for i in outputs]
         return found[0] if len(found) == 1 else tuple(found)
+
+    def made_for(self, values: Sequence[Any]) -> CallableProgram:
+        """The program for these arguments: itself, or one like it where arrays do not share an extent that
+        their parameters call the same."""
+        return self
 
     def _completed(self, values: list[Any]) -> list[Any]:
         """Values with an array of zeros for each that is missing, as those that are given."""

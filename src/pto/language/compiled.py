@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from . import arguments, journal
 from .callable import CallableProgram, Param
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
 from .ir import IN, OUT, TensorType, Value
-from .lower import Lowered
+from .lower import Lowered, lowered
 from .orchestrate import orchestration
 from .serial import Serial, Tensor
 
@@ -63,6 +63,7 @@ class Compiled(CallableProgram):
         )
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
+        self._others: dict[tuple[str, ...], Compiled] = {}
 
     @cached_property
     def params(self) -> list[Param]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -80,6 +81,21 @@ class Compiled(CallableProgram):
             else:
                 found.append(Param(name, p.value.type.dtype, None, IN))
         return found
+
+    def made_for(self, values: Sequence[Any]) -> CallableProgram:
+        sizes: dict[str, set[int]] = {}
+        for p, v in zip(self.params, values, strict=True):
+            for d, n in zip(p.shape or (), getattr(v, "shape", ()), strict=False):
+                if isinstance(d, str):
+                    sizes.setdefault(d, set()).add(int(n))
+        if self.lowered.source is None or all(len(s) == 1 for s in sizes.values()):
+            return self
+        declared, _ = self.lowered.source
+        types = arguments.types_of(declared, dict(zip(self.param_names, values, strict=True)))
+        key = tuple(map(str, types))
+        if key not in self._others:
+            self._others[key] = Compiled(lowered(declared, types, self.profile).verify(), self.platform)
+        return self._others[key]
 
     @property
     def output_dir(self) -> Path:

@@ -14,6 +14,7 @@ REFUSED = "PTO-E3103"
 NAMES = {
     "PassManager": "compiled programs have been through our passes: f.lower(...).as_python()",
     "PassContext": "leave it out: our passes take no context",
+    "l0_tile_chooser": "passes choose the tiles of products here: f.lower(...).as_python() shows them",
     "IRBuilder": "write the program with pl.program or pl.function",
     "IRVisitor": "f.lower(...).program.functions has the operations",
     "IRMutator": "f.lower(...).program.functions has the operations",
@@ -36,7 +37,7 @@ def refuse(name: str, instead: str = "") -> DiagnosticError:
 
 
 class Refused:
-    """A name that may be imported; anything done with it is refused."""
+    """A name that may be imported, and its parts named, as in annotations; its uses are refused."""
 
     def __init__(self, name: str, instead: str) -> None:
         self.__name__ = self.__qualname__ = name
@@ -48,7 +49,7 @@ class Refused:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise refuse(f"{self.__name__}.{name}", self._instead)
+        return Refused(f"{self.__name__}.{name}", self._instead)
 
     def __repr__(self) -> str:
         return f"<refused {self.__name__}>"

@@ -14,7 +14,7 @@ from ...ir.core import Value as PtoValue
 from .. import index
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
 from ..enums import COMPARISONS, MaskPattern
-from ..ir import Op, TileType, Value
+from ..ir import Op, TensorType, TileType, Value
 from ..operators.quant import MX
 from ..problems import UNSUPPORTED, fail
 from .cube import flat
@@ -294,12 +294,15 @@ class Gathers(Base):
 
     def op_tile_mgather(self, op: Op) -> None:
         a = op.args
-        shape = list(a["mem"].type.shape)
-        view = self.window(a["mem"], [0] * len(shape), shape)
         attrs = {"coalesce": StrAttr(a["coalesce"]), "gatherOob": EnumAttr("gather_oob", a["gather_oob"])}
-        self.build.op(
-            "pto.mgather", None, attrs, mem=view, idx=self._places(a["idx"]), dst=self.result(op.result)
-        )
+        idx = self._whole(a["idx"]) if isinstance(a["idx"].type, TensorType) else self._places(a["idx"])
+        more = {"scratch": self._whole(a["scratch"])} if a.get("scratch") is not None else {}
+        mem, dst = self._whole(a["mem"]), self.result(op.result)
+        self.build.op("pto.mgather", None, attrs, mem=mem, idx=idx, dst=dst, **more)
+
+    def _whole(self, tensor: Value) -> PtoValue:
+        shape = list(tensor.type.shape)
+        return self.window(tensor, [0] * len(shape), shape)
 
     def _places(self, idx: Value) -> PtoValue:
         if is_column(idx.type):

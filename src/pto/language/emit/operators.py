@@ -37,6 +37,12 @@ def is_column(type: Any) -> bool:
     return isinstance(type, TileType) and type.space in ("vec", "") and two_dimensions(type.shape)[1] == 1
 
 
+def _elements(op: Op, row: Row) -> list[Value]:
+    """Tiles that an operation computes with: masks are left out, in whatever they are packed."""
+    masks = row.packed.split()
+    return [v for n, v in op.args.items() if is_tile(v) and v.type.dtype != BOOL and n not in masks]
+
+
 class Operators(Base):
     # ---- views ----
 
@@ -120,7 +126,7 @@ class Operators(Base):
         if row.over.startswith("fold") and self.fold_of_column(op, row):
             return
         turned = self.turned(row, op)
-        first = next((v for v in op.args.values() if is_tile(v) and v.type.dtype != BOOL), op.results[0])
+        first = next(iter(_elements(op, row)), op.results[0])
         operands, attrs = self.operands(op, signature, turned)
         self.give_scratch(op, signature, operands, first.type)
         for name, result in zip(signature.outs, op.results, strict=True):
@@ -159,7 +165,7 @@ class Operators(Base):
     def number_type(self, row: Row, operand: str, op: Op) -> DataType:
         """The type in which an instruction takes a number."""
         kind = row.operands[row.operand_index[operand]].kind
-        arrays = [v.type.dtype for v in op.args.values() if is_tile(v) and v.type.dtype != BOOL]
+        arrays = [v.type.dtype for v in _elements(op, row)]
         dtype = arrays[0] if arrays else op.result.type.dtype
         if kind == "float":
             return FP32
@@ -338,7 +344,9 @@ class Operators(Base):
                 "pto.texpands", scalar=value.result, dst=self.as_row(self.result(op.result), op.result.type)
             )
             return
-        self.build.op("pto.tcolexpand", src=self.values[vec], dst=self.result(op.result))
+        src, (_, v_col) = self.values[vec], self.valid(op.result.type)
+        src = self.seen_as(src, vec.type, src.type.rows, src.type.cols, (1, v_col), False)  # type: ignore[attr-defined]
+        self.build.op("pto.tcolexpand", src=src, dst=self.result(op.result))
 
     def scalar_of(self, value: Value) -> Any:
         from .scalars import number

@@ -339,13 +339,20 @@ def mgather(
     b: Build, mem: Any, idx: Any, coalesce: Any = "row", *, gather_oob: Any = "undefined",
     target_memory: MemorySpace = MemorySpace.Vec, scratch: Any = None, valid_shape: Any = None,
 ) -> Value:  # fmt: skip
-    """Rows, or elements, of a tensor by index."""
+    """Rows, or elements, of a tensor by index. Into Mat they are gathered by indices in memory, elements by
+    way of `scratch`, a tensor with a place for each."""
     in_core(b, "mgather")
     t, i = tensor_value(b, mem, "mem").type, _indices(b, idx, "idx").type
     how = _word(b, coalesce, ("row", "elem"), "coalesce")
     beyond = _word(b, gather_oob, ("undefined", "clamp", "wrap", "zero"), "gather_oob")
     shape = i.shape if how == "elem" else (_known(b, i, "idx"), t.shape[-1])
-    valid = i.valid if how == "elem" else None
+    valid = i.valid
+    if valid is not None and how == "row":
+        valid = (b.scalar("mul", *i.valid) if i.rank == 2 else i.valid[0], t.shape[-1])
+    if target_memory is MemorySpace.Mat:
+        tensor_value(b, idx, "idx")
+        if how == "elem":
+            tensor_value(b, scratch, "scratch")
     if valid_shape is not None:
         valid = tuple(b.as_index(d) for d in b.dims(valid_shape, "valid_shape", len(shape)))
     made = TileType(t.dtype, tuple(b.static(list(shape), "mem")), valid, target_memory.isa)
@@ -358,6 +365,7 @@ def mgather(
         gather_oob=beyond,
         target_memory=target_memory,
         valid_shape=None if valid is None else list(valid),
+        **({"scratch": scratch} if scratch is not None else {}),
     )
 
 

@@ -22,6 +22,7 @@ from .extents import has_known_extents, unknown_extents
 #: Element-wise operators that have a form with a number, and where the number may come first.
 _EITHER_WAY = ("add", "mul", "maximum", "minimum", "and_", "or_", "xor")
 _BROADCAST = {"add": "add", "sub": "sub", "mul": "mul", "div": "div", "maximum": "max", "minimum": "min"}
+#: What they are on two numbers.
 _ON_NUMBERS = {**_BROADCAST, "div": "truediv"}
 #: Operators with a column beside a tile, and what they are on a column.
 _ON_COLUMNS = {f"row_expand_{short}": name for name, short in _BROADCAST.items()}
@@ -223,10 +224,13 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     """Operands of element-wise instructions have one shape; beside it there may be a column, or a row."""
     over, names = signature.row.over, _tiles(signature, args)
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
-    masks = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
+    packed = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
+    masks = [n for n in packed if args[n].type.dtype == BOOL]  # others are bits that somebody has packed
     if not signature.row.expr or over.startswith("fold"):
         return
     names = [*target, *names]
+    for name in names[1:] if over else ():
+        args[name] = _of_rank(b, args[name], args[names[0]].type.rank)
     for name in [*names[1:], *masks]:
         shape, have = args[names[0]].type.shape, args[name].type.shape
         wanted = [shape]
@@ -238,6 +242,13 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
         if not any(index.same_dims(have, w) for w in wanted):
             b.fail(SHAPE, f"{signature.name} of shapes {_dims(shape)} and {_dims(have)}", name,
                    expected=" or ".join(dict.fromkeys(map(_dims, wanted))), got=_dims(have))  # fmt: skip
+
+
+def _of_rank(b: Build, x: Value, rank: int) -> Value:
+    """A column or a row as one of an array of more dimensions, whose extent is 1 there."""
+    if x.type.rank >= rank or not has_known_extents(x):
+        return x
+    return OPERATORS["reshape"].function(b, x, [*(1 for _ in range(rank - x.type.rank)), *x.type.shape])
 
 
 def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:

@@ -18,7 +18,20 @@ from typing import Any
 from ...isa.profiles import Profile
 from ..dtypes import FP32
 from ..enums import MemorySpace
-from ..ir import CHANGES, IN, Function, Op, Program, TensorType, TileType, Value, root, values_in
+from ..ir import (
+    CHANGES,
+    IN,
+    Block,
+    Function,
+    Op,
+    Program,
+    TensorType,
+    TileType,
+    Value,
+    lies_in,
+    root,
+    values_in,
+)
 from ..operators.cube import PRODUCTS
 from ..operators.fifo import EFFECTS as FIFO_OPERATIONS
 from ..problems import UNSUPPORTED, fail
@@ -87,6 +100,12 @@ class _Spaces(Rewriter):
         super().map(old, new)
 
     # ---- operations ----
+
+    def op(self, op: Op) -> None:
+        super().op(op)
+        for r in op.results:
+            if self.groups.space(r) == "acc" and self.groups.used_in_a_loop(r):
+                self._in(r, "vec")
 
     def copy(self, op: Op) -> Op:
         args = dict(op.args)
@@ -292,8 +311,12 @@ class _Groups:
                 self.changed.add(op.args[CHANGES[op.name]])
         tiles = [r for op in ops for r in op.results if isinstance(r.type, TileType)]
         tiles += [a for op in ops for b in op.blocks for a in b.args if isinstance(a.type, TileType)]
-        for v in tiles:
-            self.members.setdefault(self._find(v), []).append(v)
+        self._collect(tiles)
+        sums = {self._find(v) for v in tiles if self._by_product(v) == "acc"}
+        for op in ops:
+            if op.name in _ALIASES and (op.result in self.changed or self._find(op.args["x"]) not in sums):
+                self._named(op)
+        self._collect(tiles)
         self.changed = {v for v in tiles if any(m in self.changed for m in self.members[self._find(v)])}
         self.rows = {v for v in tiles if v.op is not None and v.op.name == "load" and self._is_bias(v)}
         for rule in (self._by_product, self._by_users, self._as_written):
@@ -330,8 +353,17 @@ class _Groups:
                 self._same(r, op.blocks[0].yielded[i])
         elif op.name in _SUMS and not survives(op.args["acc"], op):
             self._same(op.result, op.args["acc"])
-        elif op.name in _ALIASES and not (op.args["x"].op is not None and op.args["x"].op.name in PRODUCTS):
+
+    def _named(self, op: Op) -> None:
+        """A part of a tile lies where the tile is. Accumulators have no parts: those are of a copy."""
+        made = op.args["x"].op
+        if made is None or made.name not in PRODUCTS:
             self._same(op.result, op.args["x"])
+
+    def _collect(self, tiles: list[Value]) -> None:
+        self.members = {}
+        for v in tiles:
+            self.members.setdefault(self._find(v), []).append(v)
 
     def _is_bias(self, v: Value) -> bool:
         users = self.users.get(v, ())
@@ -396,6 +428,12 @@ class _Groups:
     def space(self, v: Value) -> str:
         return self.decided.get(self._find(v), "vec")
 
+    def used_in_a_loop(self, v: Value) -> bool:
+        """Whether a loop that comes after a sum takes it to Vec: once is enough."""
+        home = v.op.parent if v.op is not None else None
+        taken = (op for op, _ in self.users.get(v, ()) if op.name in _ALIASES or op.name not in _ANYWHERE)
+        return any(op.name not in PRODUCTS and _in_a_loop(op, home) for op in taken)
+
 
 def survives(value: Value, op: Op) -> bool:
     """Whether something reads a value after an operation that replaces it: later, or in another iteration."""
@@ -412,6 +450,18 @@ def survives(value: Value, op: Op) -> bool:
             return False
         if at.name in ("for", "while"):
             return True
+
+
+def _in_a_loop(op: Op, home: Block | None) -> bool:
+    """Whether an operation is in a loop of a block."""
+    at: Any = op
+    while at.parent is not home:
+        at = at.parent.outer
+        if not isinstance(at, Op):
+            return False
+        if at.name in ("for", "while"):
+            return lies_in(at.parent, home) if at.parent is not None and home is not None else False
+    return False
 
 
 def _passes_on(op: Op, name: str) -> bool:

@@ -22,7 +22,7 @@ from .rewrite import Rewriter, each_function
 _OF_MEMORY = ("slice", "reshape", "read", "write", "load", "store", "tensor.view")
 #: Parameters that take memory as it is, beside tiles.
 _MEMORY = {
-    "tile.mgather": ("mem",),
+    "tile.mgather": ("mem", "scratch"),
     "mscatter": ("output_tensor",),
     "gather_row": ("src",),
     "system.syncall": ("gm_workspace",),
@@ -111,6 +111,8 @@ class _Tiles(Rewriter):
             return made
         cube = PRODUCTS.get(op.name, ())
         memory = _MEMORY.get(op.name, ())
+        if op.args.get("target_memory") is MemorySpace.Mat:  # of mgather: the cube looks at memory
+            memory += ("idx",)
         args = {
             k: self.tile(v, "mat" if k in cube else "vec") if _tensor(v) and k not in memory else self.of(v)
             for k, v in op.args.items()

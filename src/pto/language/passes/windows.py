@@ -8,8 +8,9 @@ array do not wait for each other.
                                                         pl.store(t, [0, 0], w)
 
 A window is the least box that holds all that a region loads, stores and slices of a tensor, where that is
-told by numbers from outside the region and by loops in it that have known bounds; in other dimensions it is
-all of the tensor. A tensor that a region uses in other ways is passed as it is.
+told by numbers from outside the region, by loops in it of known length, and by the number of a block, of
+which it is known how many there are; in other dimensions it is all of the tensor. A tensor that a region uses
+in other ways is passed as it is.
 """
 
 from __future__ import annotations
@@ -103,7 +104,7 @@ class _Region(Rewriter):
         self.build = outer.build
         self.values = outer.values
         self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
-        inside, loops = _inside(region), _loops(region)
+        inside, loops = _inside(region), {**_loops(region), **_blocks(region)}
         for tensor, uses in _uses(region, inside).items():
             axes = _box(tensor, uses, loops, inside)
             if axes is not None:
@@ -154,19 +155,20 @@ def _uses(region: Op, inside: set[Value]) -> dict[Value, list[tuple[Op, str]]]:
 
 
 def _box(
-    tensor: Value, uses: list[tuple[Op, str]], loops: dict[Value, tuple[int, int]], inside: set[Value]
+    tensor: Value, uses: list[tuple[Op, str]], loops: dict[Value, Steps], inside: set[Value]
 ) -> list[Axis] | None:
     """The window of a tensor that a region uses; None where that is all of it, or cannot be told."""
     if tensor.type.layout != "ND":
         return None
-    parts: list[tuple[list[Any], list[Any], list[Any]]] = []
+    parts: list[tuple[list[Any], list[Any], list[Any], dict[Value, Steps]]] = []
     for op, name in uses:
         part = _PARTS.get(op.name)
         if part is None or name != part[0] or len(op.args[part[1]]) != tensor.type.rank:
             return None
-        parts.append((op.args[part[1]], *_extents(op, tensor.type.rank)))
+        sure = loops if not _is_guarded(op) else {v: s for v, s in loops.items() if s.bounded}
+        parts.append((op.args[part[1]], *_extents(op, tensor.type.rank), sure))
     axes = [
-        _axis(tensor.type, d, [(o[d], n[d], cut[d]) for o, n, cut in parts], loops, inside)
+        _axis(tensor.type, d, [(o[d], n[d], cut[d], sure) for o, n, cut, sure in parts], inside)
         for d in range(tensor.type.rank)
     ]
     if all(index.same(a.size, d) for a, d in zip(axes, tensor.type.shape, strict=True)):
@@ -192,40 +194,59 @@ def _extents(op: Op, rank: int) -> tuple[list[Any], list[bool]]:
     return sizes, [index.known(n) is None for n in extent]
 
 
-def _loops(region: Op) -> dict[Value, tuple[int, int]]:
-    """Loops in a region whose bounds are known: the first and the last number."""
-    found: dict[Value, tuple[int, int]] = {}
+class Steps:
+    """Numbers that a value in a region is: from `start` to `last` behind it. `bounded`: by numbers in the
+    program, which were chosen so that no part is beyond its tensor, even in arms that are not taken."""
+
+    def __init__(self, start: Terms, last: int, bounded: bool) -> None:
+        self.start = start
+        self.last = last
+        self.bounded = bounded
+
+
+def _loops(region: Op) -> dict[Value, Steps]:
+    """Loops in a region that are known to run, and how far."""
+    found: dict[Value, Steps] = {}
     for op in region.walk():
-        if op.name == "for":
-            start, stop, step = (index.known(op.args[k]) for k in ("start", "stop", "step"))
-            if start is not None and stop is not None and step and range(start, stop, step):
-                numbers = range(start, stop, step)
-                found[op.blocks[0].args[0]] = min(numbers), max(numbers)
+        if op.name != "for":
+            continue
+        start, stop, step = (op.args[k] for k in ("start", "stop", "step"))
+        length, step = index.known_difference(stop, start), index.known(step)
+        if length is not None and step and range(0, length, step):
+            begin = _terms(start)
+            found[op.blocks[0].args[0]] = Steps(begin, range(0, length, step)[-1], not begin[1])
     return found
 
 
-def _axis(
-    t: TensorType,
-    d: int,
-    parts: list[tuple[Any, Any, bool]],
-    loops: dict[Value, tuple[int, int]],
-    inside: set[Value],
-) -> Axis:
+def _blocks(region: Op) -> dict[Value, Steps]:
+    """Numbers of blocks, where it is known how many there are."""
+    count = index.known(region.args.get("core_num") or 1)
+    numbers = (op.result for op in region.walk() if op.name == "get_block_idx")
+    return {} if not count else {v: Steps((0, {}), count - 1, False) for v in numbers}
+
+
+def _is_guarded(op: Op) -> bool:
+    """Whether an operation of a region is one of an arm, which may never be taken."""
+    outer = op.parent.outer if op.parent is not None else None
+    while isinstance(outer, Op) and outer.name != "region":
+        if outer.name == "if":
+            return True
+        outer = outer.parent.outer if outer.parent is not None else None
+    return False
+
+
+def _axis(t: TensorType, d: int, parts: list[tuple[Any, Any, bool, dict[Value, Steps]]],
+          inside: set[Value]) -> Axis:  # fmt: skip
     """The part of a dimension that holds all parts."""
     whole = Axis((0, {}), t.shape[d], False)
     base: dict[Value, int] | None = None
     low = high = 0
     cut = False
-    for offset, size, may_end in parts:
-        constant, terms = _terms(offset)
+    for offset, size, may_end, loops in parts:
         length = index.known(size)
         if length is None:
             return whole
-        first = last = constant
-        for value in [v for v in terms if v in loops]:
-            ends = [terms[value] * n for n in loops[value]]
-            first, last = first + min(ends), last + max(ends)
-        fixed = {v: n for v, n in terms.items() if v not in loops}
+        first, last, fixed = _range(_terms(offset), loops)
         if base is not None and fixed != base:
             return whole
         if base is None:
@@ -238,6 +259,23 @@ def _axis(
     if not base and known is not None:
         low, high, cut = max(low, 0), min(high, known), False
     return Axis((low, base), high - low, cut)
+
+
+def _range(number: Terms, loops: dict[Value, Steps]) -> tuple[int, int, dict[Value, int]]:
+    """The least and the greatest of a number in loops, beside what is the same in all of them."""
+    low, terms = number
+    high = low
+    while True:
+        value = next((v for v in terms if v in loops), None)
+        if value is None:
+            return low, high, terms
+        times, steps = terms[value], loops[value]
+        ends = (0, times * steps.last)
+        begin, more = steps.start
+        low, high = low + times * begin + min(ends), high + times * begin + max(ends)
+        rest = {v: n for v, n in terms.items() if v is not value}
+        terms = {v: rest.get(v, 0) + times * more.get(v, 0) for v in {**rest, **more}}
+        terms = {v: n for v, n in terms.items() if n}
 
 
 def _is_free(value: Value, inside: set[Value]) -> bool:

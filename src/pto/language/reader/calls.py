@@ -319,7 +319,7 @@ def _called(
     out = [values[params.index(v)] if v in params else next(made) for v in callee.returns]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
-        out = written if len(written) == 1 or callee.kind == "extern" else []
+        out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind == "extern" else []
     return None if not out else out[0] if len(out) == 1 else tuple(out)
 
 
@@ -391,10 +391,22 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         if isinstance(d, DynVar)
     }
     if function.kind == "extern":
+        function.attrs["gives"] = _said_results(declared)
         extern(function, os.path.dirname(declared.function.__code__.co_filename))
         return function
     _read(unit, declared, function, inner, extents)
     return function
+
+
+def _said_results(declared: Declared) -> int | None:
+    """How many of the tensors that a function writes it says to return: the first ones. None: all."""
+    _, node = file_of(declared.function)
+    said = node.returns
+    if said is None or (isinstance(said, ast.Constant) and said.value is None):
+        return None
+    several = isinstance(said, ast.Subscript) and ast.unparse(said.value).lower().endswith("tuple")
+    parts = said.slice if several else None  # pyright: ignore[reportAttributeAccessIssue]
+    return len(parts.elts) if isinstance(parts, ast.Tuple) else 1
 
 
 def _hidden(bound: dict[str, Any], callee: Function) -> list[Any]:

@@ -6,7 +6,7 @@ import ast
 from typing import Any
 
 from .. import index
-from ..dtypes import BOOL, FP32, INDEX, TASK_ID
+from ..dtypes import BOOL, DATA_TYPES, FP32, INDEX, TASK_ID
 from ..ir import ArrayType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS
 from ..operators.tasks import copy as copy_of_array
@@ -23,6 +23,10 @@ from .regions import read_with
 from .yields import is_yield, yielded
 
 __all__ = ["read_body"]
+
+
+#: What masks are written as.
+_BYTES = (DATA_TYPES["UINT8"], DATA_TYPES["INT8"])
 
 
 def _assign(f: Frame, node: ast.Assign) -> None:
@@ -55,6 +59,8 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
 
 
 def _check_annotation(f: Frame, node: ast.AnnAssign, value: Value, said: Any) -> None:
+    if value.type.dtype == BOOL and said.dtype in _BYTES:
+        return  # a mask, by the bytes that it takes: how many, targets do not agree on
     wrong = said.dtype is not None and said.dtype != value.type.dtype
     known = [(index.known(a), b) for a, b in zip(value.type.shape, said.shape, strict=False)]
     wrong |= len(said.shape) != value.type.rank or any(
