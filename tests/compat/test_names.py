@@ -92,7 +92,6 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
     )
     from pypto.runtime import StackedDeviceTensor  # pyright: ignore[reportMissingImports]
 
-    several = DistributedConfig(device_ids=[0, 1])
     for use in (
         torch_codegen,
         PassManager,
@@ -100,7 +99,6 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         pypto.passes.l0_tile_chooser.L0TileConfig,
         DistributedCompiledProgram,
         StackedDeviceTensor,
-        lambda: pypto.ir.compile(Scaled, distributed_config=several),
         lambda: pypto.ir.compile(3),
     ):
         with pytest.raises(DiagnosticError) as caught:

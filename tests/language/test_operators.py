@@ -361,7 +361,7 @@ ELSEWHERE = {
 def test_every_operator_has_a_test() -> None:
     texts = "".join(p.read_text() for p in Path(__file__).parent.glob("test_*.py"))
     texts += " ".join(case.text for family in FAMILIES.values() for case in family)
-    used = set(re.findall(r"\bpl\.(?:(?:tile|tensor|system|array|prefetch|micro)\.)?(\w+)\(", texts))
+    used = set(re.findall(r"\bpld?\.(?:(?:tile|tensor|system|array|prefetch|micro)\.)?(\w+)\(", texts))
     used |= set(re.findall(r'"(v\w+)\(', texts))  # the table of test_micro.py
     missing = {op.full_name for op in OPERATORS.values() if op.name not in used | ELSEWHERE}
     assert not missing

@@ -106,7 +106,7 @@ def test_a_text_is_a_program(tmp_path: Path) -> None:
     done = test_interpret.ragged.lower(a, c, dump=tmp_path / "stages")
     assert done.as_python(concise=True) == CONCISE
     found = sorted(p.name for p in (tmp_path / "stages").iterdir())
-    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_copies.py"]
+    assert found[:3] == ["00_after_read.py", "01_after_clean.py", "02_after_results.py"]
     assert [n.rpartition("_after_")[2].partition("_")[2] for n in found if n.endswith(".pto")] == [
         "ragged_incore_0.pto",
         "scale.pto",

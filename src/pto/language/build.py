@@ -45,6 +45,8 @@ class Build:
         self.said: Any = None  # the type that is written beside the name of what is computed
         self.split: Any = None  # which way the region at hand halves vector work
         self.exact = False  # what is read says all there is to say: nothing is inferred
+        self.world = 1  # how many ranks there are
+        self.ranks: dict[Value, Any] = {}  # windows of several ranks: whose they are (operators/ranks.py)
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager

@@ -9,13 +9,13 @@ from ..diag import render
 from ..isa.profiles import Profile
 from . import arguments
 from .compiled import Compiled, RunResult
-from .config import platform_of, profile_of
+from .config import platform_of, profile_of, world_of
 from .lower import Lowered, lowered
 from .problems import LanguageWarning
 
 
-def _key(types: list[Any], profile: Profile) -> Any:
-    return profile.name, tuple(types)
+def _key(types: list[Any], profile: Profile, world: int) -> Any:
+    return profile.name, world, tuple(types)
 
 
 def specialised(
@@ -29,10 +29,10 @@ def specialised(
 
 def _cached(function: Any, types: list[Any], config: Any, target: str | None = None) -> tuple[Compiled, Any]:
     profile = profile_of(config, target)
-    key = _key(types, profile)
+    key = _key(types, profile, world_of(config))
     found = function._cache.get(key)
     if found is None:
-        done = lowered(function.declared, types, profile)
+        done = lowered(function.declared, types, profile, world=world_of(config))
         _warn(done)
         found = function._cache[key] = Compiled(done, platform_of(config))
     folder = getattr(config, "save_kernels_dir", None)
@@ -54,6 +54,7 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
     if not kwargs:
         quick = (
             getattr(config, "platform", None),
+            world_of(config),
             *[(a.shape, a.dtype) if arguments.is_array(a) else a for a in args],
         )
         known = function._cache.get(function._quick.get(quick))
@@ -69,7 +70,8 @@ def call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: A
 def lower(
     function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any, dump: Any = None
 ) -> Lowered:
-    done = lowered(function.declared, _types(function, args, kwargs), profile_of(config), dump)
+    types, profile = _types(function, args, kwargs), profile_of(config)
+    done = lowered(function.declared, types, profile, dump, world_of(config))
     _warn(done, 5)
     done.verify()
     if dump is not None:
@@ -80,7 +82,8 @@ def lower(
 def explain(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], config: Any) -> str:
     from .explain import explanation
 
-    done = lowered(function.declared, _types(function, args, kwargs), profile_of(config))
+    types, profile = _types(function, args, kwargs), profile_of(config)
+    done = lowered(function.declared, types, profile, world=world_of(config))
     return explanation(done.verify())
 
 

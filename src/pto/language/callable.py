@@ -54,6 +54,10 @@ class CallableProgram:
     def param_names(self) -> list[str]:
         return [p.name for p in self.params]
 
+    def _get_metadata(self) -> tuple[list[Param], None, None]:
+        """Its parameters, as harnesses of the field ask for them."""
+        return self.params, None, None
+
     @property
     def output_indices(self) -> list[int]:
         """Parameters that are only written."""

@@ -112,7 +112,7 @@ def _directions(function: Function) -> list[Diagnostic]:
                         _wrong(p, function, "is read before it is written", "only written", reads, INOUT)
                     )
                 direction = INOUT
-            if p.direction != IN and writes is None:
+            if p.direction != IN and writes is None and p.name not in function.attrs.get("windows", ()):
                 out.append(_unwritten(p, function))
         params.append(p.replace(direction=direction))
     function.params = params

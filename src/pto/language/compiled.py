@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, render
 from . import arguments, journal
 from .callable import CallableProgram, Param
 from .helps import in_words_of_the_language, once_per_place, told_in_words_of_the_language
-from .ir import IN, OUT, TensorType, Value
+from .ir import IN, OUT, Function, TensorType, Value
 from .lower import Lowered, lowered
 from .orchestrate import orchestration
 from .serial import Serial, Tensor
@@ -193,7 +193,9 @@ class Compiled(CallableProgram):
             if not self.is_graph:
                 self._plain(values)
                 return
-            found: list[Diagnostic] = hazards(self.execute(values, check_hazards=True))
+            found: list[Diagnostic] = hazards(
+                self.execute(values, check_hazards=True), self.lowered.functions
+            )
         else:
             found = self.run(values, "reference", sanitize=how).diagnostics
         if found:
@@ -296,11 +298,15 @@ class Compiled(CallableProgram):
             rt.submit(kernels[self.entry.name], *given, *symbols)
 
 
-def hazards(run: Any) -> list[Diagnostic]:
-    """Accesses of the tasks of a run that nothing orders."""
+def hazards(run: Any, functions: Mapping[str, Function]) -> list[Diagnostic]:
+    """Accesses of the tasks of a run that nothing orders; those of windows of ranks are left to signals."""
     from ..perf.hazards import problems
 
-    return problems(run.hazards)
+    def is_window(h: Any) -> bool:
+        later = functions.get(h.names[1])
+        return later is not None and later.params[h.arg].name in later.attrs.get("windows", ())
+
+    return problems([h for h in run.hazards if not is_window(h)])
 
 
 def new_folder(name: str) -> Path:

@@ -82,6 +82,11 @@ def platform_of(config: Any) -> str:
     return getattr(config, "platform", "") or ""
 
 
+def world_of(config: Any = None) -> int:
+    """How many ranks a configuration names."""
+    return len(getattr(getattr(config, "distributed_config", None), "device_ids", (0,)))
+
+
 def profile_of(config: Any = None, target: str | None = None) -> Profile:
     """The machine that a configuration, or a target by itself, names."""
     wanted = target or getattr(config, "platform", "a2a3")

@@ -25,6 +25,10 @@ class Loop(Record):
     init_values: tuple[Any, ...] | None = None
     stage: int = 0
 
+    @property
+    def bounds(self) -> tuple[Any, Any, Any]:
+        return self.start, self.stop, self.step
+
     def __iter__(self) -> Iterator[Any]:
         return interpreter(f"pl.{self.kind}").iterations(self)
 

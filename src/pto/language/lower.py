@@ -59,9 +59,11 @@ STAGES: tuple[tuple[str, Callable[[Program], Program]], ...] = (
 )
 
 
-def read(declared: Declared, types: list[Any], profile: Profile) -> tuple[Program, list[Diagnostic]]:
-    """A program as it is written, and what is suspicious about it; raises all that is wrong."""
-    unit = Unit(Program(declared.name, profile), profile)
+def read(
+    declared: Declared, types: list[Any], profile: Profile, world: int = 1
+) -> tuple[Program, list[Diagnostic]]:
+    """A program as it is written, for so many ranks, and what is suspicious about it; or what is wrong."""
+    unit = Unit(Program(declared.name, profile), profile, world)
     try:
         read_entry(unit, declared, types)
     except Problem as problem:
@@ -101,6 +103,7 @@ class Lowered:
         self.profile = profile
         self.diagnostics = list(diagnostics)  # warnings
         self.source: tuple[Declared, list[Any]] | None = None  # what it was made from
+        self.world = 1  # ranks
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -154,11 +157,12 @@ class Lowered:
 
 
 def lowered(
-    declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None
-) -> Lowered:
+    declared: Declared, types: list[Any], profile: Profile, dump: str | os.PathLike[str] | None = None,
+    world: int = 1,
+) -> Lowered:  # fmt: skip
     """Every stage. `dump` is a folder that gets the program after each, as Python: `NN_after_STAGE.py`."""
     journal.note("reading", declared.name)
-    program, found = read(declared, types, profile)
+    program, found = read(declared, types, profile, world)
     journal.note("parsed", declared.name)
 
     def leave(number: int, name: str) -> None:
@@ -171,7 +175,7 @@ def lowered(
         program = after
         leave(number, name)
     done = Lowered(program, profile, [*found, *unordered(program)])
-    done.source = declared, types
+    done.source, done.world = (declared, types), world
     return done
 
 
@@ -179,7 +183,7 @@ def texts(done: Lowered) -> Iterator[tuple[str, str]]:
     """The program as Python text after each stage, made once more."""
     if done.source is None:
         return
-    program, _ = read(*done.source, done.profile)
+    program, _ = read(*done.source, done.profile, done.world)
     yield "read", program_text(program)
     for name, after in stages(program):
         yield name, program_text(after)

@@ -94,9 +94,7 @@ def compile(
 ) -> CompiledProgram:
     """A program that is ready to run, from what its parameters say. `output_dir` is written where it is
     given, else when somebody asks for it."""
-    if distributed_config is not None and len(getattr(distributed_config, "device_ids", [0])) > 1:
-        raise refuse("ir.compile(distributed_config=...) of several ranks")
-    config = RunConfig(platform=platform or platform_of(backend_type))
+    config = RunConfig(platform=platform or platform_of(backend_type), distributed_config=distributed_config)
     several = orchestrations(program)
     if len(several) > 1:
         whole = Several(program.name, several, config)

@@ -8,7 +8,7 @@ _HERE = "pto.compat.pypto"
 MODULES = {
     "pypto": f"{_HERE}.package",
     "pypto.language": "pto.language",
-    "pypto.language.distributed": f"{_HERE}.distributed",
+    "pypto.language.distributed": "pto.language.distributed",
     "pypto.runtime": f"{_HERE}.runtime",
     "pypto.ir": f"{_HERE}.ir",
     "pypto.backend": f"{_HERE}.backend",

@@ -26,7 +26,7 @@ from ..enums import AtomicType
 from ..ir import CHANGES, Block, Function, MaskType, Op, TensorType, TileType, Value, VectorType, is_tile
 from ..operators.memory import SCALES
 from ..problems import UNSUPPORTED, fail
-from . import cube, fifo, scalars
+from . import cube, fifo, ranks, scalars
 from .boxes import Boxes
 from .gather import Gathers
 from .micro import Micros
@@ -768,6 +768,6 @@ def _core_kind(function: Function) -> str:
     return "cube" if cube and "vec" not in spaces else "vector" if "vec" in spaces and not cube else ""
 
 
-_EMITTERS = {**cube.EMITTERS, **fifo.EMITTERS}
+_EMITTERS = {**cube.EMITTERS, **fifo.EMITTERS, **ranks.EMITTERS}
 
 __all__ = ["Emitter", "emit", "parts_of"]

@@ -129,6 +129,8 @@ def _function(name: str, op: Op) -> _Made:
     tensors = [v for v in needs if isinstance(v.type, TensorType)]
     numbers = [v for v in needs if not isinstance(v.type, TensorType)]
     directions = directions_of(block, tensors)
+    shared = {root(v) for v in op.args.get("windows") or ()}  # others write them, too
+    function.attrs["windows"] = {v.name for v in tensors if root(v) in shared}
     for value in tensors:
         copier.map(value, function.param(value.type, value.name, directions[value]))
     outs: list[tuple[Any, Value]] = []

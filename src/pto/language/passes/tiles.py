@@ -26,6 +26,8 @@ _MEMORY = {
     "mscatter": ("output_tensor",),
     "gather_row": ("src",),
     "system.syncall": ("gm_workspace",),
+    "system.notify": ("signal",),
+    "system.wait": ("signal",),
 }
 
 
@@ -36,7 +38,8 @@ def tiles(program: Program) -> Program:
 class _Tiles(Rewriter):
     def __init__(self, function: Function) -> None:
         super().__init__()
-        self.read_only = {p.value for p in function.params if p.direction == IN}
+        waits = any(op.name == "system.wait" for op in function.walk())  # another rank may write in between
+        self.read_only = {p.value for p in function.params if p.direction == IN and not waits}
         self.loaded: list[dict[tuple[Value, str], Value]] = [{}]  # per open block
         self.prologue = Block()
 
@@ -123,6 +126,9 @@ class _Tiles(Rewriter):
         self.build.block.append(made)
         for old, new in zip(op.results, made.results, strict=True):
             self.map(old, new)
+        if op.name == "system.wait":
+            for level in self.loaded:
+                level.clear()
         if op.name == "mscatter":
             self._written(op.args["output_tensor"])
         return made

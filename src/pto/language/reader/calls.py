@@ -18,6 +18,7 @@ from ..extern import extern
 from ..forms import NoDep, Submission
 from ..ir import (
     IN,
+    INOUT,
     Function,
     Op,
     ScalarType,
@@ -32,6 +33,7 @@ from ..ir import (
     scalar_type,
 )
 from ..operators.core import OPERATORS
+from ..operators.ranks import Ranks, Window, window_of
 from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
 from ..types import Annotation, DynVar, written_type
 from .frame import POISON, Frame, Quiet, Unit, surroundings
@@ -155,19 +157,23 @@ def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
 
 
 def _read(
-    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any]
-) -> None:
+    unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any],
+    ranks: dict[Value, Ranks] | None = None,
+) -> None:  # fmt: skip
     """Read the body of a function whose parameters are there."""
     file, node = file_of(declared.function)
     build = Build(function.body, unit.target)
     build.in_core = function.kind in CORES
     build.exact = unit.exact is not None
+    build.world = unit.world
+    build.ranks.update(ranks or {})
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
         return _extent(build, outside(name), symbols)
 
     frame = Frame(unit, file, find, build, function)
+    frame.is_host = declared.kind == "host"
     frame.names.update(bound)
     if declared.method:
         frame.names["self"] = declared.owner
@@ -187,6 +193,7 @@ def call_function(
 ) -> Any:
     """A call of one function of the language by another."""
     kwargs.pop("config", None)
+    args, kwargs = _of_a_rank(f, node, args, kwargs)
     args = _without_waiting(f, node, args, kwargs.pop("attrs", None) or {})
     try:
         bound = declared.signature.bind(*args, **kwargs)
@@ -211,6 +218,24 @@ def call_function(
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
     return _dispatched(f, node, declared, dict(bound.arguments))
+
+
+def _of_a_rank(
+    f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """`device=` of a call by the host: windows are those of that rank."""
+    device = kwargs.pop("device", None)
+    if not any(isinstance(a, Window) for a in (*args, *kwargs.values())):
+        return args, kwargs
+    rank = index.known(device) if is_scalar(device) else None
+    if rank is None or not 0 <= rank < f.unit.world:
+        fail(CALL, "windows are those of a rank that is known", f.span(node), got=repr(device),
+             expected=f"device=0 to {f.unit.world - 1}")  # fmt: skip
+
+    def local(a: Any) -> Any:
+        return window_of(f.build, a, rank) if isinstance(a, Window) else a
+
+    return [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
@@ -260,6 +285,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
         return _extent(f.build, outside(name), extents)
 
     inner = Frame(f.unit, file, find, f.build, f.function)
+    inner.is_host = declared.kind == "host"
     inner.names.update(bound)
     if declared.method:
         inner.names["self"] = declared.owner
@@ -293,11 +319,15 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
         if not is_tensor(value) and not is_scalar(value):
             got = value.type if isinstance(value, Value) else repr(value)
             fail(CALL, f"'{name}' of {declared.name} is a tensor or a number", place, got=got)
-    key = (declared, tuple(_key(declared, n, v) for n, v in bound.items()))
+    ranks = {n: f.build.ranks[v] for n, v in bound.items() if isinstance(v, Value) and v in f.build.ranks}
+    bound.update({f"{n}_of_all": r.whole for n, r in ranks.items()})
+    free += [r.whole for r in ranks.values()]  # tasks of other ranks are waited for by signals
+    whose = tuple((n, r.rank, r.count, r.rows) for n, r in ranks.items())
+    key = (declared, tuple(_key(declared, n, v) for n, v in bound.items()), whose)
     callee = f.unit.read.get(key)
     if callee is None:
         with _calling(f, node, declared, bound):
-            callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
+            callee = f.unit.read[key] = _specialised(f.unit, declared, bound, ranks)
     return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place)
 
 
@@ -366,7 +396,9 @@ def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
     return made
 
 
-def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Function:
+def _specialised(
+    unit: Unit, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, Ranks]
+) -> Function:
     """A function for the types of a call; extents that are not known become numbers it is given."""
     function = _function(declared)
     symbols: dict[Any, Value] = {}
@@ -377,7 +409,12 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         if isinstance(type, TensorType):
             strides = None if type.strides is None else _own(type.strides, symbols)
             type = type.replace(shape=_own(type.shape, symbols), valid=None, strides=strides)
-        inner[name] = function.param(type, name, said.direction if said is not None else IN)
+        remote = name in ranks or name.removesuffix("_of_all") in ranks
+        inner[name] = function.param(
+            type, name, INOUT if remote else said.direction if said is not None else IN
+        )
+    function.attrs["windows"] = {name for n in ranks for name in (n, f"{n}_of_all")}  # others write them, too
+    whose = {inner[n]: r.replace(whole=inner.pop(f"{n}_of_all")) for n, r in ranks.items()}
     for n, value in enumerate(symbols.values()):
         value.name = f"n{n}"
         function.body.args.append(value)
@@ -394,7 +431,7 @@ def _specialised(unit: Unit, declared: Declared, bound: dict[str, Any]) -> Funct
         function.attrs["gives"] = _said_results(declared)
         extern(function, os.path.dirname(declared.function.__code__.co_filename))
         return function
-    _read(unit, declared, function, inner, extents)
+    _read(unit, declared, function, inner, extents, whose)
     return function
 
 

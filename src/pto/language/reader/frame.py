@@ -46,9 +46,10 @@ _OF_CALLS = (TYPE, SHAPE, CALL, MERGE)
 class Unit:
     """All functions of a program, read together."""
 
-    def __init__(self, program: Program, target: Any) -> None:
+    def __init__(self, program: Program, target: Any, world: int = 1) -> None:
         self.program = program
         self.target = target
+        self.world = world  # how many ranks there are
         self.diagnostics: list[Diagnostic] = []
         self.read: dict[Any, Function] = {}  # functions that were read, by what they were read for
         self.call: Callable[..., Any]  # reads a call of a function; see calls.py
@@ -85,6 +86,7 @@ class Frame:
         self.live: set[str] = set()  # names that are read after the statement at hand
         self.returned: list[Any] | None = None
         self.task: dict[str, Any] | None = None  # what a region says of the task that it dispatches
+        self.is_host = False  # says which rank does what: its loops are written out
 
     def span(self, node: ast.AST) -> Span:
         return self.file.span(node)

@@ -73,7 +73,7 @@ def read_for(f: Frame, node: ast.For) -> None:
             read_while(f, plain)
             return
         node = plain
-    if over.kind == "unroll":
+    if over.kind == "unroll" or (f.is_host and not explicit and None not in map(index.known, over.bounds)):
         _unrolled(f, node, over)
         return
     name, inner = _loop_names(f, node.target, explicit)
@@ -349,7 +349,7 @@ def _not_the_same_memory(f: Frame, node: ast.AST, name: str) -> None:
 
 
 def _unrolled(f: Frame, node: ast.For, over: Loop) -> None:
-    bounds = [index.known(b) for b in (over.start, over.stop, over.step)]
+    bounds = [index.known(b) for b in over.bounds]
     if any(b is None for b in bounds) or not isinstance(node.target, ast.Name):
         fail(SYNTAX, "a loop that is written out has known bounds and one name", f.span(node.iter))
     body_needs = liveness.exposed(node.body)

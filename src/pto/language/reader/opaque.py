@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..declare import Declared
 from .frame import surroundings
 from .source import file_of
+
+if TYPE_CHECKING:
+    from ..declare import Declared
 
 _TASKS = ("submit", "spmd_submit", "spmd", "cluster")
 

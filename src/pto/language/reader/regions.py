@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from ..dtypes import TASK_ID
+from ..enums import Level
 from ..forms import Region
 from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
 from ..operators.core import OPERATORS
@@ -63,6 +64,9 @@ def _read_region(
 ) -> None:
     place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
     core = region.kind in _CORES
+    if region.kind == "at" and region.options["level"].value > Level.CORE_GROUP.value:
+        read_body(f, body, f.live)  # there is one orchestrator
+        return
     if core:
         region = region.replace(options={**region.options, **task_options(f, region.options, place)})
     if core and f.build.in_core:
@@ -106,6 +110,11 @@ def _read_region(
     finally:
         f.build.in_core = was
         f.build.split = split
+    if core:  # tasks of other ranks are waited for by signals
+        wholes = {r.whole for r in f.build.ranks.values()}
+        used = dict.fromkeys(v for o in block.walk() for v in o.operands() if v in wholes)
+        op.args["no_dep_args"] = [*(op.args.get("no_dep_args") or ()), *used]
+        op.args["windows"] = list(used)
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):

@@ -1,0 +1,421 @@
+"""Operators of several ranks (`pto.language.distributed`): memory that every rank has, signals, collectives.
+
+All ranks are in one graph of tasks. A buffer is one tensor that has the rows of rank 0, then those of rank 1
+and so on; the window of a rank is its part, and what is another rank's is reached through the whole. So a
+remote load is a load; tasks wait for others of their rank by its window, for other ranks by signals alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...isa.record import Record
+from .. import index
+from ..build import Build
+from ..dtypes import INT32, DataType
+from ..enums import AtomicType
+from ..ir import Op, Value, is_scalar
+from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
+from .core import FUNCTIONS, Operator, operator
+from .memory import in_core
+
+
+class NotifyOp(enum.Enum):
+    Set = 0
+    AtomicAdd = 1
+
+
+class WaitCmp(enum.Enum):
+    Eq = 0
+    Ge = 1
+
+
+class ReduceOp(enum.Enum):
+    Sum = 0
+    Max = 1
+    Min = 2
+    Prod = 3
+
+
+#: How two values of a reduction are combined.
+_COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
+
+
+class Ranks(Record):
+    """Whose window a tensor is: `rank` of `count`, with `rows` of its first dimension each."""
+
+    whole: Value
+    rank: int
+    count: int
+    rows: int
+
+
+class Buffer:
+    """Memory that every rank has. Its tensor is made with the first window, which says what it holds."""
+
+    def __init__(self, size: int | None, shape: tuple[int, ...], dtype: DataType | None) -> None:
+        self.size, self.shape, self.dtype = size, shape, dtype
+        self.whole: Value | None = None
+
+
+class Window(Record):
+    """A buffer as a tensor of some shape; of which rank is said where it is given to that."""
+
+    buffer: Buffer
+    shape: tuple[int, ...]
+    dtype: DataType
+
+
+def window_of(b: Build, window: Window, rank: int) -> Value:
+    """The part of a rank."""
+    whole, rows = window.buffer.whole, window.shape[0]
+    assert whole is not None
+    local = FUNCTIONS["slice"](b, whole, list(window.shape), [rank * rows, *[0] * (len(window.shape) - 1)])
+    b.ranks[local] = Ranks(whole, rank, b.world, rows)
+    return local
+
+
+# ---- the host ----
+
+
+def _on_the_host(b: Build, what: str) -> None:
+    if b.in_core:
+        b.fail(PLACE, f"{what} is work of the host, and this is a core")
+
+
+@operator(level="pld")
+def world_size(b: Build) -> int:
+    """How many ranks there are: as many as `DistributedConfig` has devices."""
+    return b.world
+
+
+@operator(level="pld")
+def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> Buffer:
+    """Memory that every rank has, all zeros: so many bytes, or a shape of some type."""
+    _on_the_host(b, "alloc_window_buffer")
+    if isinstance(size, int):
+        return Buffer(size, (), dtype)
+    if dtype is None:
+        b.fail(ARGUMENTS, "a shape has a type", "dtype", help="alloc_window_buffer([16, 64], dtype=pl.FP32)")
+    return Buffer(None, tuple(b.static(size, "size")), dtype)
+
+
+@operator(level="pld")
+def window(b: Build, buffer: Any, shape: Any, *, dtype: DataType) -> Window:
+    """A buffer as a tensor: `device=r` of the call that it is given to says of which rank."""
+    _on_the_host(b, "window")
+    if not isinstance(buffer, Buffer):
+        b.fail(TYPE, "a window is one of pld.alloc_window_buffer(..)", "buffer", got=repr(buffer))
+    sizes = tuple(b.static(shape, "shape"))
+    wanted = math.prod(sizes) * dtype.bits // 8
+    room = buffer.size if buffer.size is not None else math.prod(buffer.shape) * buffer.dtype.bits // 8  # type: ignore[union-attr]
+    if wanted > room:
+        b.fail(SHAPE, "the window is larger than its buffer", "shape", expected=f"at most {room} bytes",
+               got=f"{wanted} bytes")  # fmt: skip
+    whole_shape = (b.world * sizes[0], *sizes[1:])
+    if buffer.whole is None:
+        buffer.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
+    t: Any = buffer.whole.type  # pyright: ignore[reportOptionalMemberAccess]
+    if t.dtype != dtype or tuple(t.shape) != whole_shape:
+        b.fail(UNSUPPORTED, "two windows of one buffer have different shapes", "shape", got=list(sizes),
+               help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
+    return Window(buffer, sizes, dtype)
+
+
+# ---- who is who ----
+
+
+def _ranks(b: Build, value: Any, at: str) -> Ranks:
+    found = b.ranks.get(value) if isinstance(value, Value) else None
+    if found is None:
+        b.fail(TYPE, f"'{at}' is no window of several ranks", at,
+               got=value.type if isinstance(value, Value) else repr(value),
+               help="a parameter that says pld.DistributedTensor[[..], ..]")  # fmt: skip
+    return found
+
+
+@operator(level="pld")
+def get_comm_ctx(b: Build, tensor: Any) -> Ranks:
+    """Who is who among the ranks that have a window."""
+    return _ranks(b, tensor, "tensor")
+
+
+@operator(level="pld")
+def rank(b: Build, ctx: Any) -> int:
+    """The number of this rank."""
+    return (ctx if isinstance(ctx, Ranks) else _ranks(b, ctx, "ctx")).rank
+
+
+@operator(level="pld")
+def nranks(b: Build, ctx: Any) -> int:
+    """How many ranks there are."""
+    return (ctx if isinstance(ctx, Ranks) else _ranks(b, ctx, "ctx")).count
+
+
+# ---- what is another rank's ----
+
+
+def _at(b: Build, r: Ranks, peer: Any, offsets: Any) -> list[Any]:
+    """Where an element of a window of a rank is in the whole."""
+    known = index.known(peer) if is_scalar(peer) else None
+    if not is_scalar(peer) or (known is not None and not 0 <= known < r.count):
+        b.fail(ARGUMENTS, "no such rank", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
+    first, *rest = b.dims(offsets, "offsets", r.whole.type.rank)
+    start = b.scalar("mul", b.as_index(peer), r.rows)
+    return [b.scalar("add", start, b.as_index(first)), *rest]
+
+
+def _zeros(r: Ranks) -> list[int]:
+    return [0] * r.whole.type.rank
+
+
+@operator(level="pld.tile")
+def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None) -> Value:
+    """A part of the window of another rank as a tile."""
+    r = _ranks(b, target, "target")
+    return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets), shape, valid_shape)
+
+
+def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any) -> Value:
+    in_core(b, "remote_store")
+    r = _ranks(b, target, "target")
+    FUNCTIONS["assemble"](b, r.whole, src, _at(b, r, peer, offsets), atomic=atomic)
+    return target
+
+
+@operator(level="pld.tile", name="remote_store")
+def remote_store(
+    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+) -> Value:
+    """Write a tile into the window of another rank."""
+    return _remote_store(b, src, target, peer, offsets, atomic)
+
+
+@operator(level="pld.tensor", name="remote_store")
+def remote_store_tensor(
+    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+) -> Value:
+    """Write a tensor into the window of another rank."""
+    return _remote_store(b, src, target, peer, offsets, atomic)
+
+
+@operator(level="pld.tensor")
+def put(
+    b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
+    shape: Any = None, atomic: AtomicType = AtomicType.None_, chunk_rows: Any = None, chunk_cols: Any = None,
+    pipeline: Any = None,
+) -> Value:  # fmt: skip
+    """Copy a tensor, or a part of it, into the window of another rank."""
+    in_core(b, "put")
+    r = _ranks(b, dst, "dst")
+    sizes = list(shape) if shape is not None else list(src.type.shape)
+    part = FUNCTIONS["slice"](b, src, sizes, src_offsets or [0] * len(sizes))
+    FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, peer, dst_offsets or _zeros(r)), atomic=atomic)
+    return dst
+
+
+@operator(level="pld.tensor")
+def get(
+    b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
+    shape: Any = None, chunk_rows: Any = None, chunk_cols: Any = None, pipeline: Any = None,
+) -> Value:  # fmt: skip
+    """Copy the window of another rank, or a part of it, into a tensor."""
+    in_core(b, "get")
+    r = _ranks(b, src, "src")
+    sizes = list(shape) if shape is not None else list(dst.type.shape)
+    part = FUNCTIONS["slice"](b, r.whole, sizes, _at(b, r, peer, src_offsets or _zeros(r)))
+    FUNCTIONS["assemble"](b, dst, part, dst_offsets or [0] * len(sizes))
+    return dst
+
+
+# ---- signals ----
+
+
+def _signal(b: Build, target: Any, at: str) -> Ranks:
+    r = _ranks(b, target, at)
+    if r.whole.type.dtype != INT32:
+        b.fail(TYPE, "signals are INT32", at, got=r.whole.type)
+    return r
+
+
+@operator(level="pld.system")
+def notify(
+    b: Build, target: Any, peer: Any, offsets: Any, value: Any = 1, *, op: NotifyOp = NotifyOp.AtomicAdd
+) -> Value:
+    """Set a signal of another rank, or add to it; who sees it sees all that this core wrote before."""
+    in_core(b, "notify")
+    r = _signal(b, target, "target")
+    at = _at(b, r, peer, offsets)
+    FUNCTIONS["system.bar_all"](b)
+    b.append("system.notify", [], {"signal": r.whole, "offset": at, "value": value, "op": op})
+    return target
+
+
+@operator(level="pld.system")
+def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+    """Wait for a signal of this rank."""
+    in_core(b, "wait")
+    r = _signal(b, signal, "signal")
+    b.append("system.wait", [], {"signal": r.whole, "offset": _at(b, r, r.rank, offsets), "value": expected,
+                                 "cmp": cmp})  # fmt: skip
+    FUNCTIONS["system.bar_all"](b)
+    return signal
+
+
+# ---- collectives: all ranks take part ----
+
+
+def _collective(function: Callable[..., Any]) -> Operator:
+    """An operator of a core; for a host a task of every rank, for an orchestration one of its rank."""
+
+    @functools.wraps(function)
+    def everywhere(b: Build, *args: Any, **kwargs: Any) -> Any:
+        if b.in_core:
+            return function(b, *args, **kwargs)
+        bound = inspect.signature(function).bind(b, *args, **kwargs)
+        given = list(bound.arguments.values())[1:]
+        if any(isinstance(a, Window) for a in given):
+            for rank in range(b.world):
+                _task(
+                    b, function, [window_of(b, a, rank) if isinstance(a, Window) else a for a in args], kwargs
+                )
+        else:
+            _task(b, function, list(args), kwargs)
+        return bound.arguments.get("target", args[0])
+
+    return operator(everywhere, level="pld.tensor")
+
+
+def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+    wholes = [b.ranks[a].whole for a in args if isinstance(a, Value) and a in b.ranks]
+    name = function.__name__
+    op = Op("region", {"kind": "at", "name_hint": name, "optimizations": [], "no_dep_args": wholes,
+                       "windows": wholes}, [], b.place)  # fmt: skip
+    block = op.add_block()
+    with b.into(block):
+        b.in_core = True
+        try:
+            function(b, *args, **kwargs)
+        finally:
+            b.in_core = False
+        b.append("yield", [], {"values": []})
+    b.block.append(op)
+
+
+def _parts(r: Ranks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
+    """Offsets and shapes of parts that fit a core together with what they are combined with."""
+    rest = list(r.whole.type.shape[1:])
+    line = math.prod(rest) * r.whole.type.dtype.bits // 8
+    step = max(1, _ROOM // line)
+    for at in range(first, first + rows, step):
+        yield [at, *[0] * len(rest)], [min(step, first + rows - at), *rest]
+
+
+#: Bytes of a part.
+_ROOM = 16 << 10
+
+
+@_collective
+def barrier(b: Build, signal: Any) -> Value:
+    """Wait until every rank is here. A cell of the signal per rank, which is as before when all have left."""
+    r = _signal(b, signal, "signal")
+    others = [p for p in range(r.count) if p != r.rank]
+    rest = [0] * (r.whole.type.rank - 1)
+    for p in others:
+        notify.function(b, signal, p, [r.rank, *rest], 1)
+    for p in others:
+        wait.function(b, signal, [p, *rest], 1)
+    for p in others:
+        notify.function(b, signal, r.rank, [p, *rest], -1)
+    return signal
+
+
+def _combined(b: Build, r: Ranks, op: ReduceOp, offsets: list[Any], shape: list[Any]) -> Value:
+    """A part of all windows, rank by rank."""
+    found = None
+    for p in range(r.count):
+        part = FUNCTIONS["load"](b, r.whole, _at(b, r, p, offsets), shape)
+        found = part if found is None else FUNCTIONS[_COMBINED[op]](b, found, part)
+    assert found is not None
+    return found
+
+
+def _need_signal(b: Build, signal: Any) -> None:
+    if signal is None:
+        b.fail(UNSUPPORTED, "a collective without a signal", help="an INT32 window of [ranks, 1]")
+
+
+@_collective
+def allreduce(
+    b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
+    core_num: Any = None,
+) -> Value:  # fmt: skip
+    """What all ranks have, combined, in the window of each."""
+    in_core(b, "allreduce")
+    _need_signal(b, signal)
+    r = _ranks(b, target, "target")
+    barrier.function(b, signal)
+    for at, shape in _parts(r, 0, r.rows):
+        whole = _combined(b, r, op, at, shape)
+        barrier.function(b, signal)  # all have read
+        FUNCTIONS["store"](b, whole, at, target)
+    barrier.function(b, signal)
+    return target
+
+
+@_collective
+def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum) -> Value:
+    """Row r of what all ranks have, combined, in row r of rank r."""
+    in_core(b, "reduce_scatter")
+    _need_signal(b, signal)
+    r = _ranks(b, target, "target")
+    share = r.rows // r.count
+    barrier.function(b, signal)
+    for at, shape in _parts(r, r.rank * share, share):
+        FUNCTIONS["store"](b, _combined(b, r, op, at, shape), at, target)
+    barrier.function(b, signal)
+    return target
+
+
+@_collective
+def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Value:
+    """What the root has, in the window of each."""
+    in_core(b, "broadcast")
+    _need_signal(b, signal)
+    r = _ranks(b, target, "target")
+    barrier.function(b, signal)
+    for at, shape in _parts(r, 0, r.rows) if index.known(root) != r.rank else ():
+        FUNCTIONS["store"](b, FUNCTIONS["load"](b, r.whole, _at(b, r, root, at), shape), at, target)
+    barrier.function(b, signal)
+    return target
+
+
+@_collective
+def allgather(b: Build, local: Any, target: Any, signal: Any = None) -> Value:
+    """What each rank has, a row each, in the window of every one."""
+    in_core(b, "allgather")
+    _need_signal(b, signal)
+    r = _ranks(b, target, "target")
+    for p in range(r.count):
+        FUNCTIONS["assemble"](b, r.whole, local, _at(b, r, p, [r.rank, *_zeros(r)[1:]]))
+    barrier.function(b, signal)
+    return target
+
+
+@_collective
+def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
+    """Row p of every rank goes to rank p, where it is the row of the rank that it comes from."""
+    in_core(b, "all_to_all")
+    _need_signal(b, signal)
+    r = _ranks(b, target, "target")
+    rest = _zeros(r)[1:]
+    for p in range(r.count):
+        part = FUNCTIONS["slice"](b, input, [1, *r.whole.type.shape[1:]], [p, *rest])
+        FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, p, [r.rank, *rest]))
+    barrier.function(b, signal)
+    return target

@@ -1,0 +1,186 @@
+"""Several ranks in one graph of tasks: windows, remote loads and stores, signals, collectives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+import pto.language.distributed as pld
+from pto.diag import DiagnosticError
+
+F32 = np.float32
+COLS = 64
+RANKS = 3
+
+
+def _config(count: int = RANKS) -> pl.RunConfig:
+    return pl.RunConfig(distributed_config=pld.DistributedConfig(device_ids=list(range(count))))
+
+
+def _given(*shape: int) -> Any:
+    return np.random.default_rng(1).standard_normal(shape).astype(F32)
+
+
+@pl.jit.incore
+def shift(
+    x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],
+    data: pld.DistributedTensor[[2, COLS], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+):  # fmt: skip
+    """To the right by a store, and to the left by a load and a get; what was loaded before a wait is old after it."""
+    ctx: pld.CommCtx = pld.get_comm_ctx(data)
+    right = (pld.rank(ctx) + 1) % pld.nranks(ctx)
+    pld.tile.remote_store(pl.load(x, [0, 0], [1, COLS]), data, peer=right, offsets=[0, 0])
+    pl.store(pl.load(x, [1, 0], [1, COLS]), [1, 0], data)
+    before = pl.add(data[1:2, :], 0.0)
+    pld.tensor.barrier(signal)
+    after = pl.mul(data[0:1, :], 1.0)
+    theirs = pld.tile.remote_load(data, right, [1, 0], [1, COLS])
+    pl.store(pl.add(after, 0.0), [0, 0], y)
+    pl.store(pl.sub(pl.add(theirs, before), before), [1, 0], y)
+    return y
+
+
+@pl.jit
+def on_a_rank(
+    x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],
+    data: pld.DistributedTensor[[2, COLS], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+):  # fmt: skip
+    return shift(x, y, data, signal)
+
+
+@pl.jit.host
+def ring(x: pl.Tensor[[RANKS, 2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, 2, COLS], pl.FP32]]):
+    places = pld.alloc_window_buffer(2 * COLS * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [2, COLS], dtype=pl.FP32)
+        on_a_rank(x[r], y[r], data, pld.window(signals, [RANKS, 1], dtype=pl.INT32), device=r)
+
+
+def test_a_ring() -> None:
+    x = np.round(_given(RANKS, 2, COLS) * 64)
+    compiled = ring.compile(x, np.zeros_like(x), config=_config())
+    for seed in (None, 0, 1, 2):
+        y = np.zeros_like(x)
+        compiled.execute([x, y], seed=seed)
+        for r in range(RANKS):
+            np.testing.assert_array_equal(y[r, 0], x[(r - 1) % RANKS, 0])
+            np.testing.assert_array_equal(y[r, 1], x[(r + 1) % RANKS, 1])
+
+
+ROWS = pld.DistributedTensor[[RANKS, COLS], pl.FP32]
+GIVEN = pl.Tensor[[RANKS, COLS], pl.FP32]
+FOUND = pl.Out[pl.Tensor[[RANKS, COLS], pl.FP32]]
+SIGNAL = pld.DistributedTensor[[RANKS, 1], pl.INT32]
+
+
+@pl.jit.incore
+def collect(x: GIVEN, most: FOUND, sums: FOUND, turned: FOUND, firsts: FOUND, a: ROWS, b: ROWS, c: ROWS, d: ROWS, signal: SIGNAL):  # fmt: skip
+    whole = pl.load(x, [0, 0], [RANKS, COLS])
+    pl.store(whole, [0, 0], a)
+    pl.store(whole, [0, 0], b)
+    a = pld.tensor.allreduce(a, signal, op=pld.ReduceOp.Max)
+    b = pld.tensor.reduce_scatter(b, signal)
+    c = pld.tensor.all_to_all(x, c, signal)
+    d = pld.tensor.allgather(x[0:1, :], d, signal)
+    pl.store(pl.load(a, [0, 0], [RANKS, COLS]), [0, 0], most)
+    pl.store(pl.load(b, [0, 0], [RANKS, COLS]), [0, 0], sums)
+    pl.store(pl.load(c, [0, 0], [RANKS, COLS]), [0, 0], turned)
+    d = pld.tensor.broadcast(d, signal, root=1)
+    pl.store(pl.load(d, [0, 0], [RANKS, COLS]), [0, 0], firsts)
+
+
+@pl.jit.host
+def collectives(x: pl.Tensor, most: pl.Out[pl.Tensor], sums: pl.Out[pl.Tensor], turned: pl.Out[pl.Tensor], firsts: pl.Out[pl.Tensor]):  # fmt: skip
+    a, b, c, d = (
+        pld.alloc_window_buffer([RANKS, COLS], dtype=pl.FP32), pld.alloc_window_buffer([RANKS, COLS], dtype=pl.FP32),
+        pld.alloc_window_buffer([RANKS, COLS], dtype=pl.FP32), pld.alloc_window_buffer([RANKS, COLS], dtype=pl.FP32),
+    )  # fmt: skip
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        collect(
+            x[r], most[r], sums[r], turned[r], firsts[r], pld.window(a, [RANKS, COLS], dtype=pl.FP32),
+            pld.window(b, [RANKS, COLS], dtype=pl.FP32), pld.window(c, [RANKS, COLS], dtype=pl.FP32),
+            pld.window(d, [RANKS, COLS], dtype=pl.FP32), pld.window(signals, [RANKS, 1], dtype=pl.INT32), device=r,
+        )  # fmt: skip
+
+
+def test_collectives() -> None:
+    x = np.round(_given(RANKS, RANKS, COLS) * 64)
+    most, sums, turned, firsts = (np.zeros_like(x) for _ in range(4))
+    compiled = collectives.compile(x, most, sums, turned, firsts, config=_config())
+    for seed in (None, 5):
+        compiled.execute([x, most, sums, turned, firsts], seed=seed)
+        for r in range(RANKS):
+            np.testing.assert_array_equal(most[r], x.max(0))
+            np.testing.assert_array_equal(sums[r, r], x[:, r].sum(0))
+            np.testing.assert_array_equal(turned[r], x[:, r])
+            np.testing.assert_array_equal(firsts[r], x[:, 0])
+
+
+@pl.jit.incore
+def copies(x: pl.Tensor[[4, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], data: pld.DistributedTensor[[4, COLS], pl.FP32], total: pld.DistributedTensor[[1, COLS], pl.FP32], signal: SIGNAL):  # fmt: skip
+    me = pld.rank(pld.get_comm_ctx(data))
+    count = pld.nranks(pld.get_comm_ctx(data))
+    pld.tensor.put(data, (me + 1) % count, x, dst_offsets=[1, 0], src_offsets=[2, 0], shape=[2, COLS])
+    pld.tensor.put(total, 0, x[0:1, :], atomic=pl.AtomicType.Add)
+    for p in pl.range(count):
+        pld.system.notify(signal, p, [me, 0], 2, op=pld.NotifyOp.AtomicAdd)
+    for p in pl.range(count):
+        pld.system.wait(signal, [p, 0], 2, cmp=pld.WaitCmp.Eq)
+    pl.store(pl.load(data, [1, 0], [1, COLS]), [0, 0], y)
+    pld.tensor.get(y, 0, total, dst_offsets=[1, 0], shape=[1, COLS])
+
+
+@pl.jit.host
+def copied(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    data, total = (
+        pld.alloc_window_buffer([4, COLS], dtype=pl.FP32),
+        pld.alloc_window_buffer([1, COLS], dtype=pl.FP32),
+    )
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        copies(x[r], y[r], pld.window(data, [4, COLS], dtype=pl.FP32), pld.window(total, [1, COLS], dtype=pl.FP32), pld.window(signals, [RANKS, 1], dtype=pl.INT32), device=r)  # fmt: skip
+
+
+def test_puts_and_gets_and_signals() -> None:
+    x = np.round(_given(RANKS, 4, COLS) * 64)
+    y = np.zeros((RANKS, 2, COLS), F32)
+    copied(x, y, config=_config())
+    for r in range(RANKS):
+        np.testing.assert_array_equal(y[r, 0], x[(r - 1) % RANKS, 2])
+        np.testing.assert_array_equal(y[r, 1], x[:, 0].sum(0))
+
+
+@pl.jit.host
+def wrong(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    data = pld.alloc_window_buffer(COLS)
+    for r in pl.range(2):
+        shift(x[r], y[r], pld.window(data, [2, COLS], dtype=pl.FP32), x, device=r)
+
+
+@pl.jit.host
+def unknown(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    data = pld.alloc_window_buffer([2, COLS], dtype=pl.FP32)
+    on_a_rank(x[0], y[0], pld.window(data, [2, COLS], dtype=pl.FP32), x[0], device=7)
+
+
+@pl.jit.incore
+def no_window(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]]):
+    pl.store(pld.tile.remote_load(x, 1, [0, 0], [1, COLS]), [0, 0], y)
+
+
+def test_what_is_wrong_is_told_where_it_is() -> None:
+    x = np.zeros((2, 2, COLS), F32)
+    for program, words in (
+        (wrong, "the window is larger than its buffer"),
+        (unknown, "a rank that is known"),
+    ):
+        with pytest.raises(DiagnosticError, match=words) as caught:
+            program(x, x.copy(), config=_config(2))
+        assert "test_ranks.py" in str(caught.value)
+    with pytest.raises(DiagnosticError, match="'target' is no window of several ranks"):
+        no_window(x[0], x[1].copy())
