@@ -141,3 +141,17 @@ def test_places_in_texts() -> None:
     for text, said in (("x = (", "'(' was never closed"), ("x = 1", "has no program")):
         with pytest.raises(DiagnosticError, match=said.replace("(", r"\(")):
             pl.parse_program(text)
+
+
+def test_a_function_without_regions_is_of_a_core() -> None:
+    """Where nothing says whose a function is."""
+    text = """
+@pl.function
+def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    out[:, :] = pl.add(x, x)
+    return out
+"""
+    double, x, out = pl.parse(text), np.ones((16, 64), np.float32), _zeros(16, 64)
+    assert "pl.FunctionType.InCore" in double.as_python()
+    double(x, out)
+    np.testing.assert_array_equal(out, 2 * x)

@@ -130,10 +130,54 @@ def _exact(unit: Unit, declared: Declared) -> Function:
 def _function(declared: Declared) -> Function:
     file, node = file_of(declared.function)
     kind = "orchestration" if declared.kind in ("opaque", "host") else declared.kind
+    if declared.kind == "opaque" and _is_of_a_core(declared, node):
+        kind = "incore"
     function = Function(declared.name, kind, file.span(node).head)
     function.attrs.update(declared.options)
     function.attrs["places"] = {a.arg: file.span(a) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     return function
+
+
+def _is_of_a_core(declared: Declared, node: ast.AST) -> bool:
+    """Whether a function that does not say whose it is has work, and no tasks: no regions, no calls of
+    functions, no blocks."""
+    find = surroundings(declared.function, declared.enclosing)
+    work = False
+    for part in ast.walk(node):
+        if isinstance(part, ast.With):
+            return False
+        if not isinstance(part, ast.Call):
+            continue
+        *owner, name = ast.unparse(part.func).split(".")
+        if owner[:1] == ["self"] or name in _OF_ORCHESTRATIONS:
+            return False
+        if not owner:
+            try:
+                called = find(name)
+            except KeyError:
+                continue
+            if getattr(called, "declared", None) is not None:
+                return False
+        work |= name in OPERATORS and name not in _ANYWHERE
+    return work
+
+
+#: What only an orchestration does, and what both it and cores do.
+_OF_ORCHESTRATIONS = ("spmd", "submit", "spmd_submit", "parallel")
+_ANYWHERE = (
+    "create_tensor",
+    "reshape",
+    "slice",
+    "transpose",
+    "dim",
+    "read",
+    "write",
+    "cast",
+    "min",
+    "max",
+    "const",
+    "assemble",
+)
 
 
 def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
