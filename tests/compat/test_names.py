@@ -119,6 +119,10 @@ def test_configurations_and_words(pypto: Any) -> None:
     assert config.enable_chip_swimlane == 4 and config.save_kernels
     assert dataclasses.replace(config, platform="a5sim").enable_chip_swimlane == 4
     assert runtime._DfxOpts.from_run_config(config).any()
+    (die,) = pypto.backend.Backend910B.instance().soc.die_counts
+    ((cluster, clusters),) = die.cluster_counts.items()
+    cores = {core.core_type: n * clusters for core, n in cluster.core_counts.items()}
+    assert cores == {pypto.ir.CoreType.CUBE: 24, pypto.ir.CoreType.VECTOR: 48}
     assert pypto.ir.OptimizationStrategy.PTOAS is pypto.ir.OptimizationStrategy.Default
     pypto.set_log_level(pypto.LogLevel.INFO)
     assert pypto.get_log_level() == pypto.LogLevel.INFO

@@ -163,6 +163,17 @@ def row_by_row(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor])
     return out
 
 
+@pl.jit
+def stack_of_one(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    x, y, z = pl.reshape(a, [1, 32, 32]), pl.reshape(b, [1, 32, 32]), pl.reshape(out, [1, 32, 32])
+    with pl.at(level=pl.Level.CORE_GROUP):
+        sum = pl.matmul(x[:, :, 0:16], y[:, 0:16, :])
+        for _ in pl.range(2):
+            sum = pl.matmul_acc(sum, x[:, :, 16:32], y[:, 16:32, :])
+        z[:, :, :] = sum
+    return out
+
+
 def _stacked(a, b, c):
     p = np.exp(0.1 * (a.reshape(2, 16, 32) @ b.reshape(2, 16, 32).swapaxes(1, 2)))
     return np.concatenate([p.reshape(32, 16), c[:, 16:]], 1)
@@ -178,6 +189,7 @@ EXPECTED = {
     one_after_the_other: lambda a, b, c: 12 * (a @ b) + c,
     stacked: _stacked,
     row_by_row: lambda a, b, c: a @ b + c,
+    stack_of_one: lambda a, b, c: a @ b + a[:, 16:] @ b[16:],
     into_operand: lambda a, b, c: (
         np.concatenate([a[:16], np.exp(c[:16])]) @ np.concatenate([b[:16], a[:16] @ b])
     ),
@@ -199,6 +211,7 @@ def test_what_each_core_does():
     assert (
         _text(one_after_the_other, *sizes).count("pl.aic_initialize_pipe") == 1
     )  # twelve tiles share a FIFO
+    assert "aiv" not in _text(stack_of_one, *sizes)  # dimensions of 1 need no vector core
     rows = _text(row_by_row, *sizes)  # the sum is the cube's, and crosses once
     assert rows.count("pl.add(") == 1 and len(re.findall(r"\n {8}pl.tpush_to_aiv", rows)) == 1
     cube = _text(through_memory, *sizes).partition("_aic(self")[2].partition("_aiv(self")[0]

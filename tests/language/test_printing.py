@@ -190,3 +190,17 @@ def test_programs_as_compilers_print_them() -> None:
     np.testing.assert_array_equal(out, x * 2 + 3)
     with pytest.raises(DiagnosticError, match="attrs of a call say 'priority'"):
         pl.parse_program(text.replace("no_dep_args=[", "attrs={'priority': 1}, no_dep_args=[", 1)).as_python()
+
+
+def test_a_function_without_regions_is_of_a_core() -> None:
+    """Where nothing says whose a function is."""
+    text = """
+@pl.function
+def double(x: pl.Tensor[[16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+    out[:, :] = pl.add(x, x)
+    return out
+"""
+    double, x, out = pl.parse(text), np.ones((16, 64), np.float32), _zeros(16, 64)
+    assert "pl.FunctionType.InCore" in double.as_python()
+    double(x, out)
+    np.testing.assert_array_equal(out, 2 * x)

@@ -151,7 +151,7 @@ def test_what_numpy_is_used_to() -> None:
             pl.cast(x, np.float16)
             x[0, 0] ** 0.5
             x[0, 0] % 2.0
-        out[:] = x
+        pl.exp(x)
 
     found = told(k)
     wanted = (
@@ -161,7 +161,7 @@ def test_what_numpy_is_used_to() -> None:
     )
     assert all(w in h.replace(" ", "") for w, (_, _, h) in zip(wanted.split(), found, strict=True)), found
     assert [text for _, text, help in found if "parameter" in help] == ["WEIGHTS"] * 2
-    assert found[-1][1] == "out[:]"
+    assert found[-1][1] == "pl.exp(x)"
 
 
 def test_what_python_is_used_to() -> None:

@@ -178,7 +178,7 @@ def assembled(
             with pl.at(name_hint="work"):
                 rows = pl.load(x, [r, 0], [16, 150], valid_shape=[pl.min(16, M - r), 150])
                 chunk = pl.store(rows * 2.0, [r, 0], chunk)
-        y = pl.assemble(y, chunk, [b, 0, 0])
+        y[b, :, :] = chunk
     z = pl.assemble(z, x, [1, 2])
     some = pl.create_tensor([2, 32], dtype=pl.FP32)
     with pl.at(name_hint="work"):

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
 from typing import Any
 
 from ...language.enums import BackendType
+from ...runtime.options import MAX_BLOCK_DIM
 from .refused import missing
 
 _chosen: list[BackendType | None] = [None]
+
+
+class CoreType(Enum):
+    CUBE = 0
+    VECTOR = 1
 
 
 class PartialCodegenError(RuntimeError):
@@ -34,6 +43,31 @@ def reset_for_testing() -> None:
 def platform_of(backend: BackendType | None) -> str:
     """The simulator of a machine."""
     return "a5sim" if (backend or get_backend_type()) is BackendType.Ascend950 else "a2a3sim"
+
+
+@dataclass(frozen=True)
+class Core:
+    core_type: CoreType
+
+
+class Counts:
+    """How many of each part a part of a machine has."""
+
+    def __init__(self, word: str, parts: dict[Any, int]) -> None:
+        setattr(self, f"{word}_counts", parts)
+
+
+class Backend910B:
+    """A2/A3 as the field describes it: clusters of a cube core and two vector cores."""
+
+    def __init__(self) -> None:
+        cluster = Counts("core", {Core(CoreType.CUBE): 1, Core(CoreType.VECTOR): 2})
+        self.soc = Counts("die", {Counts("cluster", {cluster: MAX_BLOCK_DIM}): 1})
+
+    @staticmethod
+    @cache
+    def instance() -> Backend910B:
+        return Backend910B()
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ from ...language.dtypes import DATA_TYPES
 from ...language.enums import AtomicType, BackendType, ForKind, MemorySpace
 from ...language.ir import Function, Program
 from ...language.lower import Lowered
-from .backend import platform_of
+from .backend import CoreType, platform_of
 from .distributed import DistributedCompiledProgram, DistributedConfig
 from .refused import missing, refuse
 from .several import Several, orchestrations
@@ -126,6 +126,7 @@ __all__ = [
     "AtomicType",
     "BackendType",
     "CompiledProgram",
+    "CoreType",
     "DataType",
     "DiagnosticPhase",
     "DistributedCompiledProgram",

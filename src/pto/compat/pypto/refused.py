@@ -19,7 +19,6 @@ NAMES = {
     "IRVisitor": "f.lower(...).program.functions has the operations",
     "IRMutator": "f.lower(...).program.functions has the operations",
     "Backend": "pypto.backend.BackendType names the machine",
-    "Backend910B": "pypto.backend.BackendType.Ascend910B names the machine",
     "Backend950": "pypto.backend.BackendType.Ascend950 names the machine",
     "_run_ptoas": "`ptoas FILE` assembles",
     "_preprocess_ptoas_output": "`ptoas FILE` assembles",

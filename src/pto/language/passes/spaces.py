@@ -17,6 +17,7 @@ from typing import Any
 
 from ...isa.profiles import Profile
 from ..dtypes import FP32
+from ..emit.types import two_dimensions
 from ..enums import MemorySpace
 from ..ir import (
     CHANGES,
@@ -314,8 +315,8 @@ class _Groups:
         self._collect(tiles)
         sums = {self._find(v) for v in tiles if self._by_product(v) == "acc"}
         for op in ops:
-            if op.name in _ALIASES and (op.result in self.changed or self._find(op.args["x"]) not in sums):
-                self._named(op)
+            if op.name in _ALIASES:
+                self._named(op, sums)
         self._collect(tiles)
         self.changed = {v for v in tiles if any(m in self.changed for m in self.members[self._find(v)])}
         self.rows = {v for v in tiles if v.op is not None and v.op.name == "load" and self._is_bias(v)}
@@ -354,11 +355,13 @@ class _Groups:
         elif op.name in _SUMS and not survives(op.args["acc"], op):
             self._same(op.result, op.args["acc"])
 
-    def _named(self, op: Op) -> None:
+    def _named(self, op: Op, sums: set[Value]) -> None:
         """A part of a tile lies where the tile is. Accumulators have no parts: those are of a copy."""
-        made = op.args["x"].op
-        if made is None or made.name not in PRODUCTS:
-            self._same(op.result, op.args["x"])
+        x = op.args["x"]
+        product = x.op is not None and x.op.name in PRODUCTS
+        part = product or (self._find(x) in sums and op.result not in self.changed)
+        if not part or _same_matrix(op):
+            self._same(op.result, x)
 
     def _collect(self, tiles: list[Value]) -> None:
         self.members = {}
@@ -385,6 +388,7 @@ class _Groups:
             o
             for o in made
             if o.name not in (*PRODUCTS, "create_tile", "for", "while", "if", "region", "full")
+            and not _same_matrix(o)
         ]
         zero = [o for o in made if o.name == "full"]
         return "" if others or zero or any(m in self.changed for m in group) else "acc"
@@ -432,7 +436,7 @@ class _Groups:
         """Whether a loop that comes after a sum takes it to Vec: once is enough."""
         home = v.op.parent if v.op is not None else None
         taken = (op for op, _ in self.users.get(v, ()) if op.name in _ALIASES or op.name not in _ANYWHERE)
-        return any(op.name not in PRODUCTS and _in_a_loop(op, home) for op in taken)
+        return any(op.name not in PRODUCTS and not _same_matrix(op) and _in_a_loop(op, home) for op in taken)
 
 
 def survives(value: Value, op: Op) -> bool:
@@ -450,6 +454,13 @@ def survives(value: Value, op: Op) -> bool:
             return False
         if at.name in ("for", "while"):
             return True
+
+
+def _same_matrix(op: Op) -> bool:
+    """Whether an operation only counts dimensions of 1 in another way."""
+    if op.name != "reshape" or not isinstance(op.result.type, TileType):
+        return False
+    return two_dimensions(op.args["x"].type.shape) == two_dimensions(op.result.type.shape)
 
 
 def _in_a_loop(op: Op, home: Block | None) -> bool:

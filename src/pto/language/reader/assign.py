@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import index
-from ..ir import Value, is_scalar, is_shaped
+from ..ir import Value, is_scalar, is_shaped, is_tensor
 from ..operators.core import OPERATORS
 from ..operators.memory import in_core
 from ..operators.tasks import element
@@ -47,7 +47,7 @@ def _write_window(f: Frame, target: ast.Subscript, value: Any) -> None:
         return
     if not is_shaped(owner):
         fail(TYPE, "only arrays have elements", f.span(target), got=shown(owner))
-    if not is_scalar(value):
+    if not is_scalar(value) and not (is_tensor(value) and is_tensor(owner)):
         in_core(f.build, f"`{ast.unparse(target)} = ..`")
     offsets, sizes, dropped = window(f, target, owner)
     f.build.place = f.span(target)

@@ -139,6 +139,24 @@ def _function(declared: Declared) -> Function:
     return function
 
 
+#: What only an orchestration does, and what both it and cores do.
+_OF_ORCHESTRATIONS = ("spmd", "submit", "spmd_submit", "parallel")
+_ANYWHERE = (
+    "create_tensor",
+    "reshape",
+    "slice",
+    "transpose",
+    "dim",
+    "read",
+    "write",
+    "cast",
+    "min",
+    "max",
+    "const",
+    "assemble",
+)
+
+
 def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
     if not isinstance(d, DynVar):
         return d
