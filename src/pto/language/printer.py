@@ -35,7 +35,7 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source")
 WIDTH = 100
 
 
@@ -255,7 +255,8 @@ class _Printer(Writer):
         test, body = op.blocks
         names = ", ".join(self.name(v) for v in body.args)
         inits = ", ".join(map(self.initial, op.args["init_values"], op.results))
-        self.line(f"for ({names},) in pl.while_(init_values=({inits},)):")
+        names, inits = (f"({text}{',' if text else ''})" for text in (names, inits))
+        self.line(f"for {names} in pl.while_(init_values={inits}):")
         for inner, outer in zip(test.args, body.args, strict=True):
             self.names[inner] = self.name(outer)
         self.depth += 1
@@ -285,13 +286,17 @@ class _Printer(Writer):
         a = op.args
         callee: Function = a["callee"]
         args = [self.arg(v) for v in a["args"]]
-        more = {k: v for k, v in a.items() if k not in ("callee", "args") and v}
-        task = next((r for r in op.results if _is_task(r)), None)
-        made = iter(r for r in op.results if r is not task)
+        more = {k: v for k, v in a.items() if k not in ("callee", "args") and (v or k == "device")}
         params = {p.value for p in callee.params}
-        targets = ["_" if v in params else self.name(next(made)) for v in callee.returns]
-        if task is None and not more:
+        own = sum(isinstance(v, Value) and v not in params for v in callee.returns)
+        task = op.results[own] if len(op.results) > own else None
+        made = iter(op.results[:own])
+        targets = [
+            "_" if not isinstance(v, Value) or v in params else self.name(next(made)) for v in callee.returns
+        ]
+        if task is None and not more.keys() - {"device"}:
             targets = targets if any(t != "_" for t in targets) else []
+            args += [f"{k}={self.arg(v)}" for k, v in more.items()]
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
             return
         written = sum(p.direction != IN for p in callee.params)
@@ -301,7 +306,7 @@ class _Printer(Writer):
         targets.append(self.name(task) if task is not None else "_")
         word = "spmd_submit" if "core_num" in more else "submit"
         target = f"{', '.join(targets)} = " if any(t != "_" for t in targets) else ""
-        self.line(f"{target}pl.{word}(self.{callee.name}, {', '.join(args)})")
+        self.line(f"{target}pl.{word}({', '.join((f'self.{callee.name}', *args))})")
 
     def said(self, word: str, arg: Any) -> str:
         """What a task says of itself."""

@@ -23,6 +23,7 @@ from ..ir import (
     scalar_type,
 )
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
+from ..types import MemRef
 from .core import operator
 
 
@@ -48,7 +49,8 @@ def shaped_value(b: Build, value: Any, at: str) -> Value:
 
 
 def in_core(b: Build, what: str) -> None:
-    if not b.in_core:
+    """Refuse work of a core elsewhere; a text is what it says, and whoever lowers it reads it once more."""
+    if not b.in_core and not b.exact:
         b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator",
                help="put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function")  # fmt: skip
 
@@ -57,6 +59,8 @@ def fits(
     b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False
 ) -> None:
     """Refuse a window that goes beyond its source for certain."""
+    if b.exact:
+        return
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
         start = index.known(o)
         more = index.known_difference(n, whole)
@@ -313,6 +317,18 @@ def create_tile(
                 **turned)  # fmt: skip
 
 
+def _alloc(level: str) -> None:
+    def alloc(b: Build, memory: Any, size: Any) -> MemRef:
+        return MemRef(memory, size)
+
+    alloc.__doc__ = "Memory that tiles name beside their types. Tools place tiles: it is read past."
+    operator(alloc, name="alloc", level=level)
+
+
+_alloc("tile")
+_alloc("tensor")
+
+
 @operator
 def create_tensor(
     b: Build, shape: Any, dtype: DataType, layout: TensorLayout = TensorLayout.ND, manual_dep: bool = False,
@@ -347,7 +363,7 @@ def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
     """Set one element."""
     t = shaped_value(b, x, "x").type
     at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
-    if isinstance(value, Value) and scalar_type(value) != t.dtype:
+    if isinstance(value, Value) and scalar_type(value) != t.dtype and not b.exact:
         b.fail(TYPE, f"{value.type} into {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
     b.append("write", [], {"x": x, "offset": [b.as_index(o) for o in at], "value": value})
     return x

@@ -242,7 +242,7 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
 
 def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
     """Refuse element types that the instruction does not have on the target."""
-    if b.target is None:
+    if b.target is None or b.exact:
         return
     row, isa = signature.row, b.target.isa
     if isa not in row.isas:

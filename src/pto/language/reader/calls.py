@@ -32,8 +32,9 @@ from ..ir import (
     scalar_type,
 )
 from ..operators.core import OPERATORS
-from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
+from ..problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
 from ..types import Annotation, DynVar, written_type
+from .exits import single_exit
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
@@ -41,6 +42,10 @@ from .tasks import task_options
 
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
+#: Kinds whose bodies make tasks.
+ORCHESTRATORS = ("orchestration", "host")
+#: What `attrs=` of a call says of its task.
+_TASK_ATTRS = ("core_num", "sync_start")
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
@@ -111,9 +116,10 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     for i, (name, value) in enumerate(bound.items()):
         written = written_type(declared.annotations[name])
         if isinstance(written, TensorType | TileType):
-            for axis, d in enumerate(written.shape):
-                if isinstance(d, DynVar) and d.name not in bound:
-                    function.attrs["symbols"].setdefault(d.name, (i, axis))
+            for dims_named in (written.shape, written.valid or ()):
+                for axis, d in enumerate(dims_named):
+                    if isinstance(d, DynVar) and d.name not in bound:
+                        function.attrs["symbols"].setdefault(d.name, (i, axis))
             dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
             if written.valid is not None:
                 dims["valid"] = tuple(map(extent, written.valid))
@@ -173,7 +179,7 @@ def _read(
         frame.names["self"] = declared.owner
     unit.active.append(declared)
     try:
-        read_body(frame, node.body, set())
+        read_body(frame, single_exit(node.body), set())
     finally:
         unit.active.pop()
     function.returns = [v for v in frame.returned or [] if v is not POISON]
@@ -187,7 +193,11 @@ def call_function(
 ) -> Any:
     """A call of one function of the language by another."""
     kwargs.pop("config", None)
-    args = _without_waiting(f, node, args, kwargs.pop("attrs", None) or {})
+    attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
+    args = _without_waiting(f, node, args, attrs)
+    said = {k: v for k, v in attrs.items() if k in _TASK_ATTRS}
+    if "device" in kwargs and "device" not in declared.signature.parameters:
+        said["device"] = _device(f, node, kwargs.pop("device"))
     try:
         bound = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -204,21 +214,38 @@ def call_function(
         raise Quiet
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
-    if declared.kind == "inline" or (declared.kind in ("orchestration", "host") and not f.build.in_core):
+    spliced = declared.kind in ORCHESTRATORS and not f.build.in_core and f.unit.exact is None
+    if declared.kind == "inline" or spliced:
         with _calling(f, node, declared, bound.arguments):
             return _spliced(f, declared, dict(bound.arguments))
-    if f.build.in_core:
+    if f.build.in_core and f.unit.exact is None:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
-    return _dispatched(f, node, declared, dict(bound.arguments))
+    return _dispatched(f, node, declared, dict(bound.arguments), said)
+
+
+def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
+    """`attrs=` of a call, as printed programs have it. Marks for tools are nothing to a text; where a program
+    is to run, what is not known may matter."""
+    if not isinstance(attrs, dict):
+        fail(CALL, "attrs are a dictionary of words", f.span(node), got=repr(attrs))
+    odd = [k for k in attrs if k not in _TASK_ATTRS and not str(k).startswith("arg_direction")]
+    if odd and f.unit.exact is None:
+        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node),
+             expected=f"arg_directions, {', '.join(_TASK_ATTRS)}")  # fmt: skip
+    return attrs
+
+
+def _device(f: Frame, node: ast.Call, device: Any) -> Any:
+    """The rank that an orchestration is for; there is one."""
+    if f.unit.exact is None and not (isinstance(device, int) and device == 0):
+        fail(UNSUPPORTED, "device=: programs of several ranks do not run here yet", f.span(node))
+    return device
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
-    """`attrs=` of a call, as printed programs have it: arguments that no task waits for. What else it says
-    of directions the function says, too."""
-    odd = [key for key in attrs if not key.startswith("arg_direction")]
-    if odd:
-        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node), expected="arg_directions")
+    """Arguments that no task waits for, by `attrs=` of a call. What else it says of directions the function
+    says, too."""
     free = [d is ArgDirection.NoDep for d in attrs.get("arg_directions", ())]
     if free and len(free) != len(args):
         fail(CALL, f"{len(args)} arguments", f.span(node), got=f"{len(free)} directions")
@@ -270,7 +297,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
             _suspect(f, problem, said, bound.get(name))
     f.unit.active.append(declared)
     try:
-        read_body(inner, node.body, set())
+        read_body(inner, single_exit(node.body), set())
     finally:
         f.unit.active.pop()
     values = inner.returned
@@ -279,13 +306,15 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
-def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any]) -> Any:
+def _dispatched(
+    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], attrs: dict[str, Any]
+) -> Any:
     """A task: the function is read for the types it gets, and called with the values."""
     place = f.span(node)
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
     bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     if f.unit.exact is not None:
-        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place)
+        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place, attrs)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -298,16 +327,20 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     if callee is None:
         with _calling(f, node, declared, bound):
             callee = f.unit.read[key] = _specialised(f.unit, declared, bound)
-    return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place)
+    return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place, attrs)
 
 
 def _called(
-    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span
-) -> Any:
+    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span,
+    attrs: dict[str, Any],
+) -> Any:  # fmt: skip
     """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
-    said = {k: v for k, v in task_options(f, f.task or {}, place).items() if v not in (None, [], False)}
+    said = task_options(f, {**attrs, **(f.task or {})}, place)
+    said = {k: v for k, v in said.items() if v not in (None, [], False)}
+    if f.unit.exact is not None and "device" in attrs:
+        said["device"] = attrs["device"]
     if free:
         said["no_dep_args"] = [*said.get("no_dep_args", ()), *free]
     if "core_num" in said:
@@ -316,7 +349,10 @@ def _called(
     op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
-    out = [values[params.index(v)] if v in params else next(made) for v in callee.returns]
+    out = [
+        v if not isinstance(v, Value) else values[params.index(v)] if v in params else next(made)
+        for v in callee.returns
+    ]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written if len(written) == 1 or callee.kind == "extern" else []
@@ -327,7 +363,8 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     """`pl.submit`: what the function returns, and its task."""
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
-    if declared is None or declared.kind == "inline":
+    kinds = ("inline",) if f.unit.exact is not None else ("inline", *ORCHESTRATORS)
+    if declared is None or declared.kind in kinds:
         fail(
             CALL,
             "a task is one of a function of a core",
@@ -335,7 +372,7 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
             got=getattr(declared, "name", repr(given.function)),
             help="decorate it with @pl.jit.incore",
         )
-    if f.build.in_core:
+    if f.build.in_core and f.unit.exact is None:
         fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
     before, f.task = f.task, given.options
     try:

@@ -65,7 +65,7 @@ def _read_region(
     core = region.kind in _CORES
     if core:
         region = region.replace(options={**region.options, **task_options(f, region.options, place)})
-    if core and f.build.in_core:
+    if core and f.build.in_core and f.unit.exact is None:
         fail(
             PLACE,
             f"pl.{region.kind} within a region of a core",
