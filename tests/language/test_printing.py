@@ -195,9 +195,20 @@ def test_programs_as_compilers_print_them() -> None:
 
 
 def _declared(size: Any) -> Any:
+    much = pl.dynamic("much")
+
     @pl.program
     class AsWritten:
         """Legal to read and to print; what does not run is told by those who lower it."""
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def loose(self, x: pl.Tensor[[4, 16, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+            part = pl.slice(x, [16, 64], [0, 0, 0], [], [])
+            half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)
+            t = pl.load(half, [8, 0], [n, 64])
+            for _ in pl.range(pl.min(much, n)):
+                part = x[1]
+            return pl.cast(part, pl.FP16), t
 
         @pl.function(type=pl.FunctionType.InCore)
         def work(self, x: pl.Tensor[[size], pl.FP32], out: pl.Out[pl.Tensor[[size], pl.FP32]]):
@@ -258,7 +269,11 @@ def test_programs_are_what_they_say() -> None:
     assert pl.parse_program(text).as_python() == text
     short = pl.parse_program(text).as_python(concise=True)
     assert pl.parse_program(short).as_python(concise=True) == short
+    assert "half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)" in short  # nobody could tell
     for part in (
+        'much = pl.dynamic("much")',
+        "v: pl.Scalar[pl.INDEX] = pl.min(much, n)",
+        "pl.slice(x, [1, 16, 64], [0, 0, 0], drop_dims=[0])",
         "self.chip(x, out, device=r)",
         "_, _, made = pl.submit(self.pair, y, z, deps=[task])",
         "pl.spmd_submit(self.work, z, out, core_num=4, deps=[task_0, tids])",

@@ -188,6 +188,9 @@ def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
 def batch_matmul(lhs: Any, rhs: Any) -> Any:
     """Products of stacks of matrices."""
 
+def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+    """`acc` plus products of stacks of matrices."""
+
 def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
     """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
 
@@ -899,6 +902,9 @@ class tensor:
     def batch_matmul(lhs: Any, rhs: Any) -> Any:
         """Products of stacks of matrices."""
     @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
+    @staticmethod
     def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
     @staticmethod
@@ -1417,6 +1423,9 @@ class tile:
     @staticmethod
     def batch_matmul(lhs: Any, rhs: Any) -> Any:
         """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
     @staticmethod
     def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""

@@ -35,7 +35,7 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid")
 WIDTH = 100
 
 
@@ -60,7 +60,7 @@ def function_lines(
     p = _Printer(function, concise)
     dynamic = {} if dynamic is None else dynamic
     directions = {param.value: param.direction for param in function.params}
-    symbols = function.attrs.get("symbols", {})
+    symbols = {*function.attrs.get("symbols", ()), *function.attrs.get("unsaid", ())}
     params = ["self"]
     for value in function.body.args:
         if value in directions or value.name not in symbols:
@@ -68,6 +68,8 @@ def function_lines(
             if directions.get(value, IN) != IN:
                 text = f"pl.{'Out' if directions[value] == OUT else 'InOut'}[{text}]"
             params.append(f"{p.name(value)}: {text}")
+        else:
+            dynamic[p.name(value)] = None
         dynamic.update(dict.fromkeys(p.name(v) for v in values_in(dims_of(value.type))))
     kind = f"type=pl.FunctionType.{_KINDS[function.kind]}" if function.kind in _KINDS else ""
     told = {k: v for k, v in {**function.attrs, **function.attrs.get("func_attr", {})}.items() if _told(k, v)}
@@ -339,7 +341,7 @@ def _surprising(op: Op) -> bool:
     given = [v.type.dtype for v in values_in(op.args)] + [
         a for a in op.args.values() if isinstance(a, DataType)
     ]
-    return op.name in ("move", "tile.extract") and op.result.type.dtype not in given
+    return op.result.told or (op.name in ("move", "tile.extract") and op.result.type.dtype not in given)
 
 
 def _stem(name: str) -> str:

@@ -114,7 +114,7 @@ def load(
     shape = b.static(shapes, "shapes")
     if len(shape) != t.rank:
         b.fail(SHAPE, f"'shapes' has {len(shape)} entries", "shapes", expected=f"{t.rank}: one per dimension")
-    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    wanted = None if not valid_shape else b.dims(valid_shape, "valid_shape", t.rank)
     fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp)
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
@@ -170,8 +170,10 @@ def slice(
     """A window of a tensor or of a tile: other names for the same elements."""
     t = shaped_value(b, x, "x").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
+    shape, more = _of_rank(b, shape, t.rank)
     sizes = b.dims(shape, "shape", t.rank)
-    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    wanted = None if not valid_shape else b.dims(_of_rank(b, valid_shape, t.rank)[0], "valid_shape", t.rank)
+    drop_dims = [*range(more), *(drop_dims or ())]
     sizes = [n if index.known(n) is None else index.known(n) for n in sizes]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
@@ -196,6 +198,12 @@ def slice(
     )
 
 
+def _of_rank(b: Build, shape: Any, rank: int) -> tuple[Any, int]:
+    """The shape of a window with fewer dimensions than its source: one of each of the others, first."""
+    missing = rank - len(shape) if isinstance(shape, list | tuple) else 0
+    return ([1] * missing + [*shape], missing) if 0 < missing < rank else (shape, 0)
+
+
 def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
     out: list[Any] = [1]
     for n in reversed(shape[1:]):
@@ -214,7 +222,7 @@ def assemble(
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     extent = list(s.extent)[-t.rank :]
     fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
-    if s.dtype != t.dtype and not isinstance(t, TensorType):
+    if s.dtype != t.dtype and not isinstance(t, TensorType) and not b.exact:
         b.fail(
             TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})"
         )

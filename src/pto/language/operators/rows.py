@@ -149,7 +149,7 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     kind = row.operands[row.operand_index[p.operand]].kind
     if kind == "tile" and not is_shaped(value):
         b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
-    if b.in_core and is_shaped(value) and not has_known_extents(value):
+    if b.in_core and not b.exact and is_shaped(value) and not has_known_extents(value):
         unknown_extents(value, b.place_of(p.name) or b.place)
     if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
         b.fail(TYPE, f"{what} is a number", p.name, got=_got(value))
@@ -224,7 +224,7 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     over, names = signature.row.over, _tiles(signature, args)
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
     masks = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
-    if not signature.row.expr or over.startswith("fold"):
+    if not signature.row.expr or over.startswith("fold") or b.exact:
         return
     names = [*target, *names]
     for name in [*names[1:], *masks]:
@@ -279,7 +279,7 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     dtype = scalar_type(value)
     if dtype is not None and dtype.is_int and dtype not in (INDEX, BOOL) and x.type.dtype.is_float:
         return OPERATORS["cast"].function(b, value, x.type.dtype)
-    if dtype is not None and dtype != x.type.dtype:
+    if dtype is not None and dtype != x.type.dtype and not b.exact:
         b.fail(
             TYPE,
             f"a number of {dtype.name} with an array of {x.type.dtype.name}",
@@ -320,7 +320,7 @@ def elementwise(
 
 def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Any:
     for value in (lhs, rhs):
-        if b.in_core and not has_known_extents(value):
+        if b.in_core and not b.exact and not has_known_extents(value):
             unknown_extents(value, b.place)
     word = _BROADCAST.get(signature.name)
     over = _beside(lhs, rhs) if word else ""

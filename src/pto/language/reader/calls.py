@@ -116,10 +116,11 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     for i, (name, value) in enumerate(bound.items()):
         written = written_type(declared.annotations[name])
         if isinstance(written, TensorType | TileType):
-            for dims_named in (written.shape, written.valid or ()):
-                for axis, d in enumerate(dims_named):
-                    if isinstance(d, DynVar) and d.name not in bound:
-                        function.attrs["symbols"].setdefault(d.name, (i, axis))
+            for axis, d in enumerate(written.shape):
+                if isinstance(d, DynVar) and d.name not in bound:
+                    function.attrs["symbols"].setdefault(d.name, (i, axis))
+            free = [d.name for d in written.valid or () if isinstance(d, DynVar) and d.name not in bound]
+            function.attrs.setdefault("unsaid", []).extend(free)
             dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
             if written.valid is not None:
                 dims["valid"] = tuple(map(extent, written.valid))
@@ -149,6 +150,14 @@ def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
     return symbols.setdefault(d, Value(ScalarType(INDEX), d.name))
 
 
+def _unsaid(function: Function, d: DynVar, symbols: dict[DynVar, Any]) -> Value:
+    """A number of a text that no shape of a parameter tells."""
+    function.attrs.setdefault("unsaid", []).append(d.name)
+    value = symbols[d] = Value(ScalarType(INDEX), d.name, function.body, len(function.body.args))
+    function.body.args.append(value)
+    return value
+
+
 def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
     """What a dynamic extent that a body names is; others are what they are."""
     if not isinstance(found, DynVar) or found in extents:
@@ -171,7 +180,10 @@ def _read(
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
-        return _extent(build, outside(name), symbols)
+        found = _extent(build, outside(name), symbols)
+        if not isinstance(found, DynVar) or unit.exact is None:
+            return found
+        return _unsaid(function, found, symbols)
 
     frame = Frame(unit, file, find, build, function)
     frame.names.update(bound)

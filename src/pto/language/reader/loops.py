@@ -25,6 +25,7 @@ from .carry import (
     held,
     inside,
     is_task,
+    mismatch,
     set_at,
     shown,
     substitute,
@@ -62,7 +63,7 @@ def read_for(f: Frame, node: ast.For) -> None:
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
             fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))
     explicit = over.init_values is not None
-    if not isinstance(over.step, Value) and over.step == 0:
+    if not isinstance(over.step, Value) and over.step == 0 and f.unit.exact is None:
         fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
     jumps = Jumps(node.body)
     if jumps.first is not None:
@@ -221,11 +222,13 @@ def _loop_body(
     """
     before, told = dict(f.names), len(f.unit.diagnostics)
     given, read = list(block.args), list(block.ops)
-    for _ in range(len(carried) + 1):  # what one name is handed may make another what it was not
+    handed: set[str] = set()  # memory that is handed on, as a text says
+    for _ in range(2 * len(carried) + 1):  # what one name is handed may make another what it was not
         try:
-            _loop_body_once(f, node, op, block, carried, explicit, begin)
+            _loop_body_once(f, node, op, block, carried, explicit, begin, handed)
             return
         except _Windows as windows:
+            handed.update(windows.moved)
             f.names.clear()
             f.names.update(before)
             del f.unit.diagnostics[told:]
@@ -236,13 +239,14 @@ def _loop_body(
 class _Windows(Exception):
     """Names that are windows of tensors before a loop, and not after an iteration."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], moved: list[str]) -> None:
         self.names = names
+        self.moved = moved  # of an exact text: those that are other memory
 
 
 def _loop_body_once(
     f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
-    begin: Callable[[], None],
+    begin: Callable[[], None], handed: set[str],
 ) -> None:  # fmt: skip
     before = dict(f.names)
     stays_put = f.build.in_core and not (explicit and f.unit.exact is not None)
@@ -253,7 +257,7 @@ def _loop_body_once(
             f.names[name] = Unbound("is set in the loop first", f.span(node))
             unset.append(block.add_arg(ScalarType(INDEX), name))
             args.append((name, None, unset[-1]))
-        elif stays_put and isinstance(value, Value) and is_memory(value):
+        elif stays_put and name not in handed and isinstance(value, Value) and is_memory(value):
             f.names[name] = value  # memory stays where it is
             args.append((name, value, None))
         else:
@@ -268,11 +272,14 @@ def _loop_body_once(
     yielded = f.names.pop("yield ", None) if explicit else None
     if explicit and yielded is None and all(n in f.names for n in yield_names(node.body)):
         yielded = [f.names[n] for n in yield_names(node.body)] or None
+    if explicit and yielded is None and carried and f.unit.exact is not None:
+        yielded = [value if arg is None else arg for _, value, arg in args]  # it hands on what it has
     if explicit and yielded is None and carried:
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
-    windows = _changed_windows(f, args, yielded)
-    if windows:
-        raise _Windows(windows)
+    moved = _moved(f, args) if f.unit.exact is not None and not explicit else []
+    windows = [n for n in _changed_windows(f, args, yielded) if n not in moved]
+    if windows or moved:
+        raise _Windows(windows, moved)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
     inits: list[Any] = []
     outs: list[Any] = []
@@ -324,6 +331,16 @@ def _loop_body_once(
     f.build.block.append(op)
     changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
     _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _moved(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+    """Names of memory that are other tensors of the same type after an iteration."""
+    return [
+        name
+        for name, value, arg in args
+        if arg is None and is_shaped(now := f.names.get(name)) and now is not value
+        and value is not None and not mismatch(value.type, now)
+    ]  # fmt: skip
 
 
 def _changed_windows(

@@ -39,7 +39,9 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
-        value.type = written_type(said)
+        written = written_type(said)
+        value.told = is_shaped(value) and written.dtype != value.type.dtype
+        value.type = written
         bind(f, node.target, value)
         return
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
