@@ -206,6 +206,7 @@ def _declared(size: Any) -> Any:
             part = pl.slice(x, [16, 64], [0, 0, 0], [], [])
             half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)
             t = pl.load(half, [8, 0], [n, 64])
+            half = pl.aiv_shard(half, split=2, lane_stride=7)
             for _ in pl.range(pl.min(much, n)):
                 part = x[1]
             return pl.cast(part, pl.FP16), t
@@ -251,7 +252,7 @@ def _declared(size: Any) -> Any:
                 (_, _), made = pl.submit(self.pair, y, z, deps=[task], attrs={"memory": pl.Mem.Vec})
                 other[i] = made
                 last = pl.yield_(made)
-            pl.submit(self.work, z, out, deps=[last, tids], attrs={"core_num": 4})
+            pl.submit(self.work, z, out, deps=[tids], attrs={"core_num": 4, "manual_dep_edges": [last]})
             return out
 
         @pl.function(level=pl.Level.HOST)
@@ -274,6 +275,7 @@ def test_programs_are_what_they_say() -> None:
         'much = pl.dynamic("much")',
         "v: pl.Scalar[pl.INDEX] = pl.min(much, n)",
         "pl.slice(x, [1, 16, 64], [0, 0, 0], drop_dims=[0])",
+        "half, mode=pl.SplitMode.LEFT_RIGHT, lane_stride=7",
         "self.chip(x, out, device=r)",
         "_, _, made = pl.submit(self.pair, y, z, deps=[task])",
         "pl.spmd_submit(self.work, z, out, core_num=4, deps=[task_0, tids])",
@@ -282,6 +284,12 @@ def test_programs_are_what_they_say() -> None:
         "for () in pl.while_(init_values=()):",
     ):
         assert part in text, part
+    for old, new, said in (
+        ("pl.adds(x, 1.0)", "pl.adds(x, 1.0, attrs={'manual_dep_edges': [x]})", "attrs of pl.adds say"),
+        ("deps=[task]", "device=i", "unexpected keyword argument 'device'"),
+    ):
+        with pytest.raises(DiagnosticError, match=said):
+            pl.parse_program(text.replace(old, new)).as_python()
     x = _zeros(16)
     with pytest.raises(DiagnosticError, match="device=: programs of several ranks do not run here yet"):
         program.lower(x, x)

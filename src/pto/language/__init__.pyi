@@ -147,7 +147,7 @@ def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
     """Adds a scalar and a second tile."""
 
 adir: Any
-def aic_gather(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
     """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
 
 def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
@@ -156,7 +156,7 @@ def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ...
 def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
     """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
 
-def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
     """The half of this vector core of what the cube made. `split` is the number of a mode."""
 
 def and_(lhs: Any, rhs: Any) -> Any:
@@ -869,7 +869,7 @@ class tensor:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
-    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
         """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     @staticmethod
     def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
@@ -878,7 +878,7 @@ class tensor:
     def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
     @staticmethod
-    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
         """The half of this vector core of what the cube made. `split` is the number of a mode."""
     @staticmethod
     def alloc(memory: Any, size: Any) -> Any:
@@ -1391,7 +1391,7 @@ class tile:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
-    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
         """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     @staticmethod
     def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
@@ -1400,7 +1400,7 @@ class tile:
     def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
     @staticmethod
-    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ...) -> Any:
+    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
         """The half of this vector core of what the cube made. `split` is the number of a mode."""
     @staticmethod
     def alloc(memory: Any, size: Any) -> Any:

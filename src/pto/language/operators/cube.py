@@ -254,7 +254,7 @@ def transposed(t: ShapedType) -> ShapedType:
     )
 
 
-def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
+def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any) -> Value:
     t = _shaped(b, x, "x")
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
@@ -277,21 +277,25 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
     made = t.replace(shape=tuple(dims[0]), valid=None if t.valid is None else tuple(dims[1]))
     if isinstance(made, TileType):
         made = made.replace(space="mat" if join else "vec")
-    return b.op(name, [made], x=x, mode=found)
+    if lane_stride is None:
+        return b.op(name, [made], x=x, mode=found)
+    if not b.exact:
+        b.fail(UNSUPPORTED, "the second vector core begins in the middle", "lane_stride", got=lane_stride)
+    return b.op(name, [made], x=x, mode=found, lane_stride=lane_stride)
 
 
 @operator
-def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None) -> Value:
+def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
     """The half of this vector core of what the cube made. `split` is the number of a mode."""
     in_core(b, "aiv_shard")
-    return _halves(b, x, "aiv_shard", _mode(b, mode, split), False)
+    return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
 
 
 @operator
-def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None) -> Value:
+def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
     """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     in_core(b, "aic_gather")
-    return _halves(b, x, "aic_gather", _mode(b, mode, split), True)
+    return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)
 
 
 def _mode(b: Build, mode: Any, split: Any) -> Any:

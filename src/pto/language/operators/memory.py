@@ -137,7 +137,8 @@ def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: Me
     known = [index.known(o) for o in at]
     if memory is not MemorySpace.Mat:
         b.fail(ARGUMENTS, "scales of products are loaded to Mat", "target_memory", got=memory)
-    if any((o or 0) % n or size % n for o, size, n in zip(known, shape, box, strict=True)):
+    inside = zip(known, shape, box, strict=True)
+    if not b.exact and any((o or 0) % n or size % n for o, size, n in inside):
         b.fail(SHAPE, f"scales lie in boxes of {box[0]} rows and {box[1]} columns", "shapes", got=shape)
     return space
 

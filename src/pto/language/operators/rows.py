@@ -202,7 +202,7 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
     types = [args[n].type for n in names]
     dtype = types[0].dtype
     for name, t in zip(names[1:], types[1:], strict=True):
-        if t.dtype == dtype:
+        if t.dtype == dtype or b.exact:
             continue
         if all(isinstance(u, TileType) for u in types):
             b.fail(

@@ -35,6 +35,7 @@ from ..operators.core import OPERATORS
 from ..problems import CALL, PLACE, SHAPE, TYPE, UNSUPPORTED, Problem, fail
 from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
+from .expressions import EDGES
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
@@ -208,7 +209,14 @@ def call_function(
     attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
     args = _without_waiting(f, node, args, attrs)
     said = {k: v for k, v in attrs.items() if k in _TASK_ATTRS}
-    if "device" in kwargs and "device" not in declared.signature.parameters:
+    edges = [d for k in EDGES for d in attrs.get(k, ())]
+    if edges:
+        said["deps"] = edges
+    if (
+        declared.kind in ORCHESTRATORS
+        and "device" in kwargs
+        and "device" not in declared.signature.parameters
+    ):
         said["device"] = _device(f, node, kwargs.pop("device"))
     try:
         bound = declared.signature.bind(*args, **kwargs)
@@ -226,8 +234,11 @@ def call_function(
         raise Quiet
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
-    spliced = declared.kind in ORCHESTRATORS and not f.build.in_core and f.unit.exact is None
-    if declared.kind == "inline" or spliced:
+    if f.unit.exact is not None:
+        spliced = declared.kind == "inline" and f.task is None
+    else:
+        spliced = declared.kind == "inline" or (declared.kind in ORCHESTRATORS and not f.build.in_core)
+    if spliced:
         with _calling(f, node, declared, bound.arguments):
             return _spliced(f, declared, dict(bound.arguments))
     if f.build.in_core and f.unit.exact is None:
@@ -241,10 +252,11 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
     is to run, what is not known may matter."""
     if not isinstance(attrs, dict):
         fail(CALL, "attrs are a dictionary of words", f.span(node), got=repr(attrs))
-    odd = [k for k in attrs if k not in _TASK_ATTRS and not str(k).startswith("arg_direction")]
+    known = (*_TASK_ATTRS, *EDGES)
+    odd = [k for k in attrs if k not in known and not str(k).startswith("arg_direction")]
     if odd and f.unit.exact is None:
         fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node),
-             expected=f"arg_directions, {', '.join(_TASK_ATTRS)}")  # fmt: skip
+             expected=f"arg_directions, {', '.join(known)}")  # fmt: skip
     return attrs
 
 
@@ -349,7 +361,10 @@ def _called(
     """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
-    said = task_options(f, {**attrs, **(f.task or {})}, place)
+    options = {**attrs, **(f.task or {})}
+    if attrs.get("deps") and options["deps"] is not attrs["deps"]:
+        options["deps"] = [*attrs["deps"], *(options["deps"] or ())]
+    said = task_options(f, options, place)
     said = {k: v for k, v in said.items() if v not in (None, [], False)}
     if f.unit.exact is not None and "device" in attrs:
         said["device"] = attrs["device"]
@@ -375,8 +390,8 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     """`pl.submit`: what the function returns, and its task."""
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
-    kinds = ("inline",) if f.unit.exact is not None else ("inline", *ORCHESTRATORS)
-    if declared is None or declared.kind in kinds:
+    no_tasks = () if f.unit.exact is not None else ("inline", *ORCHESTRATORS)
+    if declared is None or declared.kind in no_tasks:
         fail(
             CALL,
             "a task is one of a function of a core",
