@@ -188,8 +188,114 @@ def test_programs_as_compilers_print_them() -> None:
     AsCompilersPrint(x, np.ones((1, 8), np.int32), copy, out)
     np.testing.assert_array_equal(copy, x)
     np.testing.assert_array_equal(out, x * 2 + 3)
+    odd = pl.parse_program(text.replace("no_dep_args=[", "attrs={'priority': 1}, no_dep_args=[", 1))
+    assert odd.as_python() == text  # a mark for tools; whoever lowers it asks what it means
     with pytest.raises(DiagnosticError, match="attrs of a call say 'priority'"):
-        pl.parse_program(text.replace("no_dep_args=[", "attrs={'priority': 1}, no_dep_args=[", 1)).as_python()
+        odd.lower(x, np.ones((1, 8), np.int32), copy, out)
+
+
+def _declared(size: Any) -> Any:
+    much = pl.dynamic("much")
+
+    @pl.program
+    class AsWritten:
+        """Legal to read and to print; what does not run is told by those who lower it."""
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def loose(self, x: pl.Tensor[[4, 16, 64], pl.FP32], n: pl.Scalar[pl.INDEX]):
+            part = pl.slice(x, [16, 64], [0, 0, 0], [], [])
+            half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)
+            t = pl.load(half, [8, 0], [n, 64])
+            half = pl.aiv_shard(half, split=2, lane_stride=7)
+            for _ in pl.range(pl.min(much, n)):
+                part = x[1]
+            return pl.cast(part, pl.FP16), t
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def work(self, x: pl.Tensor[[size], pl.FP32], out: pl.Out[pl.Tensor[[size], pl.FP32]]):
+            n: pl.Scalar[pl.INDEX] = 3
+            for i, (a, b) in pl.range(n, init_values=(x, x)):  # who jumps hands on what names are then
+                if i > 1:
+                    c = pl.add(a, b, attrs={"pipeline_membership": "0:1"})
+                else:
+                    continue
+                left, right = pl.yield_(b, c)
+            for k, one in pl.while_(init_values=(n, left)):
+                pl.cond(k < 9)
+                if k == 5:
+                    break
+                k, one = pl.yield_(k + 1, right)
+            for () in pl.while_(init_values=()):
+                pl.cond(n < 2)
+            m: pl.Ptr = pl.tile.alloc(pl.Mem.Vec, 256)
+            t: pl.Tile[[size], pl.FP32, pl.MemRef(m, 0, 256), pl.Mem.Vec] = pl.load(x, [0], [size])
+            if k > 2:
+                return pl.store(pl.add(t, one), [0], out)
+            return pl.store(pl.load(x, [size], [size]), [0], out)
+
+        @pl.function(type=pl.FunctionType.InCore)
+        def pair(self, x: pl.Out[pl.Tensor[[16], pl.FP32]], y: pl.Out[pl.Tensor[[16], pl.FP32]]):
+            with pl.at(level=pl.Level.HOST):
+                self.work(x, y)
+            return x, y
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def chip(self, x: pl.Tensor[[16], pl.FP32], out: pl.Out[pl.Tensor[[16], pl.FP32]]):
+            y = pl.add(x, 1.0)
+            if pl.get_subblock_idx() == 0:
+                z = pl.yield_(x)
+            else:
+                z = pl.yield_(y)
+            tids = pl.array.create(4, pl.TASK_ID)
+            other: pl.Array[4, pl.TASK_ID] = tids
+            for i, (task,) in pl.parallel(4, init_values=(None,)):
+                (_, _), made = pl.submit(self.pair, y, z, deps=[task], attrs={"memory": pl.Mem.Vec})
+                other[i] = made
+                last = pl.yield_(made)
+            pl.submit(self.work, z, out, deps=[tids], attrs={"core_num": 4, "manual_dep_edges": [last]})
+            return out
+
+        @pl.function(level=pl.Level.HOST)
+        def host(self, x: pl.Tensor[[16], pl.FP32], out: pl.Out[pl.Tensor[[16], pl.FP32]]):
+            for r in pl.range(2):
+                self.chip(x, out, device=r)
+
+    return AsWritten
+
+
+def test_programs_are_what_they_say() -> None:
+    """Reading and printing refuse less than lowering does."""
+    program = _declared(16)
+    text = program.as_python()
+    assert pl.parse_program(text).as_python() == text
+    short = pl.parse_program(text).as_python(concise=True)
+    assert pl.parse_program(short).as_python(concise=True) == short
+    assert "half: pl.Tensor[[16, 64], pl.FP16] = pl.muls(part, 2.0)" in short  # nobody could tell
+    for part in (
+        'much = pl.dynamic("much")',
+        "v: pl.Scalar[pl.INDEX] = pl.min(much, n)",
+        "pl.slice(x, [1, 16, 64], [0, 0, 0], drop_dims=[0])",
+        "half, mode=pl.SplitMode.LEFT_RIGHT, lane_stride=7",
+        "self.chip(x, out, device=r)",
+        "_, _, made = pl.submit(self.pair, y, z, deps=[task])",
+        "pl.spmd_submit(self.work, z, out, core_num=4, deps=[task_0, tids])",
+        "task_0 = pl.yield_(made)",
+        "other: pl.Array[4, pl.TASK_ID] = tids",
+        "for () in pl.while_(init_values=()):",
+    ):
+        assert part in text, part
+    for old, new, said in (
+        ("pl.adds(x, 1.0)", "pl.adds(x, 1.0, attrs={'manual_dep_edges': [x]})", "attrs of pl.adds say"),
+        ("deps=[task]", "device=i", "unexpected keyword argument 'device'"),
+    ):
+        with pytest.raises(DiagnosticError, match=said):
+            pl.parse_program(text.replace(old, new)).as_python()
+    x = _zeros(16)
+    with pytest.raises(DiagnosticError, match="a call is for a rank that is known"):
+        program.lower(x, x)
+    rest = {n: m for n, m in program.methods.items() if n != "host"}
+    with pytest.raises(DiagnosticError, match="add is work of a core, and this is the orchestrator"):
+        type(program)("Rest", rest).lower(x, x)
 
 
 def test_a_function_without_regions_is_of_a_core() -> None:

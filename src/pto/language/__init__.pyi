@@ -55,6 +55,7 @@ from .text import parse_program as parse_program
 from .types import Array as Array
 from .types import DynVar as DynVar
 from .types import MemRef as MemRef
+from .types import Ptr as Ptr
 from .types import Scalar as Scalar
 from .types import TaskId as TaskId
 from .types import TensorView as TensorView
@@ -146,8 +147,8 @@ def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
     """Adds a scalar and a second tile."""
 
 adir: Any
-def aic_gather(x: Any, mode: Any = ...) -> Any:
-    """The halves of both vector cores as one, for the cube."""
+def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+    """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
 
 def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
     """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
@@ -155,8 +156,8 @@ def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ...
 def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
     """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
 
-def aiv_shard(x: Any, mode: Any = ...) -> Any:
-    """The half of this vector core of what the cube made."""
+def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+    """The half of this vector core of what the cube made. `split` is the number of a mode."""
 
 def and_(lhs: Any, rhs: Any) -> Any:
     """Element-wise bitwise AND."""
@@ -186,6 +187,9 @@ def axpy(acc: Any, lhs: Any, rhs: Any) -> Any:
 
 def batch_matmul(lhs: Any, rhs: Any) -> Any:
     """Products of stacks of matrices."""
+
+def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+    """`acc` plus products of stacks of matrices."""
 
 def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
     """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
@@ -865,8 +869,8 @@ class tensor:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
-    def aic_gather(x: Any, mode: Any = ...) -> Any:
-        """The halves of both vector cores as one, for the cube."""
+    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     @staticmethod
     def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
@@ -874,8 +878,11 @@ class tensor:
     def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
     @staticmethod
-    def aiv_shard(x: Any, mode: Any = ...) -> Any:
-        """The half of this vector core of what the cube made."""
+    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+        """The half of this vector core of what the cube made. `split` is the number of a mode."""
+    @staticmethod
+    def alloc(memory: Any, size: Any) -> Any:
+        """Memory that tiles name beside their types. Tools place tiles: it is read past."""
     @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
@@ -894,6 +901,9 @@ class tensor:
     @staticmethod
     def batch_matmul(lhs: Any, rhs: Any) -> Any:
         """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
     @staticmethod
     def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""
@@ -1381,8 +1391,8 @@ class tile:
     def addsc(lhs: Any, rhs: Any, rhs2: Any) -> Any:
         """Adds a scalar and a second tile."""
     @staticmethod
-    def aic_gather(x: Any, mode: Any = ...) -> Any:
-        """The halves of both vector cores as one, for the cube."""
+    def aic_gather(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+        """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     @staticmethod
     def aic_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
@@ -1390,8 +1400,11 @@ class tile:
     def aiv_initialize_pipe(c2v_consumer_buf: Any = ..., v2c_consumer_buf: Any = ..., *, dir_mask: Any, slot_size: Any, slot_num: Any = ..., local_slot_num: Any = ..., id: Any = ..., gm_slot_buffer: Any = ..., gm_offset: Any = ...) -> Any:
         """This side of a FIFO: 1 from cube to vector, 2 from vector to cube, 3 both."""
     @staticmethod
-    def aiv_shard(x: Any, mode: Any = ...) -> Any:
-        """The half of this vector core of what the cube made."""
+    def aiv_shard(x: Any, mode: Any = ..., *, split: Any = ..., lane_stride: Any = ...) -> Any:
+        """The half of this vector core of what the cube made. `split` is the number of a mode."""
+    @staticmethod
+    def alloc(memory: Any, size: Any) -> Any:
+        """Memory that tiles name beside their types. Tools place tiles: it is read past."""
     @staticmethod
     def and_(lhs: Any, rhs: Any) -> Any:
         """Element-wise bitwise AND."""
@@ -1410,6 +1423,9 @@ class tile:
     @staticmethod
     def batch_matmul(lhs: Any, rhs: Any) -> Any:
         """Products of stacks of matrices."""
+    @staticmethod
+    def batch_matmul_acc(acc: Any, lhs: Any, rhs: Any) -> Any:
+        """`acc` plus products of stacks of matrices."""
     @staticmethod
     def cast(x: Any, target_type: Any, mode: Any = ...) -> Any:
         """Convert to another type; `mode` says how floats are rounded: none rint round floor ceil trunc odd."""

@@ -172,6 +172,8 @@ class Build:
     def static(self, given: Any, at: str) -> list[int]:
         """A list of extents that are known now."""
         found = [index.known(d) for d in self.dims(given, at)]
+        if self.exact:
+            return [d if n is None else n for d, n in zip(given, found, strict=True)]
         for item in found:
             if item is None:
                 self.fail(SHAPE, f"'{at}' of a tile is known when the program is read", at,

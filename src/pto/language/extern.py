@@ -46,7 +46,10 @@ def extern(function: Function, folder: str) -> None:
 
 def sources_of(function: Function) -> dict[str, str]:
     """The file of each kind of core."""
-    return {side: function.attrs[f"{side}_source"] for side in _CORES[function.attrs["core_type"]]}
+    attrs = function.attrs
+    return {
+        side: os.fspath(attrs.get(f"{side}_source") or attrs["source"]) for side in _CORES[attrs["core_type"]]
+    }
 
 
 def extern_kernel(function: Function) -> Kernel:

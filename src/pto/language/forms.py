@@ -57,22 +57,26 @@ def _bounds(args: tuple[Any, ...]) -> tuple[Any, Any, Any]:
     return start, stop, step
 
 
-def range(*args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+def range(
+    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+) -> Loop:  # fmt: skip
     """One iteration after the other."""
     return Loop("range", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
-def parallel(*args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+def parallel(
+    *args: Any, init_values: Any = None, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None
+) -> Loop:  # fmt: skip
     """Iterations that do not depend on each other: the author says so, and tools check it."""
     return Loop("parallel", *_bounds(args), None if init_values is None else tuple(init_values))
 
 
-def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None) -> Loop:
+def unroll(*args: Any, chunk: Any = None, chunk_policy: Any = None, attrs: Any = None) -> Loop:
     """Each iteration written out."""
     return Loop("unroll", *_bounds(args))
 
 
-def pipeline(*args: Any, stage: int = 2, init_values: Any = None) -> Loop:
+def pipeline(*args: Any, stage: int = 2, init_values: Any = None, attrs: Any = None) -> Loop:
     """As `range`; loads of later iterations may overlap with the work of earlier ones."""
     return Loop("pipeline", *_bounds(args), None if init_values is None else tuple(init_values), stage)
 

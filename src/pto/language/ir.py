@@ -108,7 +108,7 @@ class MaskType(Type):
 class Value:
     """What an operation gives, or an argument of a block."""
 
-    __slots__ = ("begins", "index", "name", "owner", "type")
+    __slots__ = ("begins", "index", "name", "owner", "told", "type")
 
     def __init__(self, type: Type, name: str = "", owner: Op | Block | None = None, index: int = 0) -> None:
         self.type: Any = type
@@ -116,6 +116,9 @@ class Value:
         self.name = name
         self.owner = owner
         self.index = index
+        self.told = (
+            False  # of a text: its elements are none that one could tell without what stands beside it
+        )
 
     @property
     def op(self) -> Op | None:

@@ -22,8 +22,14 @@ _KINDS = {
 
 def _enclosing(depth: int) -> dict[str, Any]:
     """Names of the function that a decorated one is written in; none for one of a module."""
-    frame = sys._getframe(depth)
-    return {} if frame.f_locals is frame.f_globals else dict(frame.f_locals)
+    frame: Any = sys._getframe(depth)
+    names: dict[str, Any] = {}
+    while frame is not None and frame.f_locals is not frame.f_globals:
+        names = {**frame.f_locals, **names}
+        if "__qualname__" not in frame.f_locals:
+            break
+        frame = frame.f_back  # a class sees the function that it is written in
+    return names
 
 
 def _plainly(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -35,7 +35,7 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid")
 WIDTH = 100
 
 
@@ -60,7 +60,7 @@ def function_lines(
     p = _Printer(function, concise)
     dynamic = {} if dynamic is None else dynamic
     directions = {param.value: param.direction for param in function.params}
-    symbols = function.attrs.get("symbols", {})
+    symbols = {*function.attrs.get("symbols", ()), *function.attrs.get("unsaid", ())}
     params = ["self"]
     for value in function.body.args:
         if value in directions or value.name not in symbols:
@@ -68,6 +68,8 @@ def function_lines(
             if directions.get(value, IN) != IN:
                 text = f"pl.{'Out' if directions[value] == OUT else 'InOut'}[{text}]"
             params.append(f"{p.name(value)}: {text}")
+        else:
+            dynamic[p.name(value)] = None
         dynamic.update(dict.fromkeys(p.name(v) for v in values_in(dims_of(value.type))))
     kind = f"type=pl.FunctionType.{_KINDS[function.kind]}" if function.kind in _KINDS else ""
     told = {k: v for k, v in {**function.attrs, **function.attrs.get("func_attr", {})}.items() if _told(k, v)}
@@ -255,7 +257,8 @@ class _Printer(Writer):
         test, body = op.blocks
         names = ", ".join(self.name(v) for v in body.args)
         inits = ", ".join(map(self.initial, op.args["init_values"], op.results))
-        self.line(f"for ({names},) in pl.while_(init_values=({inits},)):")
+        names, inits = (f"({text}{',' if text else ''})" for text in (names, inits))
+        self.line(f"for {names} in pl.while_(init_values={inits}):")
         for inner, outer in zip(test.args, body.args, strict=True):
             self.names[inner] = self.name(outer)
         self.depth += 1
@@ -285,13 +288,17 @@ class _Printer(Writer):
         a = op.args
         callee: Function = a["callee"]
         args = [self.arg(v) for v in a["args"]]
-        more = {k: v for k, v in a.items() if k not in ("callee", "args") and v}
-        task = next((r for r in op.results if _is_task(r)), None)
-        made = iter(r for r in op.results if r is not task)
+        more = {k: v for k, v in a.items() if k not in ("callee", "args") and (v or k == "device")}
         params = {p.value for p in callee.params}
-        targets = ["_" if v in params else self.name(next(made)) for v in callee.returns]
-        if task is None and not more:
+        own = sum(isinstance(v, Value) and v not in params for v in callee.returns)
+        task = op.results[own] if len(op.results) > own else None
+        made = iter(op.results[:own])
+        targets = [
+            "_" if not isinstance(v, Value) or v in params else self.name(next(made)) for v in callee.returns
+        ]
+        if task is None and not more.keys() - {"device"}:
             targets = targets if any(t != "_" for t in targets) else []
+            args += [f"{k}={self.arg(v)}" for k, v in more.items()]
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
             return
         written = sum(p.direction != IN for p in callee.params)
@@ -301,7 +308,7 @@ class _Printer(Writer):
         targets.append(self.name(task) if task is not None else "_")
         word = "spmd_submit" if "core_num" in more else "submit"
         target = f"{', '.join(targets)} = " if any(t != "_" for t in targets) else ""
-        self.line(f"{target}pl.{word}(self.{callee.name}, {', '.join(args)})")
+        self.line(f"{target}pl.{word}({', '.join((f'self.{callee.name}', *args))})")
 
     def said(self, word: str, arg: Any) -> str:
         """What a task says of itself."""
@@ -334,7 +341,7 @@ def _surprising(op: Op) -> bool:
     given = [v.type.dtype for v in values_in(op.args)] + [
         a for a in op.args.values() if isinstance(a, DataType)
     ]
-    return op.name in ("move", "tile.extract") and op.result.type.dtype not in given
+    return op.result.told or (op.name in ("move", "tile.extract") and op.result.type.dtype not in given)
 
 
 def _stem(name: str) -> str:

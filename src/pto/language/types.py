@@ -95,6 +95,10 @@ class MemRef:
         return self
 
 
+class Ptr:
+    """The type beside the name of memory that a program asks for: `m: pl.Ptr = pl.tile.alloc(..)`."""
+
+
 class TileView(Record):
     """More of a tile than its shape."""
 
@@ -216,6 +220,8 @@ def annotation(given: Any) -> Annotation | None:
         return Annotation("scalar", None, given)
     if given in (int, float, bool):
         return Annotation("scalar")
+    if given is Ptr:
+        return Annotation("memory")
     if isinstance(given, _Kind):
         return Annotation(given.kind, direction=getattr(given, "direction", IN))
     return None

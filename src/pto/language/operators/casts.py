@@ -66,7 +66,7 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
             TYPE, "a predicate is for pl.sel alone", "x", help="pl.sel(mask, ones, zeros) makes numbers of it"
         )
     isa = b.target.isa if b.target is not None else "cpu"
-    steps = chain(x.type.dtype.isa, target_type.isa, isa)
+    steps = [target_type.isa] if b.exact else chain(x.type.dtype.isa, target_type.isa, isa)
     if steps is None:
         b.fail(TYPE, f"no conversion of {x.type.dtype.name} to {target_type.name}", "target_type",
                expected="types that tcvt has on the target", got=target_type.name)  # fmt: skip

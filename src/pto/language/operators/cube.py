@@ -13,7 +13,7 @@ from ..build import Build
 from ..dtypes import FP32, INT32, DataType
 from ..enums import MemorySpace, SplitMode
 from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
-from ..problems import PLACE, SHAPE, TYPE, UNSUPPORTED
+from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import operator
 from .memory import in_core
 
@@ -66,6 +66,12 @@ def matmul_acc(
 
 
 @operator
+def batch_matmul_acc(b: Build, acc: Any, lhs: Any, rhs: Any) -> Value:
+    """`acc` plus products of stacks of matrices."""
+    return matmul_acc.function(b, acc, lhs, rhs)
+
+
+@operator
 def matmul_bias(b: Build, lhs: Any, rhs: Any, bias: Any) -> Value:
     """The product of two matrices plus a row."""
     made = _product(b, "matmul_bias", lhs, rhs)
@@ -97,6 +103,8 @@ def gemv_bias(b: Build, lhs: Any, rhs: Any, bias: Any, acc_phase: str = "unspeci
 
 def _same_shape(b: Build, acc: Any, made: ShapedType) -> None:
     a = _shaped(b, acc, "acc")
+    if b.exact:
+        return
     if not index.same_dims(a.shape, made.shape):
         b.fail(SHAPE, "'acc' has another shape than the product", "acc", expected=made, got=a)
     if a.dtype != made.dtype:
@@ -246,13 +254,13 @@ def transposed(t: ShapedType) -> ShapedType:
     )
 
 
-def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
+def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any) -> Value:
     t = _shaped(b, x, "x")
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
         b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
     dims = [list(t.shape), list(t.extent)]
-    if found is SplitMode.NONE and not join:
+    if found is SplitMode.NONE and not join and not b.exact:
         b.fail(UNSUPPORTED, "of a tile that is not split, the second vector core gets nothing", "x", got=t,
                expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT",
                help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
@@ -260,6 +268,8 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
         for d in dims:
             n = index.known(d[axis])
+            if b.exact and (n is None or n % 2):
+                continue  # what it is stands beside it
             if n is None or (n % 2 and not join):
                 what = "rows" if found is SplitMode.UP_DOWN else "columns"
                 b.fail(SHAPE, f"{_text(d[axis])} {what} have no halves", "x", got=t)
@@ -267,21 +277,34 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool) -> Value:
     made = t.replace(shape=tuple(dims[0]), valid=None if t.valid is None else tuple(dims[1]))
     if isinstance(made, TileType):
         made = made.replace(space="mat" if join else "vec")
-    return b.op(name, [made], x=x, mode=found)
+    if lane_stride is None:
+        return b.op(name, [made], x=x, mode=found)
+    if not b.exact:
+        b.fail(UNSUPPORTED, "the second vector core begins in the middle", "lane_stride", got=lane_stride)
+    return b.op(name, [made], x=x, mode=found, lane_stride=lane_stride)
 
 
 @operator
-def aiv_shard(b: Build, x: Any, mode: Any = None) -> Value:
-    """The half of this vector core of what the cube made."""
+def aiv_shard(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
+    """The half of this vector core of what the cube made. `split` is the number of a mode."""
     in_core(b, "aiv_shard")
-    return _halves(b, x, "aiv_shard", mode, False)
+    return _halves(b, x, "aiv_shard", _mode(b, mode, split), False, lane_stride)
 
 
 @operator
-def aic_gather(b: Build, x: Any, mode: Any = None) -> Value:
-    """The halves of both vector cores as one, for the cube."""
+def aic_gather(b: Build, x: Any, mode: Any = None, *, split: Any = None, lane_stride: Any = None) -> Value:
+    """The halves of both vector cores as one, for the cube. `split` is the number of a mode."""
     in_core(b, "aic_gather")
-    return _halves(b, x, "aic_gather", mode, True)
+    return _halves(b, x, "aic_gather", _mode(b, mode, split), True, lane_stride)
+
+
+def _mode(b: Build, mode: Any, split: Any) -> Any:
+    if split is None or isinstance(split, SplitMode):
+        return split if mode is None else mode
+    found = [m for m in SplitMode if m.value == split]
+    if not found:
+        b.fail(ARGUMENTS, "'split' is 0, 1 or 2: not, up and down, left and right", "split", got=repr(split))
+    return found[0]
 
 
 __all__ = ["PRODUCTS", "leaving", "transposed"]

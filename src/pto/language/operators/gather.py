@@ -194,7 +194,7 @@ def gather_compare(
     """The numbers of the elements of each row that equal `kvalue`, or are larger; and how many there are."""
     t = shaped_value(b, src, "src").type
     mode = comparison(b, cmp_mode, "cmp_mode")
-    if mode not in (0, 4):
+    if mode not in (0, 4) and not b.exact:
         b.fail(ARGUMENTS, "elements that are equal, or larger", "cmp_mode", expected="eq or gt", got=cmp_mode)
     if not is_scalar(kvalue):
         b.fail(TYPE, "'kvalue' is a number", "kvalue", got=getattr(kvalue, "type", repr(kvalue)))

@@ -23,6 +23,7 @@ from ..ir import (
     scalar_type,
 )
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
+from ..types import MemRef
 from .core import operator
 
 
@@ -48,7 +49,8 @@ def shaped_value(b: Build, value: Any, at: str) -> Value:
 
 
 def in_core(b: Build, what: str) -> None:
-    if not b.in_core:
+    """Refuse work of a core elsewhere; a text is what it says, and whoever lowers it reads it once more."""
+    if not b.in_core and not b.exact:
         b.fail(PLACE, f"{what} is work of a core, and this is the orchestrator",
                help="put it into `with pl.at(level=pl.Level.CORE_GROUP):` or an InCore function")  # fmt: skip
 
@@ -57,6 +59,8 @@ def fits(
     b: Build, source: ShapedType, offsets: list[Any], shape: list[Any], at: str, clamp: bool = False
 ) -> None:
     """Refuse a window that goes beyond its source for certain."""
+    if b.exact:
+        return
     for axis, (o, n, whole) in enumerate(zip(offsets, shape, source.shape, strict=True)):
         start = index.known(o)
         more = index.known_difference(n, whole)
@@ -110,7 +114,7 @@ def load(
     shape = b.static(shapes, "shapes")
     if len(shape) != t.rank:
         b.fail(SHAPE, f"'shapes' has {len(shape)} entries", "shapes", expected=f"{t.rank}: one per dimension")
-    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    wanted = None if not valid_shape else b.dims(valid_shape, "valid_shape", t.rank)
     fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp)
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
@@ -133,7 +137,8 @@ def _scales(b: Build, t: TensorType, at: list[Any], shape: list[int], memory: Me
     known = [index.known(o) for o in at]
     if memory is not MemorySpace.Mat:
         b.fail(ARGUMENTS, "scales of products are loaded to Mat", "target_memory", got=memory)
-    if any((o or 0) % n or size % n for o, size, n in zip(known, shape, box, strict=True)):
+    inside = zip(known, shape, box, strict=True)
+    if not b.exact and any((o or 0) % n or size % n for o, size, n in inside):
         b.fail(SHAPE, f"scales lie in boxes of {box[0]} rows and {box[1]} columns", "shapes", got=shape)
     return space
 
@@ -166,8 +171,10 @@ def slice(
     """A window of a tensor or of a tile: other names for the same elements."""
     t = shaped_value(b, x, "x").type
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
+    shape, more = _of_rank(b, shape, t.rank)
     sizes = b.dims(shape, "shape", t.rank)
-    wanted = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    wanted = None if not valid_shape else b.dims(_of_rank(b, valid_shape, t.rank)[0], "valid_shape", t.rank)
+    drop_dims = [*range(more), *(drop_dims or ())]
     sizes = [n if index.known(n) is None else index.known(n) for n in sizes]
     if isinstance(t, TileType):
         sizes = b.static(sizes, "shape")
@@ -192,6 +199,12 @@ def slice(
     )
 
 
+def _of_rank(b: Build, shape: Any, rank: int) -> tuple[Any, int]:
+    """The shape of a window with fewer dimensions than its source: one of each of the others, first."""
+    missing = rank - len(shape) if isinstance(shape, list | tuple) else 0
+    return ([1] * missing + [*shape], missing) if 0 < missing < rank else (shape, 0)
+
+
 def dense_strides(b: Build, shape: Any) -> tuple[Any, ...]:
     out: list[Any] = [1]
     for n in reversed(shape[1:]):
@@ -210,7 +223,7 @@ def assemble(
     at = [b.as_index(d) for d in b.dims(offset, "offset", t.rank)]
     extent = list(s.extent)[-t.rank :]
     fits(b, t, at, [1] * (t.rank - len(extent)) + extent, "offset")
-    if s.dtype != t.dtype and not isinstance(t, TensorType):
+    if s.dtype != t.dtype and not isinstance(t, TensorType) and not b.exact:
         b.fail(
             TYPE, f"{s.dtype.name} into {t.dtype.name}", "source", help=f"pl.cast(source, pl.{t.dtype.name})"
         )
@@ -313,6 +326,18 @@ def create_tile(
                 **turned)  # fmt: skip
 
 
+def _alloc(level: str) -> None:
+    def alloc(b: Build, memory: Any, size: Any) -> MemRef:
+        return MemRef(memory, size)
+
+    alloc.__doc__ = "Memory that tiles name beside their types. Tools place tiles: it is read past."
+    operator(alloc, name="alloc", level=level)
+
+
+_alloc("tile")
+_alloc("tensor")
+
+
 @operator
 def create_tensor(
     b: Build, shape: Any, dtype: DataType, layout: TensorLayout = TensorLayout.ND, manual_dep: bool = False,
@@ -347,7 +372,7 @@ def write(b: Build, x: Any, offset: Any, value: Any) -> Value:
     """Set one element."""
     t = shaped_value(b, x, "x").type
     at = [offset] if is_scalar(offset) else b.dims(offset, "offset")
-    if isinstance(value, Value) and scalar_type(value) != t.dtype:
+    if isinstance(value, Value) and scalar_type(value) != t.dtype and not b.exact:
         b.fail(TYPE, f"{value.type} into {t}", "value", help=f"pl.cast(value, pl.{t.dtype.name})")
     b.append("write", [], {"x": x, "offset": [b.as_index(o) for o in at], "value": value})
     return x

@@ -77,7 +77,7 @@ def _function(row: Row) -> Operator:
     def function(b: Build, *args: Any, **kwargs: Any) -> Value:
         in_core(b, f"micro.{row.name}")
         given = dict(function.signature.bind(*args, **kwargs).arguments)  # type: ignore[attr-defined]
-        if b.target is not None and b.target.isa not in row.isas:
+        if b.target is not None and b.target.isa not in row.isas and not b.exact:
             b.fail(ARGUMENTS, f"{row.name} on {b.target.name}", expected=f"a target of {', '.join(row.isas)}")
         first = _vector(b, given[names[0]], names[0])
         for o in row.operands:

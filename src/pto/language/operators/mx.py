@@ -55,7 +55,7 @@ def _array(b: Build, value: Any, at: str) -> ShapedType:
 
 def _product(b: Build, name: str, lhs: Any, lhs_scale: Any, rhs: Any, rhs_scale: Any) -> ShapedType:
     in_core(b, name)
-    if b.target is not None and b.target.isa == "a2a3":
+    if b.target is not None and b.target.isa == "a2a3" and not b.exact:
         b.fail(ARGUMENTS, f"{name} on {b.target.name}", expected="a target of cpu, a5")
     x, y = _array(b, lhs, "lhs"), _array(b, rhs, "rhs")
     for at, t in (("lhs", x), ("rhs", y)):

@@ -150,7 +150,7 @@ def _argument(b: Build, signature: Signature, p: Parameter, value: Any) -> Any:
     kind = row.operands[row.operand_index[p.operand]].kind
     if kind == "tile" and not is_shaped(value):
         b.fail(TYPE, f"{what} is a tile or a tensor", p.name, got=_got(value))
-    if b.in_core and is_shaped(value) and not has_known_extents(value):
+    if b.in_core and not b.exact and is_shaped(value) and not has_known_extents(value):
         unknown_extents(value, b.place_of(p.name) or b.place)
     if not kind.startswith("tile") and "tile" not in kind and not is_scalar(value):
         b.fail(TYPE, f"{what} is a number", p.name, got=_got(value))
@@ -203,7 +203,7 @@ def _same_elements(b: Build, signature: Signature, args: dict[str, Any]) -> None
     types = [args[n].type for n in names]
     dtype = types[0].dtype
     for name, t in zip(names[1:], types[1:], strict=True):
-        if t.dtype == dtype:
+        if t.dtype == dtype or b.exact:
             continue
         if all(isinstance(u, TileType) for u in types):
             b.fail(
@@ -226,7 +226,7 @@ def _same_shapes(b: Build, signature: Signature, args: dict[str, Any]) -> None:
     target = [r.of[0] for r in signature.results if r.of[0] not in names and is_shaped(args.get(r.of[0]))]
     packed = [n for n in signature.row.packed.split() if is_shaped(args.get(n))]
     masks = [n for n in packed if args[n].type.dtype == BOOL]  # others are bits that somebody has packed
-    if not signature.row.expr or over.startswith("fold"):
+    if not signature.row.expr or over.startswith("fold") or b.exact:
         return
     names = [*target, *names]
     for name in names[1:] if over else ():
@@ -253,7 +253,7 @@ def _of_rank(b: Build, x: Value, rank: int) -> Value:
 
 def _legal(b: Build, signature: Signature, args: dict[str, Any], types: list[ShapedType]) -> None:
     """Refuse element types that the instruction does not have on the target."""
-    if b.target is None:
+    if b.target is None or b.exact:
         return
     row, isa = signature.row, b.target.isa
     if isa not in row.isas:
@@ -290,7 +290,7 @@ def scalar_for(b: Build, x: Value, value: Any, at: str) -> Any:
     dtype = scalar_type(value)
     if dtype is not None and dtype.is_int and dtype not in (INDEX, BOOL) and x.type.dtype.is_float:
         return OPERATORS["cast"].function(b, value, x.type.dtype)
-    if dtype is not None and dtype != x.type.dtype:
+    if dtype is not None and dtype != x.type.dtype and not b.exact:
         b.fail(
             TYPE,
             f"a number of {dtype.name} with an array of {x.type.dtype.name}",
@@ -331,7 +331,7 @@ def elementwise(
 
 def _broadcast(b: Build, signature: Signature, lhs: Value, rhs: Value, at: str) -> Any:
     for value in (lhs, rhs):
-        if b.in_core and not has_known_extents(value):
+        if b.in_core and not b.exact and not has_known_extents(value):
             unknown_extents(value, b.place)
     word = _BROADCAST.get(signature.name)
     over = _beside(lhs, rhs) if word else ""

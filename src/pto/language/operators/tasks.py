@@ -77,7 +77,7 @@ def copy(b: Build, x: Value) -> Value:
 @operator(name="task_dummy", level="system")
 def task_dummy(b: Build, deps: Any = None) -> Value:
     """A task that runs nothing: who waits for it waits for all its `deps`."""
-    if b.in_core:
+    if b.in_core and not b.exact:
         b.fail(PLACE, "tasks are the orchestrator's, and this is a core")
     return b.op("task_dummy", [ScalarType(TASK_ID)], deps=tasks_in(b, deps))
 

@@ -129,7 +129,8 @@ def _all_valid(f: Frame, block: Block, x: Value) -> Value:
 def _merged(f: Frame, node: ast.If, name: str, one: Any, two: Any) -> Type:
     for a, b in ((one, two), (two, one)):
         if isinstance(a, Value) and not mismatch(a.type, b):
-            if isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b)):
+            memory = isinstance(a.type, TensorType) and (is_memory(a) or is_memory(b))
+            if memory and f.unit.exact is None:
                 fail(MERGE, f"'{name}' is one tensor or another", set_at(f, node, name),
                      help="write into one of them in both arms")  # fmt: skip
             return a.type

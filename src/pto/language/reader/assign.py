@@ -26,6 +26,12 @@ def bind(f: Frame, target: ast.expr, value: Any) -> None:
         f.names[target.id] = value
     elif isinstance(target, ast.Tuple | ast.List):
         values = list(value) if isinstance(value, tuple | list) else None
+        if (
+            values is not None
+            and len(target.elts) == 2 < len(values)
+            and isinstance(target.elts[0], ast.Tuple)
+        ):
+            values = [tuple(values[:-1]), values[-1]]  # (a, b), task = pl.submit(..)
         if values is None or len(values) != len(target.elts):
             got = f"{len(values)} values" if values is not None else shown(value)
             fail(TYPE, f"{len(target.elts)} names", f.span(target), got=got)

@@ -36,6 +36,8 @@ from ..operators.core import OPERATORS
 from ..operators.ranks import Ranks, Window, window_of
 from ..problems import CALL, PLACE, SHAPE, TYPE, Problem, fail
 from ..types import Annotation, DynVar, written_type
+from .exits import single_exit
+from .expressions import EDGES
 from .frame import POISON, Frame, Quiet, Unit, surroundings
 from .source import file_of
 from .statements import read_body
@@ -43,6 +45,10 @@ from .tasks import task_options
 
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
+#: Kinds whose bodies make tasks.
+ORCHESTRATORS = ("orchestration", "host")
+#: What `attrs=` of a call says of its task.
+_TASK_ATTRS = ("core_num", "sync_start")
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
@@ -116,6 +122,8 @@ def _exact(unit: Unit, declared: Declared) -> Function:
             for axis, d in enumerate(written.shape):
                 if isinstance(d, DynVar) and d.name not in bound:
                     function.attrs["symbols"].setdefault(d.name, (i, axis))
+            free = [d.name for d in written.valid or () if isinstance(d, DynVar) and d.name not in bound]
+            function.attrs.setdefault("unsaid", []).extend(free)
             dims: dict[str, Any] = {"shape": tuple(map(extent, written.shape))}
             if written.valid is not None:
                 dims["valid"] = tuple(map(extent, written.valid))
@@ -140,27 +148,18 @@ def _function(declared: Declared) -> Function:
 
 
 #: What only an orchestration does, and what both it and cores do.
-_OF_ORCHESTRATIONS = ("spmd", "submit", "spmd_submit", "parallel")
-_ANYWHERE = (
-    "create_tensor",
-    "reshape",
-    "slice",
-    "transpose",
-    "dim",
-    "read",
-    "write",
-    "cast",
-    "min",
-    "max",
-    "const",
-    "assemble",
-)
-
-
 def _symbol(function: Function, d: Any, symbols: dict[DynVar, Value]) -> Any:
     if not isinstance(d, DynVar):
         return d
     return symbols.setdefault(d, Value(ScalarType(INDEX), d.name))
+
+
+def _unsaid(function: Function, d: DynVar, symbols: dict[DynVar, Any]) -> Value:
+    """A number of a text that no shape of a parameter tells."""
+    function.attrs.setdefault("unsaid", []).append(d.name)
+    value = symbols[d] = Value(ScalarType(INDEX), d.name, function.body, len(function.body.args))
+    function.body.args.append(value)
+    return value
 
 
 def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
@@ -188,7 +187,10 @@ def _read(
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
-        return _extent(build, outside(name), symbols)
+        found = _extent(build, outside(name), symbols)
+        if not isinstance(found, DynVar) or unit.exact is None:
+            return found
+        return _unsaid(function, found, symbols)
 
     frame = Frame(unit, file, find, build, function)
     frame.is_host = declared.kind == "host"
@@ -197,7 +199,7 @@ def _read(
         frame.names["self"] = declared.owner
     unit.active.append(declared)
     try:
-        read_body(frame, node.body, set())
+        read_body(frame, single_exit(node.body), set())
     finally:
         unit.active.pop()
     function.returns = [v for v in frame.returned or [] if v is not POISON]
@@ -211,8 +213,18 @@ def call_function(
 ) -> Any:
     """A call of one function of the language by another."""
     kwargs.pop("config", None)
-    args, kwargs = _of_a_rank(f, node, args, kwargs)
-    args = _without_waiting(f, node, args, kwargs.pop("attrs", None) or {})
+    attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
+    args = _without_waiting(f, node, args, attrs)
+    said = {k: v for k, v in attrs.items() if k in _TASK_ATTRS}
+    edges = [d for k in EDGES for d in attrs.get(k, ())]
+    if edges:
+        said["deps"] = edges
+    if "device" in kwargs and "device" not in declared.signature.parameters and f.task is None:
+        device = kwargs.pop("device")
+        if f.unit.exact is not None:
+            said["device"] = device
+        else:
+            args, kwargs = _of_a_rank(f, node, args, kwargs, device)
     try:
         bound = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -229,26 +241,40 @@ def call_function(
         raise Quiet
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
-    if declared.kind == "inline" or (declared.kind in ("orchestration", "host") and not f.build.in_core):
+    if f.unit.exact is not None:
+        spliced = declared.kind == "inline" and f.task is None
+    else:
+        spliced = declared.kind == "inline" or (declared.kind in ORCHESTRATORS and not f.build.in_core)
+    if spliced:
         with _calling(f, node, declared, bound.arguments):
             return _spliced(f, declared, dict(bound.arguments))
-    if f.build.in_core:
+    if f.build.in_core and f.unit.exact is None:
         fail(PLACE, f"{declared.name} is work of {declared.kind}, and is called from a core", f.span(node),
              help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
-    return _dispatched(f, node, declared, dict(bound.arguments))
+    return _dispatched(f, node, declared, dict(bound.arguments), said)
+
+
+def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
+    """`attrs=` of a call, as printed programs have it. Marks for tools are nothing to a text; where a program
+    is to run, what is not known may matter."""
+    if not isinstance(attrs, dict):
+        fail(CALL, "attrs are a dictionary of words", f.span(node), got=repr(attrs))
+    known = (*_TASK_ATTRS, *EDGES)
+    odd = [k for k in attrs if k not in known and not str(k).startswith("arg_direction")]
+    if odd and f.unit.exact is None:
+        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node),
+             expected=f"arg_directions, {', '.join(known)}")  # fmt: skip
+    return attrs
 
 
 def _of_a_rank(
-    f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any]
+    f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any], device: Any
 ) -> tuple[list[Any], dict[str, Any]]:
     """`device=` of a call by the host: windows are those of that rank."""
-    device = kwargs.pop("device", None)
-    if not any(isinstance(a, Window) for a in (*args, *kwargs.values())):
-        return args, kwargs
     rank = index.known(device) if is_scalar(device) else None
     if rank is None or not 0 <= rank < f.unit.world:
-        fail(CALL, "windows are those of a rank that is known", f.span(node), got=repr(device),
-             expected=f"device=0 to {f.unit.world - 1}")  # fmt: skip
+        fail(CALL, "a call is for a rank that is known", f.span(node), got=f"device={device}",
+             expected=f"device=0 to {f.unit.world - 1}, by the devices of DistributedConfig")  # fmt: skip
 
     def local(a: Any) -> Any:
         return window_of(f.build, a, rank) if isinstance(a, Window) else a
@@ -257,11 +283,8 @@ def _of_a_rank(
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
-    """`attrs=` of a call, as printed programs have it: arguments that no task waits for. What else it says
-    of directions the function says, too."""
-    odd = [key for key in attrs if not key.startswith("arg_direction")]
-    if odd:
-        fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node), expected="arg_directions")
+    """Arguments that no task waits for, by `attrs=` of a call. What else it says of directions the function
+    says, too."""
     free = [d is ArgDirection.NoDep for d in attrs.get("arg_directions", ())]
     if free and len(free) != len(args):
         fail(CALL, f"{len(args)} arguments", f.span(node), got=f"{len(free)} directions")
@@ -314,7 +337,7 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
             _suspect(f, problem, said, bound.get(name))
     f.unit.active.append(declared)
     try:
-        read_body(inner, node.body, set())
+        read_body(inner, single_exit(node.body), set())
     finally:
         f.unit.active.pop()
     values = inner.returned
@@ -323,13 +346,15 @@ def _spliced(f: Frame, declared: Declared, bound: dict[str, Any]) -> Any:
     return None if not values else values[0] if len(values) == 1 else tuple(values)
 
 
-def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any]) -> Any:
+def _dispatched(
+    f: Frame, node: ast.Call, declared: Declared, bound: dict[str, Any], attrs: dict[str, Any]
+) -> Any:
     """A task: the function is read for the types it gets, and called with the values."""
     place = f.span(node)
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
     bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     if f.unit.exact is not None:
-        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place)
+        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place, attrs)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -346,16 +371,23 @@ def _dispatched(f: Frame, node: ast.Call, declared: Declared, bound: dict[str, A
     if callee is None:
         with _calling(f, node, declared, bound):
             callee = f.unit.read[key] = _specialised(f.unit, declared, bound, ranks)
-    return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place)
+    return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place, attrs)
 
 
 def _called(
-    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span
-) -> Any:
+    f: Frame, callee: Function, values: list[Any], hidden: list[Any], free: list[Any], place: Span,
+    attrs: dict[str, Any],
+) -> Any:  # fmt: skip
     """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
     results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
-    said = {k: v for k, v in task_options(f, f.task or {}, place).items() if v not in (None, [], False)}
+    options = {**attrs, **(f.task or {})}
+    if attrs.get("deps") and options["deps"] is not attrs["deps"]:
+        options["deps"] = [*attrs["deps"], *(options["deps"] or ())]
+    said = task_options(f, options, place)
+    said = {k: v for k, v in said.items() if v not in (None, [], False)}
+    if f.unit.exact is not None and "device" in attrs:
+        said["device"] = attrs["device"]
     if free:
         said["no_dep_args"] = [*said.get("no_dep_args", ()), *free]
     if "core_num" in said:
@@ -364,7 +396,10 @@ def _called(
     op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
-    out = [values[params.index(v)] if v in params else next(made) for v in callee.returns]
+    out = [
+        v if not isinstance(v, Value) else values[params.index(v)] if v in params else next(made)
+        for v in callee.returns
+    ]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind == "extern" else []
@@ -375,7 +410,8 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
     """`pl.submit`: what the function returns, and its task."""
     place = f.span(node)
     declared = getattr(given.function, "declared", None)
-    if declared is None or declared.kind == "inline":
+    no_tasks = () if f.unit.exact is not None else ("inline", *ORCHESTRATORS)
+    if declared is None or declared.kind in no_tasks:
         fail(
             CALL,
             "a task is one of a function of a core",
@@ -383,7 +419,7 @@ def submit_function(f: Frame, node: ast.Call, given: Submission) -> Any:
             got=getattr(declared, "name", repr(given.function)),
             help="decorate it with @pl.jit.incore",
         )
-    if f.build.in_core:
+    if f.build.in_core and f.unit.exact is None:
         fail(PLACE, "tasks are the orchestrator's, and this is a core", place)
     before, f.task = f.task, given.options
     try:

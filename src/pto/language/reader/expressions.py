@@ -284,6 +284,8 @@ def _call(f: Frame, node: ast.Call) -> Any:
     target = value_of(f, node.func)
     args: list[Any] = []
     for part in node.args:
+        if target is MemRef and isinstance(part, ast.Name) and part.id not in f.names:
+            continue  # memory of a name that no text has to declare
         if isinstance(part, ast.Starred):
             args.extend(_items(f, part.value, list | tuple))
         else:
@@ -327,7 +329,14 @@ def _items(f: Frame, node: ast.expr, kind: Any) -> Any:
 
 
 def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """Apply an operator: bind its arguments, and let it build."""
+    """Apply an operator: bind its arguments, and let it build. `attrs=`, as printed programs have it, marks
+    an operation for tools."""
+    if "attrs" not in op.signature.parameters and isinstance(kwargs.get("attrs"), dict):
+        edges = [k for k in EDGES if k in kwargs["attrs"]]
+        if edges:
+            fail(ARGUMENTS, f"attrs of {op.full_name} say '{edges[0]}'", f.span(node),
+                 help="only tasks wait: pl.submit(.., deps=[..]), pl.system.task_dummy")  # fmt: skip
+        kwargs = {k: v for k, v in kwargs.items() if k != "attrs"}
     try:
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -366,6 +375,8 @@ def _element_type(value: Any) -> str:
     return f"pl.{BY_ISA[isa].name}" if isa in BY_ISA else ""
 
 
+#: What `attrs=` calls the tasks that a task waits for.
+EDGES = ("manual_dep_edges", "compiler_manual_dep_edges")
 #: Parameters that are element types.
 _DTYPES = ("dtype", "target_type", "out_dtype", "output_dtype", "count_dtype")
 #: Operators on arrays that an orchestrator has.

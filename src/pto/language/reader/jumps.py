@@ -72,6 +72,11 @@ class Structured:
             if inner.first is None:
                 out.append(node)
                 continue
+            if _goes_on_in_body(node):
+                assert isinstance(node, ast.If)
+                arms = self._block([*node.body, *statements[i + 1 :]]), self._block(node.orelse)
+                out.append(ast.copy_location(ast.If(node.test, *arms), node))
+                return out
             out.append(self._within(node))
             rest = self._block(statements[i + 1 :])
             if rest:
@@ -95,6 +100,13 @@ class Structured:
         if len(flags) > 1:
             test = ast.BoolOp(ast.Or(), [ast.Name(n, ast.Load()) for n in flags])
         return placed(ast.If(ast.UnaryOp(ast.Not(), test), rest, []), at)
+
+
+def _goes_on_in_body(node: ast.stmt) -> bool:
+    """Whether only the first arm goes on to what follows: names that it alone sets are set there."""
+    if not isinstance(node, ast.If) or not node.orelse or Jumps(node.body).first is not None:
+        return False
+    return isinstance(node.orelse[-1], ast.Break | ast.Continue)
 
 
 def assign(name: str, value: ast.expr, at: ast.AST) -> ast.Assign:

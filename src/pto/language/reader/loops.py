@@ -4,7 +4,8 @@ read later are what it gives."""
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ...diag import Diagnostic
@@ -24,6 +25,7 @@ from .carry import (
     held,
     inside,
     is_task,
+    mismatch,
     set_at,
     shown,
     substitute,
@@ -35,7 +37,7 @@ from .expressions import value_of
 from .frame import POISON, Frame, Unbound
 from .jumps import JUMPS, Jumps, Structured, assign, placed
 from .regions import region_loop
-from .yields import yield_names
+from .yields import is_yield, yield_names, yield_target
 
 
 def read_for(f: Frame, node: ast.For) -> None:
@@ -61,19 +63,23 @@ def read_for(f: Frame, node: ast.For) -> None:
         if not is_scalar(bound) or not getattr(scalar_type(bound), "is_int", False):
             fail(TYPE, "a loop has integer bounds", f.span(node.iter), got=shown(bound))
     explicit = over.init_values is not None
-    if not isinstance(over.step, Value) and over.step == 0:
+    if not isinstance(over.step, Value) and over.step == 0 and f.unit.exact is None:
         fail(TYPE, "a loop with step 0 never ends", f.span(node.iter))
     jumps = Jumps(node.body)
     if jumps.first is not None:
-        if over.kind != "range" or explicit:
-            what = "a loop with init_values" if explicit else f"pl.{over.kind}"
-            fail(SYNTAX, f"nothing jumps in {what}", f.span(jumps.first), help=JUMPS)
+        if over.kind != "range":
+            fail(SYNTAX, f"nothing jumps in pl.{over.kind}", f.span(jumps.first), help=JUMPS)
+        if explicit:
+            _jumping(f, node, *_loop_names(f, node.target, True), over)
+            return
         plain = _without_jumps(f, node, over, jumps)
         if isinstance(plain, ast.While):
             read_while(f, plain)
             return
         node = plain
-    if over.kind == "unroll" or (f.is_host and not explicit and None not in map(index.known, over.bounds)):
+    if over.kind == "unroll" or (
+        f.is_host and f.unit.exact is None and not explicit and None not in map(index.known, over.bounds)
+    ):
         _unrolled(f, node, over)
         return
     name, inner = _loop_names(f, node.target, explicit)
@@ -88,6 +94,51 @@ def read_for(f: Frame, node: ast.For) -> None:
     )
     block = op.add_block([(ScalarType(INDEX), name)])
     _loop_body(f, node, op, block, carried, explicit, lambda: f.names.__setitem__(name, block.args[0]))
+
+
+def _jumping(f: Frame, node: ast.For, counter: str, names: list[str], over: Loop) -> None:
+    """A loop with init_values and jumps, as one that carries names by itself: who jumps hands on what these
+    names are then."""
+    over = over.replace(init_values=tuple(v for _, v in _explicit(f, node, names, over.init_values or ())))
+    body, after = _named(f, node, names, over.init_values or ())
+    f.names[_BOUNDS] = over.replace(init_values=None)
+    target = ast.Name(counter, ast.Store())
+    with _read_later(f, names):
+        read_for(f, placed(ast.For(target, ast.Name(_BOUNDS, ast.Load()), body, []), node))
+    read_body(f, after, f.live)
+
+
+_BOUNDS = "bounds "  # no name that a program can have
+
+
+@contextmanager
+def _read_later(f: Frame, names: Sequence[str]) -> Iterator[None]:
+    before, f.live = f.live, f.live | {*names}
+    try:
+        yield
+    finally:
+        f.live = before
+
+
+def _named(
+    f: Frame, node: ast.For, names: list[str], values: Sequence[Any]
+) -> tuple[list[ast.stmt], list[ast.stmt]]:
+    """The body of a loop whose names are set now, with an assignment for what it yields; and what gives the
+    names of its results to them afterwards."""
+    last = node.body[-1]
+    call, target = getattr(last, "value", None), yield_target(node.body)
+    if not isinstance(call, ast.Call) or not is_yield(call) or (names and target is None):
+        fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
+    f.names.update(zip(names, values, strict=True))
+    stores = [ast.Name(n, ast.Store()) for n in names]
+    hands = [ast.Assign([ast.Tuple(stores, ast.Store())], ast.Tuple(call.args, ast.Load()))] if names else []
+    results = target.elts if isinstance(target, ast.Tuple) else [target] if target is not None else []
+    after = [
+        assign(r.id, ast.Name(n, ast.Load()), last)
+        for r, n in zip(results, names, strict=False)
+        if isinstance(r, ast.Name) and r.id != n
+    ]
+    return [*node.body[:-1], *(placed(h, last) for h in hands)], [*after]
 
 
 def _without_jumps(f: Frame, node: ast.For, over: Loop, jumps: Jumps) -> ast.For | ast.While:
@@ -157,8 +208,8 @@ def _explicit(f: Frame, node: ast.For, names: list[str], values: Sequence[Any]) 
 def _joined(f: Frame, op: Op, block: Block, arg: Value, init: Any, now: Any) -> Any:
     """Iterations of a parallel loop do not wait for each other: each begins with what the loop began with,
     and who waits for what the loop gives waits for all of them."""
-    if op.args.get("kind") != "parallel" or not is_task(arg.type):
-        return now
+    if op.args.get("kind") != "parallel" or not is_task(arg.type) or f.unit.exact is not None:
+        return now  # what a stage has printed says it
     substitute(block, arg, init)
     with f.build.into(block):
         return OPERATORS["system.task_dummy"].function(f.build, [arg, init if now is arg else now])
@@ -173,29 +224,34 @@ def _loop_body(
     """
     before, told = dict(f.names), len(f.unit.diagnostics)
     given, read = list(block.args), list(block.ops)
-    try:
-        _loop_body_once(f, node, op, block, carried, explicit, begin)
-    except _Windows as windows:
-        f.names.clear()
-        f.names.update(before)
-        del f.unit.diagnostics[told:]
-        block.args[:], block.ops[:] = given, read
-        kept = [(n, held(f, f.build.block, v) if n in windows.names else v) for n, v in carried]
-        _loop_body_once(f, node, op, block, kept, explicit, begin)
+    handed: set[str] = set()  # memory that is handed on, as a text says
+    for _ in range(2 * len(carried) + 1):  # what one name is handed may make another what it was not
+        try:
+            _loop_body_once(f, node, op, block, carried, explicit, begin, handed)
+            return
+        except _Windows as windows:
+            handed.update(windows.moved)
+            f.names.clear()
+            f.names.update(before)
+            del f.unit.diagnostics[told:]
+            block.args[:], block.ops[:] = given, read
+            carried = [(n, held(f, f.build.block, v) if n in windows.names else v) for n, v in carried]
 
 
 class _Windows(Exception):
     """Names that are windows of tensors before a loop, and not after an iteration."""
 
-    def __init__(self, names: list[str]) -> None:
+    def __init__(self, names: list[str], moved: list[str]) -> None:
         self.names = names
+        self.moved = moved  # of an exact text: those that are other memory
 
 
 def _loop_body_once(
     f: Frame, node: ast.For | ast.While, op: Op, block: Block, carried: list[tuple[str, Any]], explicit: bool,
-    begin: Callable[[], None],
+    begin: Callable[[], None], handed: set[str],
 ) -> None:  # fmt: skip
     before = dict(f.names)
+    stays_put = f.build.in_core and not (explicit and f.unit.exact is not None)
     args: list[tuple[str, Any, Value | None]] = []
     unset: list[Value] = []
     for name, value in carried:
@@ -203,7 +259,7 @@ def _loop_body_once(
             f.names[name] = Unbound("is set in the loop first", f.span(node))
             unset.append(block.add_arg(ScalarType(INDEX), name))
             args.append((name, None, unset[-1]))
-        elif f.build.in_core and isinstance(value, Value) and is_memory(value):
+        elif stays_put and name not in handed and isinstance(value, Value) and is_memory(value):
             f.names[name] = value  # memory stays where it is
             args.append((name, value, None))
         else:
@@ -216,11 +272,16 @@ def _loop_body_once(
     with f.build.into(block):
         read_body(f, node.body, f.live | needs)
     yielded = f.names.pop("yield ", None) if explicit else None
-    if explicit and yielded is None:
+    if explicit and yielded is None and all(n in f.names for n in yield_names(node.body)):
+        yielded = [f.names[n] for n in yield_names(node.body)] or None
+    if explicit and yielded is None and carried and f.unit.exact is not None:
+        yielded = [value if arg is None else arg for _, value, arg in args]  # it hands on what it has
+    if explicit and yielded is None and carried:
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
-    windows = _changed_windows(f, args, yielded)
-    if windows:
-        raise _Windows(windows)
+    moved = _moved(f, args) if f.unit.exact is not None and not explicit else []
+    windows = [n for n in _changed_windows(f, args, yielded) if n not in moved]
+    if windows or moved:
+        raise _Windows(windows, moved)
     results: list[tuple[list[str], Value | None]] = []  # names after the loop
     inits: list[Any] = []
     outs: list[Any] = []
@@ -272,6 +333,16 @@ def _loop_body_once(
     f.build.block.append(op)
     changed = {names[0]: op.results[i] for i, (names, _) in enumerate(results)}
     _after_loop(f, node, before, changed, explicit, args, yielded)
+
+
+def _moved(f: Frame, args: list[tuple[str, Any, Value | None]]) -> list[str]:
+    """Names of memory that are other tensors of the same type after an iteration."""
+    return [
+        name
+        for name, value, arg in args
+        if arg is None and is_shaped(now := f.names.get(name)) and now is not value
+        and value is not None and not mismatch(value.type, now)
+    ]  # fmt: skip
 
 
 def _changed_windows(
@@ -401,6 +472,13 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
     call: Any = node.body[at].value  # type: ignore[attr-defined]
     parts = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     names = [p.id for p in parts if isinstance(p, ast.Name)]
+    if at == 0 and Jumps(node.body).first is not None:
+        values = [v for _, v in _explicit(f, node, names, over.init_values)]
+        body, after = _named(f, node, names, values)
+        with _read_later(f, names):
+            read_while(f, placed(ast.While(call.args[0], body[1:], []), node))
+        read_body(f, after, f.live)
+        return
     carried = _explicit(f, node, names, over.init_values)
     op = Op("while", {"init_values": []}, [], f.span(node.iter))
     test, body = op.add_block(), op.add_block()

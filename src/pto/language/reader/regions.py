@@ -69,7 +69,7 @@ def _read_region(
         return
     if core:
         region = region.replace(options={**region.options, **task_options(f, region.options, place)})
-    if core and f.build.in_core:
+    if core and f.build.in_core and f.unit.exact is None:
         fail(
             PLACE,
             f"pl.{region.kind} within a region of a core",

@@ -31,10 +31,8 @@ _BYTES = (DATA_TYPES["UINT8"], DATA_TYPES["INT8"])
 
 def _assign(f: Frame, node: ast.Assign) -> None:
     value = _assigned_value(f, node.value, node.targets[0])
-    if isinstance(node.value, ast.Name) and isinstance(value, Value) and isinstance(value.type, ArrayType):
-        value = copy_of_array(
-            f.build, value
-        )  # arrays are values: what happens to one is not seen in the other
+    if f.unit.exact is not None and isinstance(value, tuple) and value and _unnamed(node.targets[0]):
+        _nobody_asks(value[-1])
     for target in node.targets:
         bind(f, target, value)
 
@@ -45,7 +43,9 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
-        value.type = written_type(said)
+        written = written_type(said)
+        value.told = is_shaped(value) and written.dtype != value.type.dtype
+        value.type = written
         bind(f, node.target, value)
         return
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
@@ -102,9 +102,18 @@ def _expression(f: Frame, node: ast.Expr) -> None:
     value = value_of(f, node.value)
     if f.unit.exact is not None:
         task = value[-1] if isinstance(value, tuple) and value else value
-        if not isinstance(task, Value) or task.type.dtype != TASK_ID:
-            return
-        if task.op is not None and task.op.name == "call":  # submitted, and never asked for
+        _nobody_asks(task)
+
+
+def _unnamed(target: ast.expr) -> bool:
+    last = target.elts[-1] if isinstance(target, ast.Tuple) else None
+    return isinstance(last, ast.Name) and last.id == "_"
+
+
+def _nobody_asks(task: Any) -> None:
+    """A task that is submitted, and has no name, is no value of an exact text."""
+    if isinstance(task, Value) and task.type.dtype == TASK_ID and task.op is not None:
+        if task.op.name == "call" and task in task.op.results:
             task.op.results.remove(task)
 
 
@@ -117,7 +126,10 @@ def _for_those_who_execute(f: Frame, node: ast.expr) -> bool:
 def _assigned_value(f: Frame, node: ast.expr, target: ast.expr) -> Any:
     """What stands to the right; of a yield of one value, that value."""
     if not is_yield(node):
-        return value_of(f, node) if f.unit.exact is None else exactly(f, node)
+        value = value_of(f, node) if f.unit.exact is None else exactly(f, node)
+        if isinstance(node, ast.Name) and isinstance(value, Value) and isinstance(value.type, ArrayType):
+            return copy_of_array(f.build, value)  # what happens to one is not seen in the other
+        return value
     values = yielded(f, node)
     return values[0] if len(values) == 1 and isinstance(target, ast.Name) else values
 

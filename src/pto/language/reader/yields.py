@@ -27,6 +27,10 @@ def yielded(f: Frame, node: Any) -> tuple[Any, ...]:
 def yield_target(body: Sequence[ast.stmt]) -> ast.expr | None:
     """What stands on the left of the yield that ends a body."""
     for node in reversed(body):
+        if (
+            isinstance(node, ast.With) and node is body[-1]
+        ):  # what a region gives last, a loop around hands on
+            return yield_target(node.body)
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
         if isinstance(target, ast.expr) and is_yield(getattr(node, "value", None)):
             return target
