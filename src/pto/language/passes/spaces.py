@@ -467,7 +467,7 @@ def _in_a_loop(op: Op, home: Block | None) -> bool:
     """Whether an operation is in a loop of a block."""
     at: Any = op
     while at.parent is not home:
-        at = at.parent.outer
+        at = at.parent.outer  # pyright: ignore[reportOptionalMemberAccess]
         if not isinstance(at, Op):
             return False
         if at.name in ("for", "while"):

@@ -297,8 +297,9 @@ def _call(f: Frame, node: ast.Call) -> Any:
     f.build.place = f.span(node)
     if isinstance(target, Operator):
         return apply(f, node, target, args, kwargs)
-    if hasattr(target, "declared"):
-        return f.unit.call(f, node, target.declared, args, kwargs)
+    declared = getattr(target, "declared", None)
+    if declared is not None:
+        return f.unit.call(f, node, declared, args, kwargs)
     found = _python_call(f, node, target, args, kwargs)
     return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
 
