@@ -220,3 +220,43 @@ def test_a_window_becomes_a_value() -> None:
     out = np.zeros((1, 64), np.float32)
     windows_as_values(x, n, out)
     np.testing.assert_array_equal(out[0], x[[0, 2, 3]].max(axis=0))
+
+
+@pl.program
+class Explicit:
+    @pl.function(type=pl.FunctionType.InCore)
+    def kernel(
+        self,
+        x: pl.Tensor[[16, 64], pl.FP32],
+        last: pl.Scalar[pl.INDEX],
+        out: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    ):
+        t = pl.load(x, [0, 0], [16, 64])
+        for i, (a,) in pl.range(8, init_values=(t,)):
+            if i != 2:
+                b = pl.add(a, t)
+            else:
+                continue
+            if i == last:
+                break
+            c = pl.yield_(b)
+        for k, d in pl.while_(init_values=(0, c)):
+            pl.cond(k < 10)
+            if k == 3:
+                break
+            e = pl.add(d, t)
+            turns, f = pl.yield_(k + 1, e)
+        if turns > last:
+            return pl.store(t, [0, 0], out)
+        return pl.store(f, [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(self, x: pl.Tensor[[2, 16, 64], pl.FP32], out: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        """A window may have fewer dimensions than its tensor."""
+        return self.kernel(pl.slice(x, [16, 64], [1, 0, 0]), 5, out)
+
+
+def test_jumps_and_returns_where_names_are_explicit() -> None:
+    """Who jumps hands on what its names are then: turns 0, 1, 3 and 4 of the first loop add, and 3 of the
+    second."""
+    assert (agreed(Explicit, np.ones((2, 16, 64), np.float32), np.zeros((16, 64), np.float32)) == 8).all()

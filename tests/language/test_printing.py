@@ -252,7 +252,9 @@ def _declared(size: Any) -> Any:
                 (_, _), made = pl.submit(self.pair, y, z, deps=[task], attrs={"memory": pl.Mem.Vec})
                 other[i] = made
                 last = pl.yield_(made)
-            pl.submit(self.work, z, out, deps=[tids], attrs={"core_num": 4, "manual_dep_edges": [last]})
+            pl.submit(
+                self.work, z, out, deps=[tids], attrs={"core_num": 4, "compiler_manual_dep_edges": [last]}
+            )
             return out
 
         @pl.function(level=pl.Level.HOST)
@@ -286,6 +288,7 @@ def test_programs_are_what_they_say() -> None:
         assert part in text, part
     for old, new, said in (
         ("pl.adds(x, 1.0)", "pl.adds(x, 1.0, attrs={'manual_dep_edges': [x]})", "attrs of pl.adds say"),
+        ("deps=[task]", "attrs={'manual_dep_edges': [task]}", "attrs of a call say 'manual_dep_edges'"),
         ("deps=[task]", "device=i", "unexpected keyword argument 'device'"),
     ):
         with pytest.raises(DiagnosticError, match=said):

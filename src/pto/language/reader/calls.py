@@ -49,6 +49,7 @@ CORES = ("incore", "aic", "aiv")
 ORCHESTRATORS = ("orchestration", "host")
 #: What `attrs=` of a call says of its task.
 _TASK_ATTRS = ("core_num", "sync_start")
+_EDGES = "compiler_manual_dep_edges"  # what it waits for besides `deps` of those who submit it
 
 
 def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
@@ -216,9 +217,8 @@ def call_function(
     attrs = _attrs(f, node, kwargs.pop("attrs", None) or {})
     args = _without_waiting(f, node, args, attrs)
     said = {k: v for k, v in attrs.items() if k in _TASK_ATTRS}
-    edges = [d for k in EDGES for d in attrs.get(k, ())]
-    if edges:
-        said["deps"] = edges
+    if attrs.get(_EDGES):
+        said["deps"] = list(attrs[_EDGES])
     if "device" in kwargs and "device" not in declared.signature.parameters and f.task is None:
         device = kwargs.pop("device")
         if f.unit.exact is not None:
@@ -259,9 +259,9 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
     is to run, what is not known may matter."""
     if not isinstance(attrs, dict):
         fail(CALL, "attrs are a dictionary of words", f.span(node), got=repr(attrs))
-    known = (*_TASK_ATTRS, *EDGES)
+    known = (*_TASK_ATTRS, _EDGES)
     odd = [k for k in attrs if k not in known and not str(k).startswith("arg_direction")]
-    if odd and f.unit.exact is None:
+    if odd and (f.unit.exact is None or odd[0] in EDGES):
         fail(CALL, f"attrs of a call say '{odd[0]}'", f.span(node),
              expected=f"arg_directions, {', '.join(known)}")  # fmt: skip
     return attrs

@@ -284,7 +284,7 @@ def _call(f: Frame, node: ast.Call) -> Any:
     target = value_of(f, node.func)
     args: list[Any] = []
     for part in node.args:
-        if target is MemRef and isinstance(part, ast.Name) and part.id not in f.names:
+        if isinstance(part, ast.Name) and part.id not in f.names and _asks_for_memory(target):
             continue  # memory of a name that no text has to declare
         if isinstance(part, ast.Starred):
             args.extend(_items(f, part.value, list | tuple))
@@ -302,6 +302,10 @@ def _call(f: Frame, node: ast.Call) -> Any:
         return f.unit.call(f, node, declared, args, kwargs)
     found = _python_call(f, node, target, args, kwargs)
     return f.unit.submit(f, node, found) if isinstance(found, forms.Submission) else found
+
+
+def _asks_for_memory(target: Any) -> bool:
+    return target is MemRef
 
 
 def _of_the_program(

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 #: The way out for one that stands elsewhere.
-JUMPS = "break and continue are for pl.range and while, which carry names by themselves"
+JUMPS = "break and continue are for pl.range and while"
 
 
 class Jumps:

@@ -131,9 +131,8 @@ def _named(
         fail(SYNTAX, "a loop with init_values ends with pl.yield_", f.span(node))
     f.names.update(zip(names, values, strict=True))
     stores: list[ast.expr] = [ast.Name(n, ast.Store()) for n in names]
-    hands: list[Any] = (
-        [ast.Assign([ast.Tuple(stores, ast.Store())], ast.Tuple(call.args, ast.Load()))] if names else []
-    )
+    together: ast.expr = ast.Tuple(stores, ast.Store())
+    hands = [ast.Assign([together], ast.Tuple(call.args, ast.Load()))] if names else []
     results = target.elts if isinstance(target, ast.Tuple) else [target] if target is not None else []
     after = [
         assign(r.id, ast.Name(n, ast.Load()), last)
