@@ -29,7 +29,6 @@ from ..ir import (
     TensorType,
     TileType,
     Value,
-    lies_in,
     root,
     values_in,
 )
@@ -464,14 +463,13 @@ def _same_matrix(op: Op) -> bool:
 
 
 def _in_a_loop(op: Op, home: Block | None) -> bool:
-    """Whether an operation is in a loop of a block."""
-    at: Any = op
-    while at.parent is not home:
-        at = at.parent.outer  # pyright: ignore[reportOptionalMemberAccess]
-        if not isinstance(at, Op):
-            return False
-        if at.name in ("for", "while"):
-            return lies_in(at.parent, home) if at.parent is not None and home is not None else False
+    """Whether an operation in a block is in a loop of it."""
+    block = op.parent
+    while block is not None and block is not home:
+        outer = block.outer
+        if not isinstance(outer, Op) or outer.name in ("for", "while"):
+            return isinstance(outer, Op)
+        block = outer.parent
     return False
 
 
