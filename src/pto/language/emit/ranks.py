@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...ir.attrs import EnumAttr
+from ...ir.core import Value as PtoValue
+from ...ir.types import ViewType
 from ..dtypes import INT32
 from ..ir import Op
 from ..operators.ranks import NotifyOp, WaitCmp
+from .scalars import element
 
 if TYPE_CHECKING:
     from .incore import Emitter
@@ -17,16 +20,26 @@ _NOTIFY = {NotifyOp.Set: "Set", NotifyOp.AtomicAdd: "AtomicAdd"}
 _WAIT = {WaitCmp.Eq: "eq", WaitCmp.Ge: "ge"}
 
 
+def _cell(e: Emitter, op: Op) -> PtoValue:
+    """One element, whatever the tensor that it is of looks like."""
+    pointer = e._pointer(op.args["signal"])
+    at = e._flat(op.args["signal"], op.args["offset"])
+    pointer = e.build.op("pto.addptr", [pointer.type], ptr=pointer, offset=at).result
+    one, zero, i32 = e.index(1), e.index(0), element(INT32)
+    view = e.build.op("pto.make_tensor_view", [ViewType(i32, (1, 1), "tensor_view")], ptr=pointer,
+                      shape=[one, one], strides=[one, one]).result  # fmt: skip
+    return e.build.op("pto.partition_view", [ViewType(i32, (1, 1))], source=view, offsets=[zero, zero],
+                      sizes=[one, one]).result  # fmt: skip
+
+
 def notify(e: Emitter, op: Op) -> None:
-    a = op.args
-    signal = e.window(a["signal"], a["offset"], [1] * len(a["offset"]))
+    a, signal = op.args, _cell(e, op)
     attrs = {"notifyOp": EnumAttr("notify_op", _NOTIFY[a["op"]])}
     e.build.op("pto.tnotify", None, attrs, signal=signal, value=e.number(a["value"], INT32))
 
 
 def wait(e: Emitter, op: Op) -> None:
-    a = op.args
-    signal = e.window(a["signal"], a["offset"], [1] * len(a["offset"]))
+    a, signal = op.args, _cell(e, op)
     attrs = {"cmp": EnumAttr("wait_cmp", _WAIT[a["cmp"]])}
     e.build.op("pto.twait", None, attrs, signal=signal, cmpValue=e.number(a["value"], INT32))
 
