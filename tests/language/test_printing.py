@@ -250,7 +250,8 @@ def _declared(size: Any) -> Any:
             other: pl.Array[4, pl.TASK_ID] = tids
             for i, (task,) in pl.parallel(4, init_values=(None,)):
                 (_, _), made = pl.submit(self.pair, y, z, deps=[task], attrs={"memory": pl.Mem.Vec})
-                other[i] = made
+                j: pl.Scalar[pl.INT32] = i
+                other[j] = made
                 last = pl.yield_(made)
             pl.submit(
                 self.work, z, out, deps=[tids], attrs={"core_num": 4, "compiler_manual_dep_edges": [last]}
@@ -284,6 +285,7 @@ def test_programs_are_what_they_say() -> None:
         "task_0 = pl.yield_(made)",
         "other: pl.Array[4, pl.TASK_ID] = tids",
         "for () in pl.while_(init_values=()):",
+        "j: pl.Scalar[pl.INT32] = pl.cast(i, pl.INT32)",
     ):
         assert part in text, part
     for old, new, said in (

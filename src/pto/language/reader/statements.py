@@ -42,10 +42,15 @@ def _annotated(f: Frame, node: ast.AnnAssign) -> None:
         return
     value = _assigned_value(f, node.value, node.target)
     said = annotation(value_of(f, node.annotation))
+    made = not isinstance(node.value, ast.Name) and not is_yield(node.value)  # others have their types
     if f.unit.exact is not None and said is not None and said.dtype is not None and isinstance(value, Value):
-        written = written_type(said)
-        value.told = is_shaped(value) and written.dtype != value.type.dtype
-        value.type = written
+        if made:
+            written = written_type(said)
+            value.told = is_shaped(value) and written.dtype != value.type.dtype
+            value.type = written
+        elif said.kind == "scalar" and is_scalar(value) and value.type.dtype != said.dtype:
+            if isinstance(node.value, ast.Name):
+                value = OPERATORS["cast"].function(f.build, value, said.dtype)
         bind(f, node.target, value)
         return
     if said is not None and said.kind == "scalar" and said.dtype is not None and is_scalar(value):
