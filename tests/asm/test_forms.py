@@ -225,3 +225,18 @@ def test_operations_keep_their_source_range() -> None:
 def test_unknown_form_is_refused() -> None:
     with pytest.raises(ValueError, match="unknown text form 'yaml'"):
         to_text(parse(DPS), "yaml")
+
+
+def test_a_module_uses_nothing_from_outside() -> None:
+    """In every form: what is defined behind it is not defined for it."""
+    text = """"builtin.module"() ({
+  "func.func"() <{sym_name = "k", function_type = () -> ()}> ({
+  ^bb0:
+    "func.return"() : () -> ()
+  }) : () -> ()
+  %a = "arith.addi"(%at, %at) : (i64, i64) -> i64
+}) : () -> ()
+%at = "arith.constant"() <{value = 0 : i64}> : () -> i64
+"""
+    with pytest.raises(DiagnosticError, match="undefined value '%at'"):
+        parse(text)

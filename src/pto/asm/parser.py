@@ -274,7 +274,7 @@ class Parser(RowReader):
         if self.t[self.i] == "(" and self.t[self.i + 1] == "{":
             self.i += 1
             while True:
-                regions.append(self.region(isolated=name == "func.func"))
+                regions.append(self.region(isolated=name in ("func.func", "builtin.module")))
                 if not self.accept(","):
                     break
             self.eat(")")
