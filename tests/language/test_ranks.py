@@ -121,6 +121,37 @@ def test_collectives() -> None:
             np.testing.assert_array_equal(firsts[r], x[:, 0])
 
 
+@pl.jit.host
+def wide(x: pl.Tensor[[2, 2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[2, 2, 9000], pl.FP32]]):
+    """A collective of the host: a task of every rank, in parts that fit a core."""
+    data = pld.alloc_window_buffer([2, 9000], dtype=pl.FP32)
+    signals = pld.alloc_window_buffer([2], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        staged(x[r], pld.window(data, [2, 9000], dtype=pl.FP32), device=r)
+    whole = pld.window(data, [2, 9000], dtype=pl.FP32)
+    whole = pld.tensor.allreduce(whole, pld.window(signals, [2], dtype=pl.INT32))
+    for r in pl.range(pld.world_size()):
+        fetched(whole, y[r], device=r)
+
+
+@pl.jit.incore
+def staged(x: pl.Tensor[[2, 9000], pl.FP32], data: pl.Out[pld.DistributedTensor[[2, 9000], pl.FP32]]):
+    data[:, :] = x[:, :]
+
+
+@pl.jit.incore
+def fetched(data: pld.DistributedTensor[[2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[2, 9000], pl.FP32]]):
+    y[:, :] = data[:, :]
+
+
+def test_a_collective_of_the_host() -> None:
+    x = np.round(_given(2, 2, 9000) * 64)
+    y = np.zeros_like(x)
+    wide(x, y, config=_config(2))
+    for r in range(2):
+        np.testing.assert_array_equal(y[r], x.sum(0))
+
+
 @pl.jit.incore
 def copies(x: pl.Tensor[[4, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], data: pld.DistributedTensor[[4, COLS], pl.FP32], total: pld.DistributedTensor[[1, COLS], pl.FP32], signal: SIGNAL):  # fmt: skip
     me = pld.rank(pld.get_comm_ctx(data))

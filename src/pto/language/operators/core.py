@@ -125,7 +125,7 @@ class Namespace:
     """`pl.tile` and its like: operators of that level; of tiles and tensors, those of every level too."""
 
     def __init__(self, level: str) -> None:
-        self.__name__ = f"pl.{level}"
+        self.__name__ = level if level.startswith("pld") else f"pl.{level}"
         self._level = level
 
     def __getattr__(self, name: str) -> Any:

@@ -309,11 +309,14 @@ def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[
 
 def _parts(r: Ranks, first: int, rows: int) -> Iterator[tuple[list[Any], list[Any]]]:
     """Offsets and shapes of parts that fit a core together with what they are combined with."""
-    rest = list(r.whole.type.shape[1:])
-    line = math.prod(rest) * r.whole.type.dtype.bits // 8
-    step = max(1, _ROOM // line)
+    *middle, last = r.whole.type.shape[1:] or (1,)
+    column = math.prod(middle) * r.whole.type.dtype.bits // 8
+    step, width = max(1, _ROOM // (column * last)), min(last, max(1, _ROOM // column))
+    rank = r.whole.type.rank
     for at in range(first, first + rows, step):
-        yield [at, *[0] * len(rest)], [min(step, first + rows - at), *rest]
+        for c in range(0, last, width):
+            shape = [min(step, first + rows - at), *middle, min(width, last - c)]
+            yield [at, *[0] * len(middle), c][:rank], shape[:rank]
 
 
 #: Bytes of a part.
