@@ -71,6 +71,42 @@ def test_a_ring() -> None:
             np.testing.assert_array_equal(y[r, 1], x[(r + 1) % RANKS, 1])
 
 
+@pl.jit
+def by_a_region(
+    x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],
+    data: pld.DistributedTensor[[2, COLS], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+):  # fmt: skip
+    """What the region only reads, others write while it waits."""
+    right = (pld.rank(pld.get_comm_ctx(data)) + 1) % pld.world_size()
+    with pl.at(level=pl.Level.CORE_GROUP):
+        before = pl.mul(data, 0.0)
+        pld.tensor.put(data, right, x)
+        pld.tensor.barrier(signal)
+        y[:, :] = pl.add(data, before)
+    data = pld.tensor.allreduce(data, signal, op=pld.ReduceOp.Min)  # a task of this rank
+    with pl.at(level=pl.Level.CORE_GROUP):
+        y[1:2, :] = data[0:1, :]
+
+
+@pl.jit.host
+def by_regions(x: pl.Tensor[[RANKS, 2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, 2, COLS], pl.FP32]]):
+    places = pld.alloc_window_buffer(2 * COLS * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [2, COLS], dtype=pl.FP32)
+        by_a_region(x[r], y[r], data, pld.window(signals, [RANKS, 1], dtype=pl.INT32), device=r)
+
+
+def test_regions() -> None:
+    x = np.round(_given(RANKS, 2, COLS) * 64)
+    compiled = by_regions.compile(x, np.zeros_like(x), config=_config())
+    for seed in (None, 0, 1, 2):
+        y = np.zeros_like(x)
+        compiled.execute([x, y], seed=seed)
+        np.testing.assert_array_equal(y[:, 0], np.roll(x, 1, axis=0)[:, 0])
+        np.testing.assert_array_equal(y[:, 1], [x.min(0)[0]] * RANKS)
+
+
 ROWS = pld.DistributedTensor[[RANKS, COLS], pl.FP32]
 GIVEN = pl.Tensor[[RANKS, COLS], pl.FP32]
 FOUND = pl.Out[pl.Tensor[[RANKS, COLS], pl.FP32]]
@@ -200,6 +236,17 @@ def unknown(x: pl.Tensor, y: pl.Out[pl.Tensor]):
 
 
 @pl.jit.incore
+def beyond(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], data: pld.DistributedTensor[[2, COLS], pl.FP32]):  # fmt: skip
+    pl.store(pld.tile.remote_load(data, 0, [1, 0], [2, COLS]), [0, 0], y)
+
+
+@pl.jit.host
+def outside(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    data = pld.alloc_window_buffer([2, COLS], dtype=pl.FP32)
+    beyond(x[0], y[0], pld.window(data, [2, COLS], dtype=pl.FP32), device=0)
+
+
+@pl.jit.incore
 def no_window(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]]):
     pl.store(pld.tile.remote_load(x, 1, [0, 0], [1, COLS]), [0, 0], y)
 
@@ -209,6 +256,7 @@ def test_what_is_wrong_is_told_where_it_is() -> None:
     for program, words in (
         (wrong, "the window is larger than its buffer"),
         (unknown, "a rank that is known"),
+        (outside, "the window goes beyond dimension 0"),
     ):
         with pytest.raises(DiagnosticError, match=words) as caught:
             program(x, x.copy(), config=_config(2))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .enums import AtomicType
+from .enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from .operators import OPERATORS, Namespace
-from .operators.ranks import NotifyOp, Ranks, ReduceOp, WaitCmp
+from .operators.ranks import Ranks
 from .types import Tensor
 
 #: Who is who among ranks, as `pld.get_comm_ctx` gives it.
@@ -39,11 +39,9 @@ class DistributedConfig:
 
 
 def __getattr__(name: str) -> Any:
-    if f"pld.{name}" in OPERATORS:
-        return OPERATORS[f"pld.{name}"]
-    for level in ("tile", "tensor"):  # those of tiles without their level
-        if name in ("remote_load", "remote_store") and f"pld.{level}.{name}" in OPERATORS:
-            return OPERATORS[f"pld.{level}.{name}"]
+    for key in (f"pld.{name}", f"pld.tile.{name}"):
+        if key in OPERATORS:
+            return OPERATORS[key]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -71,6 +71,23 @@ class ArgDirection(enum.Enum):
     Scalar = 5
 
 
+class NotifyOp(enum.Enum):
+    Set = 0
+    AtomicAdd = 1
+
+
+class WaitCmp(enum.Enum):
+    Eq = 0
+    Ge = 1
+
+
+class ReduceOp(enum.Enum):
+    Sum = 0
+    Max = 1
+    Min = 2
+    Prod = 3
+
+
 class FunctionType(enum.Enum):
     Opaque = 0
     Orchestration = 1

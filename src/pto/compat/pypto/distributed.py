@@ -30,7 +30,7 @@ class DistributedCompiledProgram(metaclass=_OfAHost):
         raise refuse("DistributedCompiledProgram.from_dir", "compile the program again: f.compile(..)")
 
 
-class DistributedWorker(metaclass=_OfAHost):
+class DistributedWorker:
     """Who runs one."""
 
     def __init__(self, *_: Any, **__: Any) -> None:

@@ -9,8 +9,8 @@ from ...ir.attrs import EnumAttr
 from ...ir.core import Value as PtoValue
 from ...ir.types import ViewType
 from ..dtypes import INT32
+from ..enums import NotifyOp, WaitCmp
 from ..ir import Op
-from ..operators.ranks import NotifyOp, WaitCmp
 from .scalars import element
 
 if TYPE_CHECKING:

@@ -47,7 +47,8 @@ class Operator:
 
     @property
     def full_name(self) -> str:
-        return f"pl.{self.level}.{self.name}" if self.level else f"pl.{self.name}"
+        name = f"{self.level}.{self.name}" if self.level else self.name
+        return name if self.level.startswith("pld") else f"pl.{name}"
 
     def __repr__(self) -> str:
         return f"<operator {self.full_name}>"

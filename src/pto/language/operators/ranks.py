@@ -7,7 +7,6 @@ remote load is a load; tasks wait for others of their rank by its window, for ot
 
 from __future__ import annotations
 
-import enum
 import functools
 import inspect
 import math
@@ -18,29 +17,11 @@ from ...isa.record import Record
 from .. import index
 from ..build import Build
 from ..dtypes import INT32, DataType
-from ..enums import AtomicType
+from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from ..ir import Op, Value, is_scalar
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import FUNCTIONS, Operator, operator
-from .memory import in_core
-
-
-class NotifyOp(enum.Enum):
-    Set = 0
-    AtomicAdd = 1
-
-
-class WaitCmp(enum.Enum):
-    Eq = 0
-    Ge = 1
-
-
-class ReduceOp(enum.Enum):
-    Sum = 0
-    Max = 1
-    Min = 2
-    Prod = 3
-
+from .memory import fits, in_core, shaped_value
 
 #: How two values of a reduction are combined.
 _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
@@ -58,8 +39,8 @@ class Ranks(Record):
 class Buffer:
     """Memory that every rank has. Its tensor is made with the first window, which says what it holds."""
 
-    def __init__(self, size: int | None, shape: tuple[int, ...], dtype: DataType | None) -> None:
-        self.size, self.shape, self.dtype = size, shape, dtype
+    def __init__(self, size: int) -> None:
+        self.size = size  # bytes of a rank
         self.whole: Value | None = None
 
 
@@ -99,10 +80,10 @@ def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, n
     """Memory that every rank has, all zeros: so many bytes, or a shape of some type."""
     _on_the_host(b, "alloc_window_buffer")
     if isinstance(size, int):
-        return Buffer(size, (), dtype)
+        return Buffer(size)
     if dtype is None:
         b.fail(ARGUMENTS, "a shape has a type", "dtype", help="alloc_window_buffer([16, 64], dtype=pl.FP32)")
-    return Buffer(None, tuple(b.static(size, "size")), dtype)
+    return Buffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
 
 
 @operator(level="pld")
@@ -113,10 +94,9 @@ def window(b: Build, buffer: Any, shape: Any, *, dtype: DataType) -> Window:
         b.fail(TYPE, "a window is one of pld.alloc_window_buffer(..)", "buffer", got=repr(buffer))
     sizes = tuple(b.static(shape, "shape"))
     wanted = math.prod(sizes) * dtype.bits // 8
-    room = buffer.size if buffer.size is not None else math.prod(buffer.shape) * buffer.dtype.bits // 8  # type: ignore[union-attr]
-    if wanted > room:
-        b.fail(SHAPE, "the window is larger than its buffer", "shape", expected=f"at most {room} bytes",
-               got=f"{wanted} bytes")  # fmt: skip
+    if wanted > buffer.size:
+        b.fail(SHAPE, "the window is larger than its buffer", "shape", got=f"{wanted} bytes",
+               expected=f"at most {buffer.size} bytes")  # fmt: skip
     whole_shape = (b.world * sizes[0], *sizes[1:])
     if buffer.whole is None:
         buffer.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
@@ -160,14 +140,19 @@ def nranks(b: Build, ctx: Any) -> int:
 # ---- what is another rank's ----
 
 
-def _at(b: Build, r: Ranks, peer: Any, offsets: Any) -> list[Any]:
-    """Where an element of a window of a rank is in the whole."""
+def _at(b: Build, r: Ranks, peer: Any, offsets: Any, shape: Any = None) -> list[Any]:
+    """Where a part of the window of a rank, or an element, begins in the whole; what is beyond the window
+    would be another rank's."""
+    t = r.whole.type
+    given = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
+    extent = [1] * t.rank if shape is None else list(shape)[-t.rank :]
+    extent = [1] * (t.rank - len(extent)) + extent
+    fits(b, t.replace(shape=(r.rows, *t.shape[1:])), given, extent, "offsets")
     known = index.known(peer) if is_scalar(peer) else None
     if not is_scalar(peer) or (known is not None and not 0 <= known < r.count):
         b.fail(ARGUMENTS, "no such rank", "peer", expected=f"0 to {r.count - 1}", got=repr(peer))
-    first, *rest = b.dims(offsets, "offsets", r.whole.type.rank)
-    start = b.scalar("mul", b.as_index(peer), r.rows)
-    return [b.scalar("add", start, b.as_index(first)), *rest]
+    first, *rest = given
+    return [b.scalar("add", b.scalar("mul", b.as_index(peer), r.rows), first), *rest]
 
 
 def _zeros(r: Ranks) -> list[int]:
@@ -178,13 +163,14 @@ def _zeros(r: Ranks) -> list[int]:
 def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None) -> Value:
     """A part of the window of another rank as a tile."""
     r = _ranks(b, target, "target")
-    return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets), shape, valid_shape)
+    return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets, valid_shape or shape), shape, valid_shape)
 
 
 def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any) -> Value:
     in_core(b, "remote_store")
     r = _ranks(b, target, "target")
-    FUNCTIONS["assemble"](b, r.whole, src, _at(b, r, peer, offsets), atomic=atomic)
+    extent = shaped_value(b, src, "src").type.extent
+    FUNCTIONS["assemble"](b, r.whole, src, _at(b, r, peer, offsets, extent), atomic=atomic)
     return target
 
 
@@ -215,7 +201,7 @@ def put(
     r = _ranks(b, dst, "dst")
     sizes = list(shape) if shape is not None else list(src.type.shape)
     part = FUNCTIONS["slice"](b, src, sizes, src_offsets or [0] * len(sizes))
-    FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, peer, dst_offsets or _zeros(r)), atomic=atomic)
+    FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, peer, dst_offsets or _zeros(r), sizes), atomic=atomic)
     return dst
 
 
@@ -228,7 +214,7 @@ def get(
     in_core(b, "get")
     r = _ranks(b, src, "src")
     sizes = list(shape) if shape is not None else list(dst.type.shape)
-    part = FUNCTIONS["slice"](b, r.whole, sizes, _at(b, r, peer, src_offsets or _zeros(r)))
+    part = FUNCTIONS["slice"](b, r.whole, sizes, _at(b, r, peer, src_offsets or _zeros(r), sizes))
     FUNCTIONS["assemble"](b, dst, part, dst_offsets or [0] * len(sizes))
     return dst
 
@@ -275,9 +261,11 @@ def _collective(function: Callable[..., Any]) -> Operator:
 
     @functools.wraps(function)
     def everywhere(b: Build, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(function).bind(b, *args, **kwargs)
+        if bound.arguments.get("signal") is None:
+            b.fail(UNSUPPORTED, "a collective without a signal", help="an INT32 window of [ranks, 1]")
         if b.in_core:
             return function(b, *args, **kwargs)
-        bound = inspect.signature(function).bind(b, *args, **kwargs)
         given = list(bound.arguments.values())[1:]
         if any(isinstance(a, Window) for a in given):
             for rank in range(b.world):
@@ -348,19 +336,12 @@ def _combined(b: Build, r: Ranks, op: ReduceOp, offsets: list[Any], shape: list[
     return found
 
 
-def _need_signal(b: Build, signal: Any) -> None:
-    if signal is None:
-        b.fail(UNSUPPORTED, "a collective without a signal", help="an INT32 window of [ranks, 1]")
-
-
 @_collective
 def allreduce(
     b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum, mode: str = "mesh",
     core_num: Any = None,
 ) -> Value:  # fmt: skip
     """What all ranks have, combined, in the window of each."""
-    in_core(b, "allreduce")
-    _need_signal(b, signal)
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
     for at, shape in _parts(r, 0, r.rows):
@@ -374,10 +355,12 @@ def allreduce(
 @_collective
 def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = ReduceOp.Sum) -> Value:
     """Row r of what all ranks have, combined, in row r of rank r."""
-    in_core(b, "reduce_scatter")
-    _need_signal(b, signal)
     r = _ranks(b, target, "target")
     share = r.rows // r.count
+    if share * r.count != r.rows:
+        b.fail(
+            SHAPE, "ranks get as many rows each", "target", expected=f"a multiple of {r.count}", got=r.rows
+        )
     barrier.function(b, signal)
     for at, shape in _parts(r, r.rank * share, share):
         FUNCTIONS["store"](b, _combined(b, r, op, at, shape), at, target)
@@ -388,8 +371,6 @@ def reduce_scatter(b: Build, target: Any, signal: Any = None, *, op: ReduceOp = 
 @_collective
 def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Value:
     """What the root has, in the window of each."""
-    in_core(b, "broadcast")
-    _need_signal(b, signal)
     r = _ranks(b, target, "target")
     barrier.function(b, signal)
     for at, shape in _parts(r, 0, r.rows) if index.known(root) != r.rank else ():
@@ -398,12 +379,17 @@ def broadcast(b: Build, target: Any, signal: Any = None, *, root: Any = 0) -> Va
     return target
 
 
+def _a_row_each(b: Build, target: Any) -> Ranks:
+    r = _ranks(b, target, "target")
+    if r.rows != r.count:
+        b.fail(SHAPE, "a rank has a row of its own", "target", expected=f"{r.count} rows", got=r.rows)
+    return r
+
+
 @_collective
 def allgather(b: Build, local: Any, target: Any, signal: Any = None) -> Value:
     """What each rank has, a row each, in the window of every one."""
-    in_core(b, "allgather")
-    _need_signal(b, signal)
-    r = _ranks(b, target, "target")
+    r = _a_row_each(b, target)
     for p in range(r.count):
         FUNCTIONS["assemble"](b, r.whole, local, _at(b, r, p, [r.rank, *_zeros(r)[1:]]))
     barrier.function(b, signal)
@@ -413,9 +399,7 @@ def allgather(b: Build, local: Any, target: Any, signal: Any = None) -> Value:
 @_collective
 def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
     """Row p of every rank goes to rank p, where it is the row of the rank that it comes from."""
-    in_core(b, "all_to_all")
-    _need_signal(b, signal)
-    r = _ranks(b, target, "target")
+    r = _a_row_each(b, target)
     rest = _zeros(r)[1:]
     for p in range(r.count):
         part = FUNCTIONS["slice"](b, input, [1, *r.whole.type.shape[1:]], [p, *rest])

@@ -131,6 +131,7 @@ def _function(name: str, op: Op) -> _Made:
     directions = directions_of(block, tensors)
     shared = {root(v) for v in op.args.get("windows") or ()}  # others write them, too
     function.attrs["windows"] = {v.name for v in tensors if root(v) in shared}
+    directions.update({v: INOUT for v in tensors if root(v) in shared})
     for value in tensors:
         copier.map(value, function.param(value.type, value.name, directions[value]))
     outs: list[tuple[Any, Value]] = []

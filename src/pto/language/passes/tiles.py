@@ -38,8 +38,7 @@ def tiles(program: Program) -> Program:
 class _Tiles(Rewriter):
     def __init__(self, function: Function) -> None:
         super().__init__()
-        waits = any(op.name == "system.wait" for op in function.walk())  # another rank may write in between
-        self.read_only = {p.value for p in function.params if p.direction == IN and not waits}
+        self.read_only = {p.value for p in function.params if p.direction == IN}
         self.loaded: list[dict[tuple[Value, str], Value]] = [{}]  # per open block
         self.prologue = Block()
 

@@ -105,8 +105,9 @@ class _Region(Rewriter):
         self.values = outer.values
         self.windows: dict[Value, tuple[Value, list[Axis]]] = {}
         inside, loops = _inside(region), {**_loops(region), **_blocks(region)}
+        kept = region.args.get("windows") or ()  # of all ranks: nothing waits for them, whole as they are
         for tensor, uses in _uses(region, inside).items():
-            axes = _box(tensor, uses, loops, inside)
+            axes = _box(tensor, uses, loops, inside) if tensor not in kept else None
             if axes is not None:
                 self.windows[tensor] = outer.window(tensor, axes), axes
         for value in inside:  # what was computed before the region is in it, too

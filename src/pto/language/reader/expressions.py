@@ -346,7 +346,8 @@ def apply(f: Frame, node: ast.Call, op: Operator, args: list[Any], kwargs: dict[
         bound = op.signature.bind(*args, **kwargs)
     except TypeError as e:
         fail(ARGUMENTS, f"{op.full_name}: {e}", f.span(node), expected=f"{op.full_name}{op.signature}")
-    if not f.build.in_core and any(is_shaped(a) for a in bound.args) and op.name not in _ANYWHERE:
+    anywhere = op.name in _ANYWHERE or op.level.startswith("pld")  # which know where they belong
+    if not f.build.in_core and any(is_shaped(a) for a in bound.args) and not anywhere:
         from ..operators.memory import in_core
 
         in_core(f.build, op.full_name)
