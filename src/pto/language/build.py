@@ -47,6 +47,7 @@ class Build:
         self.exact = False  # what is read says all there is to say: nothing is inferred
         self.world = 1  # how many ranks there are
         self.ranks: dict[Value, Any] = {}  # windows of several ranks: whose they are (operators/ranks.py)
+        self.touched: list[Value] = []  # those of them that operators were given, in order
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager

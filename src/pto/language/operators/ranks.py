@@ -116,6 +116,7 @@ def _ranks(b: Build, value: Any, at: str) -> Ranks:
         b.fail(TYPE, f"'{at}' is no window of several ranks", at,
                got=value.type if isinstance(value, Value) else repr(value),
                help="a parameter that says pld.DistributedTensor[[..], ..]")  # fmt: skip
+    b.touched.append(value)
     return found
 
 
@@ -280,10 +281,11 @@ def _collective(function: Callable[..., Any]) -> Operator:
 
 
 def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
-    wholes = [b.ranks[a].whole for a in args if isinstance(a, Value) and a in b.ranks]
+    own = [a for a in args if isinstance(a, Value) and a in b.ranks]
+    wholes = [b.ranks[a].whole for a in own]
     name = function.__name__
     op = Op("region", {"kind": "at", "name_hint": name, "optimizations": [], "no_dep_args": wholes,
-                       "windows": wholes}, [], b.place)  # fmt: skip
+                       "windows": [*wholes, *own]}, [], b.place)  # fmt: skip
     block = op.add_block()
     with b.into(block):
         b.in_core = True

@@ -121,6 +121,7 @@ class _Made:
 def _function(name: str, op: Op) -> _Made:
     block = op.blocks[0]
     needs = _outside(block, op)
+    needs += [v for v in op.args.get("windows") or () if v not in needs]  # by which tasks of a rank wait
     copier = _Inner(name, op)
     function = copier.function_made
     function.attrs["optimizations"] = op.args.get("optimizations") or []

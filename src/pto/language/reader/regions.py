@@ -85,7 +85,7 @@ def _read_region(
         if task is not None:
             bind(f, task, f.build.block.ops[-1].results[-1])
         return
-    op = Op("region", {"kind": region.kind, **region.options}, [], place)
+    op, touched = Op("region", {"kind": region.kind, **region.options}, [], place), len(f.build.touched)
     block = op.add_block()
     before = dict(f.names)
     was, f.build.in_core = f.build.in_core, f.build.in_core or core
@@ -112,9 +112,11 @@ def _read_region(
         f.build.split = split
     if core:  # tasks of other ranks are waited for by signals
         wholes = {r.whole for r in f.build.ranks.values()}
-        used = dict.fromkeys(v for o in block.walk() for v in o.operands() if v in wholes)
+        taken = dict.fromkeys(v for o in block.walk() for v in o.operands() if isinstance(v.type, TensorType))
+        used = [v for v in taken if v in wholes]
         op.args["no_dep_args"] = [*(op.args.get("no_dep_args") or ()), *used]
-        op.args["windows"] = list(used)
+        shared = [v for v in taken if v in wholes or v in f.build.ranks]
+        op.args["windows"] = [*dict.fromkeys([*shared, *f.build.touched[touched:]])]
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):
