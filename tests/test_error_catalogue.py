@@ -18,7 +18,7 @@ _TESTS = Path(__file__).parent
 _GOLDEN = _TESTS / "golden" / "errors"
 _CODE = re.compile(r"\b(?:PTO-E\d{4}|(?:SA|PA|CA)-\d{4})\b")
 
-#: Codes about files, which a golden file cannot show: code -> the test that does.
+#: Codes about files and ranks, which a golden file cannot show or a corpus does: code -> the test that does.
 _PYTHON_TESTS = {
     "PTO-E0001": "cli/test_input_errors.py::test_e0001_missing_file",
     "PTO-E0002": "cli/test_input_errors.py::test_e0002_output_folder_missing",
@@ -50,6 +50,12 @@ _PYTHON_TESTS = {
     "PTO-E1224": "image/test_hostile.py::test_e1224_words",
     "PTO-E1225": "engine/native/test_files.py::test_e1225_no_text_of_a_file_is_compiled",
     "PTO-E1226": "image/test_hostile.py::test_e1226_listings",
+    "PTO-E2212": "sanitize/test_corpus.py::test_the_bug_is_found",
+    "PTO-E2213": "sanitize/test_corpus.py::test_the_bug_is_found",
+    "PTO-E2214": "engine/test_ranks.py::test_a_signal_that_nobody_waits_for_is_told",
+    "PTO-E2215": "engine/test_ranks.py::test_a_signal_that_was_left_is_told",
+    "PTO-E2216": "sanitize/test_corpus.py::test_the_bug_is_found",
+    "PTO-E2217": "sanitize/test_corpus.py::test_the_bug_is_found",
     "PTO-E2401": "engine/cpp/test_build.py::test_e2401_no_compiler",
     "PTO-E2402": "engine/cpp/test_kernel.py::test_e2402_a_compiler_error_names_the_line_of_the_program",
     "PTO-E2403": "engine/cpp/test_kernel.py::test_e2403_options_of_the_reference_engine",

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .codegen.flow import emit_cpp
     from .diag import Diagnostic, DiagnosticError
     from .engine.launch import kernel
+    from .engine.ranks import ranks
     from .engine.watch import Watcher
     from .ir import Builder, Module
     from .reading import parse
@@ -38,6 +39,7 @@ _LAZY = {
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
     "parse": "reading",
+    "ranks": "engine.ranks",
     "to_bytecode": "bytecode",
     "to_text": "asm",
     "verify": "verify",
@@ -45,7 +47,7 @@ _LAZY = {
 
 __all__ = [
     "Builder", "Diagnostic", "DiagnosticError", "Module", "Watcher", "__version__", "emit_cpp",
-    "from_bytecode", "kernel", "parse", "to_bytecode", "to_text", "verify",
+    "from_bytecode", "kernel", "parse", "ranks", "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 
 

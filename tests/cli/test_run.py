@@ -462,3 +462,56 @@ def test_status_70_is_our_bug(folder: Path, capsys: Capture, monkeypatch: pytest
         assert run("scale.pto", "--engine=reference", "--", "@x.npy", "1", "f32:4x64=y.npy") == 70
     assert "this is a bug of ours" in capsys.readouterr().err
     assert len(list(where.iterdir())) == 1 and not Path("y.npy").exists()
+
+
+# -- ranks -------------------------------------------------------------------------------------------------
+
+HELLO = [str(EXAMPLES / "ranks" / "01_hello.pto"), "--ranks", "2"]
+WINDOWS = ["window:i32:1x8=w.npy", "window:i32:1", "context"]
+
+
+def test_arrays_of_ranks_stacked_in_a_file_or_one_by_one(folder: Path, capsys: Capture) -> None:
+    assert main(["run", *HELLO, "--", *WINDOWS, "i32:1x8=y.npy"]) == 0
+    assert "2 ranks of 1 block" in capsys.readouterr().out
+    for name in ("y.npy", "w.npy"):
+        assert np.load(folder / name)[:, 0, 0].tolist() == [101, 100]
+    for rank in range(2):
+        np.save(folder / f"x{rank}.npy", np.full((1, 8), rank, np.int32))
+    assert main(["run", *HELLO, "--", *WINDOWS, "@+x{rank}.npy"]) == 0
+    assert [int(np.load(folder / f"x{rank}.npy")[0, 0]) for rank in range(2)] == [101, 100]
+    assert main(["run", *HELLO, "--", *WINDOWS, "i32:1x8=z{rank}.npy"]) == 0
+    assert [int(np.load(folder / f"z{rank}.npy")[0, 7]) for rank in range(2)] == [101, 100]
+
+
+@pytest.mark.parametrize(
+    ("options", "arguments", "message"),
+    [
+        ([], ["window:i32:1x8", "window:i32:1", "context", "i32:1x8"], "only several ranks have that"),
+        (["--ranks", "2"], ["window:i32", "window:i32:1", "context", "i32:1x8"], "no window"),
+        (
+            ["--ranks", "2"],
+            ["window:i33:8", "window:i32:1", "context", "i32:1x8"],
+            "unknown element type 'i33'",
+        ),
+        (["--ranks", "2"], ["window:i32:99999x9999", "window:i32:1", "context", "i32:1x8"], "but a rank has"),
+        (["--ranks", "2"], ["window:i32:1x8", "window:i32:1", "context", "@+x.npy"], "name one for each"),
+        (
+            ["--ranks", "2"],
+            ["window:i32:1x8", "window:i32:1", "context", "@x{rank}.npy"],
+            "cannot read 'x0.npy'",
+        ),
+    ],
+)
+def test_wrong_arguments_of_ranks(
+    options: list[str], arguments: list[str], message: str, folder: Path, capsys: Capture
+) -> None:
+    np.save(folder / "x.npy", np.zeros((1, 8), np.int32))
+    assert main(["run", HELLO[0], *options, "--diagnostics", "json", "--", *arguments]) == 1
+    found = problems(capsys)
+    assert {d["code"] for d in found} == {"PTO-E2010"}
+    assert any(message in d["message"] + d["help"] for d in found)
+
+
+def test_ranks_on_an_engine_that_has_none(capsys: Capture) -> None:
+    assert main(["run", *HELLO, "--engine", "native", "--", *WINDOWS, "i32:1x8"]) == 1
+    assert "engine native has no --ranks" in capsys.readouterr().err

@@ -170,5 +170,5 @@ def test_a_sanitizer_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
         made = sanitize.watching(frozenset([entry.name]), None, False)
         assert made is not None
         assert [type(w).__name__ for w in made.watchers] == [
-            "Reports", entry.watcher.split(".")[1], "Granularity",
+            *(name.split(".")[1] for name in entry.watchers.split()), "Granularity", "Reports",
         ]  # fmt: skip

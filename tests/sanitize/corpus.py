@@ -2,7 +2,8 @@
 
 A file begins with comments that say what is wrong with it and what has to be found:
 
-    // RUN: f32:8x64 i32:4 3 blocks=2        arguments as arrays (DTYPE:DIMS) or scalars, options of the launch
+    // RUN: f32:8x64 i32:4 3 blocks=2        arguments as arrays (DTYPE:DIMS) or scalars, options of the launch;
+                                             with ranks=N also window:DTYPE:DIMS, context and rank
     // CHECK: race PTO-E2201 RAW at 17 with 15
                                              sanitizer, code, words of the message, the line it points at, and
                                              the lines its notes point at; one comment per report. `run` in place
@@ -79,9 +80,32 @@ class Program:
 
     def run(self, **options: Any) -> tuple[LaunchResult, list[bytes]]:
         """One launch, and what all arrays hold afterwards."""
+        return self.launch(self.kernel, **options)
+
+    def launch(self, kernel: ReferenceKernel, **options: Any) -> tuple[LaunchResult, list[bytes]]:
+        """The same with another kernel that takes what this one does."""
+        if "ranks" in self.options:
+            return self._launch_ranks(kernel, **options)
         values = self.values()
-        result = self.kernel.run(*values, **self.options, **options)
+        result = kernel.run(*values, **self.options, **options)
         return result, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
+
+    def _launch_ranks(self, kernel: ReferenceKernel, **options: Any) -> tuple[LaunchResult, list[bytes]]:
+        world = pto.ranks(self.options["ranks"], window_bytes=1 << 16)
+        rng = np.random.default_rng(7)
+        columns: list[list[Any]] = []
+        for text in self.arguments:
+            if m := re.match(r"window:(\w+):(.+)", text):
+                columns.append([world.window([int(n) for n in m[2].split("x")], m[1])] * world.ranks)
+            elif text == "context":
+                columns.append([world.context] * world.ranks)
+            else:
+                columns.append([n if text == "rank" else _value(text, rng) for n in range(world.ranks)])
+        rest = {name: value for name, value in self.options.items() if name != "ranks"}
+        result = world.run(kernel, list(zip(*columns, strict=True)), **rest, **options)
+        arrays = [v for column in columns for v in column if isinstance(v, np.ndarray)]
+        arrays += [w[n] for w in world.windows for n in range(world.ranks)]
+        return result, [array.tobytes() for array in arrays]
 
 
 def _value(text: str, rng: np.random.Generator) -> Any:

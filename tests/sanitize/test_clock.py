@@ -248,13 +248,16 @@ def test_news_travel_over_a_third_block() -> None:
 def test_a_signal_tells_what_the_scalar_unit_of_its_writer_knew() -> None:
     one, two = make_blocks(2)
     buffer: Any = object()
+    notify: Any = object()
     signals = Signals()
     early = one.does("MTE3")
     one.clock.barrier_all(one)
     late = one.does("MTE3")
-    signals.notify(one.clock, one, buffer, 64)
+    signals.notify(one.clock, one, notify, buffer, 64)
     signals.awaited(two.clock, two, buffer, [0])
     assert not sees(two, "MTE2", 0, early), "another word"
     signals.awaited(two.clock, two, buffer, [64])
     assert sees(two, "MTE2", 0, early)
     assert not sees(two, "MTE2", 0, late), "the store was still on its way"
+    assert signals.too_early(1, 0, *late) is notify
+    assert signals.too_early(0, 0, *late) is None, "nobody told it"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import re
 import sys
 import time
 from argparse import ArgumentTypeError, Namespace
@@ -12,11 +10,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
-from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
+from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..engine import registry
 from ..engine.registry import Engine
 from ..engine.sanitize import NAMES, parse_names
 from ..isa.machine import SUBBLOCKS
+from .arguments import Argument
 from .common import (
     FAILED,
     OK,
@@ -34,6 +33,7 @@ from .common import (
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
+    from ..engine.ranks import World
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
@@ -49,15 +49,21 @@ _EXAMPLES = """\
   pto run k.so -- @a.npy f32:16x64
   pto run k.elf -- @a.npy f32:16x64
 
+  pto run k.pto --ranks 4 --sanitize all -- @x{rank}.npy window:f32:1x256 window:i32:4 context f32:1x256=y.npy
+
 arguments:
   @FILE.npy            an array, copied in
   @+FILE.npy           an array, written back to its file
   DTYPE:DIMS           a fresh array of zeros, e.g. f32:16x64 or bf16:128
   DTYPE:DIMS=FILE.npy  the same, saved after the run
   12, 0x10, 1.5        a scalar
-"""
 
-_FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
+with --ranks every rank has arrays of its own; {rank} in the name of a file is its number, and without it
+the arrays of all ranks are saved together:
+  window:DTYPE:DIMS    memory that other ranks reach, zero at first (=FILE.npy saves it)
+  context              pointer to the rank, the number of ranks and where their windows begin
+  rank, ranks          these two as numbers
+"""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -83,6 +89,12 @@ def main(arguments: Sequence[str]) -> int:
     add_capacity(p)
     p.add_argument(
         "--blocks", type=_positive, default=1, metavar="N", help="blocks of the launch (default: 1)"
+    )
+    p.add_argument(
+        "--ranks",
+        type=_ranks,
+        metavar="N",
+        help="launch on N ranks that reach each other's windows, each with the blocks of --blocks",
     )
     p.add_argument(
         "--subblocks",
@@ -247,7 +259,8 @@ def _embedded(options: Namespace) -> registry.Request:
 def run(options: Namespace) -> list[Diagnostic]:
     try:
         k = _kernel(options)
-        values = [_Argument(text) for text in options.args]
+        world = _world(options)
+        values = [Argument(text, world) for text in options.args]
         broken = [a.problem for a in values if a.problem is not None]
         if broken:
             return broken
@@ -259,9 +272,11 @@ def run(options: Namespace) -> list[Diagnostic]:
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
+            "ranks": world,
         }  # fmt: skip
+        of_ranks = [[a.values[rank] for a in values] for rank in range(options.ranks or 1)]
         result = k.run(
-            *[a.value for a in values],
+            *(of_ranks[0] if world is None else of_ranks),
             blocks=options.blocks,
             progress=bar.step,
             out=printed,
@@ -276,8 +291,8 @@ def run(options: Namespace) -> list[Diagnostic]:
             result.diagnostics.extend(argument.save())
     if options.show_arrays:
         for param, argument in zip(k.args, values, strict=False):
-            if argument.is_array:
-                print(f"%{param.name} =\n{argument.value}")
+            for rank, array in enumerate(argument.arrays()):
+                print(f"%{param.name}{f' of rank {rank}' if world is not None else ''} =\n{array}")
     if result.memory_map is not None:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
     if result.shadow is not None and not options.quiet:
@@ -286,6 +301,8 @@ def run(options: Namespace) -> list[Diagnostic]:
         names = ", ".join(sorted(result.checked))
         checks = f", checked for {names}: nothing found" if names else ""
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
+        if options.ranks is not None:
+            blocks = f"{options.ranks} ranks of {blocks}"
         took = f"{time.perf_counter() - started:.3f} s"
         print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
@@ -297,100 +314,6 @@ def _draw(memory_map: Any, path: str, name: str) -> list[Diagnostic]:
 
         return write_output(path, html(memory_map, name).encode())
     return write_output(path, (memory_map.text() + "\n").encode())
-
-
-class _Argument:
-    """One argument of the command line as a value, and the file it goes to afterwards."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.value: Any = None
-        self.path: str | None = None
-        self.problem: Diagnostic | None = None
-        if text.startswith("@"):
-            back = text.startswith("@+")
-            path = text[2:] if back else text[1:]
-            self._load(path)
-            self.path = path if back else None
-        elif m := _FRESH.match(text):
-            self._fresh(*m.groups())
-        else:
-            self._number(text)
-
-    @property
-    def is_array(self) -> bool:
-        return hasattr(self.value, "shape")
-
-    def _bad(self, message: str, help: str = "") -> None:
-        self.problem = Diagnostic("PTO-E2010", f"argument '{self.text}': {message}", help=help)
-
-    def _load(self, path: str) -> None:
-        import numpy as np
-
-        try:
-            self.value = np.load(path, allow_pickle=False)
-        except OSError as e:
-            self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
-        except (ValueError, EOFError, SyntaxError):
-            self._bad(
-                f"'{path}' is no .npy array", "save it with numpy.save, one array per file and no objects"
-            )
-        else:
-            if not isinstance(self.value, np.ndarray):
-                self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
-            elif self.value.dtype.kind == "V":  # bfloat16 and its kin lose their name in .npy files
-                self.value = self.value.view(f"u{self.value.dtype.itemsize}")
-
-    def _fresh(self, dtype: str, dims: str, path: str | None) -> None:
-        import numpy as np
-
-        from ..engine.memory import array_of
-        from ..isa.dtypes import SPELLINGS
-
-        found = SPELLINGS.get(dtype.lower())
-        if found is None:
-            self._bad(f"unknown element type '{dtype}'", did_you_mean(dtype, SPELLINGS))
-            return
-        shape = [int(n) for n in dims.split("x")]
-        total = 1
-        for n in shape:
-            total *= n
-        if found.bits < 8:
-            shape[-1] = -(-shape[-1] * found.bits // 8)
-        if total * found.bits // 8 > 1 << 36:
-            self._bad("larger than 64 GiB", "ask for fewer elements")
-            return
-        self.value = np.zeros(shape, array_of(found.name))
-        self.path = path
-
-    def _number(self, text: str) -> None:
-        try:
-            self.value = int(text, 0)
-        except ValueError:
-            try:
-                self.value = float(text)
-            except ValueError:
-                hint = "see 'pto run --help' for the forms of arguments"
-                if os.path.exists(text):
-                    hint = f"did you mean the array in the file: '@{text}'?"
-                elif ":" in text:
-                    hint = "a fresh array is TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
-                self._bad("neither an array nor a number", hint)
-
-    def save(self) -> list[Diagnostic]:
-        if self.path is None or not self.is_array:
-            return []
-        import numpy as np
-
-        data = io.BytesIO()
-        array = self.value
-        np.save(
-            data,
-            array
-            if array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1
-            else array.view(f"u{array.dtype.itemsize}"),
-        )
-        return write_output(self.path, data.getvalue())
 
 
 class _Progress:
@@ -419,6 +342,23 @@ def _positive(text: str) -> int:
     if not text.isdigit() or not 0 < int(text) <= 1 << 16:
         raise ArgumentTypeError(f"'{text}' is not a number of blocks (1 to 65536)")
     return int(text)
+
+
+def _ranks(text: str) -> int:
+    from ..engine.ranks import MOST_RANKS
+
+    if not text.isdigit() or not 0 < int(text) <= MOST_RANKS:
+        raise ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
+    return int(text)
+
+
+def _world(options: Namespace) -> World | None:
+    """The ranks of the launch, where it has several."""
+    if options.ranks is None:
+        return None
+    from ..engine.ranks import World
+
+    return World(options.ranks)
 
 
 def _threads(text: str) -> int:

@@ -15,19 +15,44 @@ from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewT
 from ..isa.dtypes import DTYPES
 from .elements import ARRAY_DTYPES, Array
 from .entry import SPMD, Launchable
-from .memory import DealtPointer, GlobalMemory, Pointer, View
+from .memory import WINDOWS_BASE, Buffer, DealtPointer, GlobalMemory, Pointer, View
+from .ranks import Context, Window, World
 from .reference.scalars import fit as make_fit
 
 #: What turns a number into one of a scalar type, made once per type.
 fit = lru_cache(make_fit)
 
 
-class Binding:
-    """Arguments of a launch as the values the program sees."""
+class Windows:
+    """The windows of all ranks in the memory of a launch."""
 
-    def __init__(self, kernel: Launchable, gm: GlobalMemory) -> None:
+    def __init__(self, world: World, gm: GlobalMemory) -> None:
+        self.world = world
+        self._buffers: dict[tuple[Window, int], Buffer] = {}
+        for n, window in enumerate(world.windows):
+            for rank in range(world.ranks):
+                at = rank * world.stride + window.offset
+                made = gm.add_window(f"window {n} of rank {rank}", window[rank], at, rank)
+                self._buffers[window, rank] = made
+
+    def named(self, window: Window, rank: int, name: str) -> Buffer:
+        """The window of a rank, which goes by the name of the argument that it is given for."""
+        found = self._buffers[window, rank]
+        if found.name.startswith("window"):
+            found.name = name
+        return found
+
+
+class Binding:
+    """Arguments of a launch as the values the program sees; of several ranks, those of one."""
+
+    def __init__(
+        self, kernel: Launchable, gm: GlobalMemory, windows: Windows | None = None, rank: int = 0
+    ) -> None:
         self.kernel = kernel
         self.gm = gm
+        self.rank = rank
+        self._windows = windows
         #: Values by function.
         self.values: dict[str, list[Any]] = {}
         self._copies: list[tuple[Array, Array]] = []
@@ -80,6 +105,8 @@ class Binding:
         if function.loc is not None:
             named = function.loc.find(f"%{param.name}") if param is not None else None
             span = named or function.loc.head
+        if self._windows is not None:
+            message += f" (rank {self.rank})"
         return Diagnostic(code, message, span, **facts)
 
     def _value(self, param: Value, value: Any) -> Any:
@@ -90,7 +117,7 @@ class Binding:
             array = self._array(param, type, value)
             if isinstance(array, Diagnostic):
                 return array
-            return Pointer(self.gm.add(f"%{param.name}", array), 0, str(type.dtype), param.name)
+            return Pointer(self._mapped(param, value, array), 0, str(type.dtype), param.name)
         if isinstance(type, ViewType) or (isinstance(type, MemRefType) and not type.local):
             array = self._array(param, type, value)
             if isinstance(array, Diagnostic):
@@ -101,7 +128,7 @@ class Binding:
             strides = [1]
             for d in reversed(array.shape[1:]):
                 strides.insert(0, strides[0] * d)
-            buffer = self.gm.add(f"%{param.name}", array)
+            buffer = self._mapped(param, value, array)
             return View(
                 buffer, 0, array.shape, tuple(strides[: array.ndim]), str(type.dtype), None, param.name
             )
@@ -112,6 +139,22 @@ class Binding:
             param,
             help="run the function that calls this one, or let the program load the tile itself",
         )
+
+    def _mapped(self, param: Value, value: Any, array: Array) -> Buffer:
+        if self._windows is None:
+            return self.gm.add(f"%{param.name}", array)
+        name = f"%{param.name} of rank {self.rank}"
+        if isinstance(value, Window):
+            return self._windows.named(value, self.rank, name)
+        return self.gm.add(name, array)
+
+    def _of_ranks(self, value: Any) -> Any:
+        """What a rank is given for a window, or for the structure of its communicator."""
+        if self._windows is not None and isinstance(value, Window) and value.world is self._windows.world:
+            return value[self.rank]
+        if self._windows is not None and isinstance(value, Context):
+            return self._windows.world.context_of(self.rank, WINDOWS_BASE)
+        return value
 
     def _scalar(self, param: Value, type: ScalarType, value: Any) -> Any:
         if hasattr(value, "item") and getattr(value, "size", 1) == 1:
@@ -138,6 +181,7 @@ class Binding:
     def _array(self, param: Value, type: Type, value: Any) -> Array | Diagnostic:
         dtype = str(type.dtype)  # type: ignore[attr-defined]
         what = f"an array of {dtype}" if dtype else "an array"
+        value = self._of_ranks(value)
         if not isinstance(value, np.ndarray):
             if not (hasattr(value, "__array_interface__") or hasattr(value, "__dlpack__")):
                 return self._problem(

@@ -27,6 +27,8 @@ from .region import Axis, Region, blocked, scattered
 #: Where the first array of global memory lies, and the least distance between two.
 GM_BASE = 0x1000_0000
 GM_GAP = 0x1_0000
+#: Where the windows of ranks lie, behind everything else.
+WINDOWS_BASE = 0x1000_0000_0000
 
 
 class MemoryFault(Exception):
@@ -43,7 +45,7 @@ class Buffer:
     """Bytes. `base` is the address of the first; `limit` is the capacity a program may use (an on-chip buffer
     has more bytes behind it, for tiles that no one placed)."""
 
-    __slots__ = ("base", "data", "limit", "name", "shadows", "space", "unplaced")
+    __slots__ = ("base", "data", "limit", "name", "of", "rank", "shadows", "space", "unplaced")
 
     def __init__(self, name: str, space: str, data: Array, base: int = 0, limit: int | None = None) -> None:
         self.name = name
@@ -54,6 +56,9 @@ class Buffer:
         self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
         #: What sanitizers keep beside the data, by their own keys.
         self.shadows: dict[str, Any] = {}
+        #: Of a window of a rank: the memory where pointers that leave it find those of other ranks.
+        self.of: GlobalMemory | None = None
+        self.rank: int | None = None
 
     def grow(self, size: int) -> None:
         """Make sure that `size` bytes are there."""
@@ -83,11 +88,22 @@ class GlobalMemory:
 
     def add(self, name: str, array: Array) -> Buffer:
         """Map an array; a contiguous writable one is shared, not copied."""
+        buffer = self._map(name, array, self._next)
+        self._next = -(-(self._next + buffer.data.size + GM_GAP) // GM_GAP) * GM_GAP
+        return buffer
+
+    def add_window(self, name: str, array: Array, offset: int, rank: int) -> Buffer:
+        """Map a window of a rank so many bytes behind the start of all windows."""
+        buffer = self._map(name, array, WINDOWS_BASE + offset)
+        buffer.of, buffer.rank = self, rank
+        return buffer
+
+    def _map(self, name: str, array: Array, address: int) -> Buffer:
         flat = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
-        buffer = Buffer(name, "gm", flat, self._next)
-        self.buffers.append(buffer)
-        self._bases.append(self._next)
-        self._next = -(-(self._next + flat.size + GM_GAP) // GM_GAP) * GM_GAP
+        buffer = Buffer(name, "gm", flat, address)
+        at = bisect_right(self._bases, address)
+        self.buffers.insert(at, buffer)
+        self._bases.insert(at, address)
         return buffer
 
     def find(self, address: int) -> Buffer | None:
@@ -157,7 +173,13 @@ class Pointer:
         return self.at(self.offset + count * DTYPES[self.dtype].bits // 8)
 
     def at(self, offset: int, dtype: str = "") -> Pointer:
-        """Another byte of the buffer, as elements of a type."""
+        """Another byte of the buffer, as elements of a type; from a window one may get into another."""
+        of = self.buffer.of
+        if of is not None and not 0 <= offset <= self.buffer.data.size:
+            other = of.find(self.buffer.base + offset)
+            if other is not None and other.of is of:
+                at = self.buffer.base + offset - other.base
+                return Pointer(other, at, dtype or self.dtype, self.name)
         return Pointer(self.buffer, offset, dtype or self.dtype, self.name, self.home)
 
     def region(self, rows: int, cols: int) -> Region:

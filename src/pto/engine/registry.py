@@ -116,6 +116,7 @@ ENGINES: dict[str, Engine] = {
                 "timeout",
                 "semantics",
                 "watchers",
+                "ranks",
             ),
             required=True,
             remark="pto.engine.reference.kernel:remark",

@@ -40,10 +40,13 @@ if TYPE_CHECKING:
 
 
 class WatchedCore(Protocol):
-    """A core, as far as watchers know it: `kind` is cube, vector or mix, `name` AIC, AIV0, AIV1 or empty."""
+    """A core, as far as watchers know it: `kind` is cube, vector or mix, `name` AIC, AIV0, AIV1 or empty;
+    `block` counts in its rank, `index` over all of the launch."""
 
     profile: Profile
+    rank: int
     block: int
+    index: int
     sub: int
     kind: str
     name: str
@@ -58,7 +61,11 @@ class WatchedLaunch(Protocol):
 
     profile: Profile
     gm: GlobalMemory
-    blocks: int
+    blocks: int  # of each rank
+    ranks: int
+
+    @property
+    def all_blocks(self) -> int: ...
 
     @property
     def module(self) -> Module: ...

@@ -762,6 +762,42 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Keep indices within what is valid there, or say what happens to others (clamp, wrap, skip, zero).",
     ),
     (
+        "PTO-E2212",
+        "race between ranks",
+        "Two ranks touch the same bytes of a window, one of them writes, and no signal orders them.",
+        "Let the one tell the other: drain the pipes, pto.tnotify; and pto.twait there.",
+    ),
+    (
+        "PTO-E2213",
+        "signal before data",
+        "A rank was told of something by a signal that may overtake it: a pipe was not drained before.",
+        "Put pto.barrier <PIPE_ALL> between the access and pto.tnotify.",
+    ),
+    (
+        "PTO-E2214",
+        "signal that nobody waits for",
+        "A signal was given in a launch that ended without anybody having waited for it.",
+        "Wait for it, or leave it out: the next launch finds it given.",
+    ),
+    (
+        "PTO-E2215",
+        "stale signal",
+        "A wait ends although nobody gave the signal in this launch: it was left from before.",
+        "Set the signal back after each launch, or count on in every launch.",
+    ),
+    (
+        "PTO-E2216",
+        "signal set and added to",
+        "One signal is set by one core and added to by another: what was added may be lost.",
+        "Let all of them add, or give each a signal of its own.",
+    ),
+    (
+        "PTO-E2217",
+        "signal below zero",
+        "More was taken from a signal than had been added to it.",
+        "Take back only what a wait has seen.",
+    ),
+    (
         "PTO-E2301",
         "departure from the float64 shadow",
         "A result is further from exact arithmetic than its type explains.",

@@ -126,6 +126,12 @@ def _group(i: Instr) -> tuple[list[View], int]:
         )
         root = given.root
     i.require(0 <= root < len(members), f"root is {root}, but the group has {len(members)} members")
+    home = members[root].buffer.rank
+    i.require(
+        home in (None, i.core.rank),
+        f"rank {i.core.rank} calls it, but the root, member {root}, is a tensor of rank {home}: the root "
+        "alone calls a collective",
+    )
     first = _common(members[0])
     for member in members[1:]:
         i.require(
@@ -244,9 +250,14 @@ def ttest(i: Instr) -> Any:
     return int(holds(i))
 
 
+def held(i: Instr) -> Array:
+    """The elements of the signal."""
+    return _read(i, i.arg("signal")).ravel()
+
+
 def holds(i: Instr) -> bool:
     """Whether every element of the signal compares as asked."""
-    values, wanted = _read(i, i.arg("signal")), i.arg("cmpValue")
+    values, wanted = held(i), i.arg("cmpValue")
     compared = {"eq": values == wanted, "ne": values != wanted, "gt": values > wanted, "ge": values >= wanted,
                 "lt": values < wanted, "le": values <= wanted}[str(i.attr("cmp"))]  # fmt: skip
     return bool(compared.all())

@@ -141,8 +141,10 @@ class Core(CoreState):
         block: int = 0,
         sub: int = 0,
         out: Any = None,
+        rank: int = 0,
+        index: int | None = None,
     ) -> None:
-        super().__init__(profile, gm, kind, block, sub, out)
+        super().__init__(profile, gm, kind, block, sub, out, rank, index)
         self.port: Port = Plain()
         self.eager = True
         #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
@@ -372,7 +374,8 @@ class Core(CoreState):
             expected=f"addresses below {size}",
             got=f"up to {fault.high}",
             help="check offsets, strides and sizes"
-            + ("; the array given to the launch may be too small" if buffer.space == "gm" else ""),
+            + ("; the array given to the launch may be too small" if buffer.space == "gm" else "")
+            + ("; no rank has a window there" if buffer.of is not None else ""),
         )
         self._say_whence(d, i, buffer)
         return RunError(d)

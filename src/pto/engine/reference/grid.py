@@ -2,12 +2,13 @@
 
 Blocks run one after another, and the cores of a block take turns whenever one of them blocks, so a run is the
 same every time. A later block starts early only when all earlier ones wait for something (a grid barrier).
+Of several ranks each has blocks of its own, and one of them at work: ranks may wait for each other anyhow.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 from typing import Any, TextIO
 
@@ -29,8 +30,23 @@ from .watched import port_of
 QUANTUM = 10_000
 
 
+class _OfRank:
+    """Where a rank prints: every line names it."""
+
+    def __init__(self, out: TextIO, rank: int) -> None:
+        self._out = out
+        self._name = f"rank {rank}: "
+        self._begun = False
+
+    def write(self, text: str) -> None:
+        for line in text.splitlines(keepends=True):
+            self._out.write(line if self._begun else self._name + line)
+            self._begun = not line.endswith("\n")
+
+
 class Grid:
-    """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code)."""
+    """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
+    rank the values of each function, `blocks` those of one rank."""
 
     def __init__(
         self,
@@ -38,7 +54,7 @@ class Grid:
         profile: Profile,
         gm: GlobalMemory,
         roles: list[tuple[str, int, Code]],
-        args: dict[str, list[Any]],
+        args: Sequence[dict[str, list[Any]]],
         blocks: int,
         out: TextIO,
         watch: Watchers | None = None,
@@ -55,8 +71,9 @@ class Grid:
         self.roles = roles
         self.args = args
         self.blocks = blocks
+        self.ranks = len(args)
         self.subblocks = max(1, sum(kind == "vector" for kind, _, _ in roles))
-        self.out = out
+        self._outs = [out] if self.ranks == 1 else [_OfRank(out, rank) for rank in range(self.ranks)]
         self.watch = watch
         self.tracks = watch is not None and watch.tracks
         self._port = port_of(watch)
@@ -68,14 +85,15 @@ class Grid:
         self._timeout = timeout
         self._deadline = None if timeout is None else monotonic() + timeout
         self._steps = 0
-        self._meetings: dict[str, set[Core]] = {}
+        self._meetings: dict[tuple[int, str], set[Core]] = {}
         self._left: dict[Core, str] = {}  # cores that met and may go on
-        #: Like cores that have signalled each other: by block (None: all), kind and id, what each released.
-        self.arrived: dict[tuple[int | None, str, int], dict[Core, deque[Any]]] = {}
+        #: Like cores of a rank that have signalled each other: by block (None: all), kind and id, what each
+        #: released.
+        self.arrived: dict[tuple[int, int | None, str, int], dict[Core, deque[Any]]] = {}
         self.active: list[Core] = []
         self.broken: RunError | None = None  # the first rule that was, where somebody watches
         self._ended: list[str] = []  # cores, in words
-        self._started = 0
+        self._started = [0] * self.ranks  # blocks of each rank
 
     @property
     def module(self) -> Module:
@@ -84,7 +102,11 @@ class Grid:
     @property
     def cores(self) -> int:
         """Cores of all blocks."""
-        return self.blocks * len(self.roles)
+        return self.all_blocks * len(self.roles)
+
+    @property
+    def all_blocks(self) -> int:
+        return self.ranks * self.blocks
 
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
@@ -101,19 +123,33 @@ class Grid:
             if self.schedule is not None:
                 self.schedule.run(self)
                 return
-            while self.active or self._started < self.blocks:
-                if not self.active:
-                    self.admit()
+            while self.fill():
                 if not self._turn() and not self.admit():
                     raise self.stuck()
 
+    def fill(self, together: int = 1) -> bool:
+        """See to it that every rank that is not through has a block at work, and that so many are at work in
+        all; whether any is."""
+        busy = {core.rank for core in self.active}
+        for rank in range(self.ranks):
+            if rank not in busy:
+                self._start(rank)
+        while len({core.index for core in self.active}) < together and self.admit():
+            pass
+        return bool(self.active)
+
     def admit(self) -> bool:
-        """Start the next block; False where none is left."""
-        if self._started >= self.blocks:
+        """Start one more block, of the rank that has begun the fewest; False where none is left."""
+        return self._start(self._started.index(min(self._started)))
+
+    def _start(self, rank: int) -> bool:
+        block = self._started[rank]
+        if block >= self.blocks:
             return False
-        cluster = Cluster(self._started)
+        index = rank * self.blocks + block
+        cluster = Cluster(index)
         for kind, sub, code in self.roles:
-            core = Core(self.profile, self.gm, kind, self._started, sub, self.out)
+            core = Core(self.profile, self.gm, kind, block, sub, self._outs[rank], rank, index)
             core.grid, core.cluster = self, cluster
             core.eager = self.schedule is None
             core.in_order = self.in_order
@@ -123,8 +159,8 @@ class Grid:
             self.active.append(core)
             if self.watch is not None:
                 self.watch.tell("core_started", core)
-            core.start(code, [self._spmd(core, v) for v in self.args[code.name]])
-        self._started += 1
+            core.start(code, [self._spmd(core, v) for v in self.args[rank][code.name]])
+        self._started[rank] += 1
         return True
 
     def _spmd(self, core: Core, value: Any) -> Any:
@@ -158,7 +194,7 @@ class Grid:
         """Count steps against the limit of the launch."""
         self._steps += steps
         if self.progress is not None:
-            self.progress(self._started, self.blocks, self._steps)
+            self.progress(sum(self._started), self.all_blocks, self._steps)
         if core.done:
             return
         if self.max_steps is not None and self._steps > self.max_steps:
@@ -184,7 +220,7 @@ class Grid:
         """Whether a core at a grid barrier may go on; it may once all participants have come."""
         if self._left.pop(core, None) == who:
             return True
-        here = self._meetings.setdefault(who, set())
+        here = self._meetings.setdefault((core.rank, who), set())
         here.add(core)
         kinds = {"aiv_only": ("vector", "mix"), "aic_only": ("cube", "mix")}.get(
             who, ("vector", "cube", "mix")
@@ -196,7 +232,7 @@ class Grid:
         if self.watch is not None:
             self.watch.tell("met", sorted(here, key=lambda c: (c.block, c.sub)))
         self._left.update(dict.fromkeys(here - {core}, who))
-        del self._meetings[who]
+        del self._meetings[core.rank, who]
         return True
 
     # -- stuck programs --------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from ...driver import complete
 from ...ir.core import Module
 from ...isa.profiles import Profile
 from .. import elements
-from ..binding import Binding
+from ..binding import Binding, Windows
 from ..entry import Launchable, LaunchResult, check_options
 from ..memory import GlobalMemory
 from ..watch import Watcher
@@ -22,6 +22,7 @@ from .lower import LoweredModule
 from .semantics import preset
 
 if TYPE_CHECKING:
+    from ..ranks import World
     from ..registry import Request
 
 
@@ -75,9 +76,11 @@ class ReferenceKernel(Launchable):
         semantics: str = "hw",
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
+        ranks: World | None = None,
     ) -> LaunchResult:
         """One launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
-        changes no result.
+        changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` are for
+        each of them a list of arguments.
 
         Arrays are used in place where they are contiguous. `subblocks` is the number of vector cores of a
         mixed kernel (default 2; 1 where its FIFOs split nothing and it does not ask which one it is on).
@@ -96,10 +99,7 @@ class ReferenceKernel(Launchable):
         names = parse_names(sanitize)
         result.checked = names
         gm = GlobalMemory()
-        binding = Binding(self, gm)
-        problems = binding.bind(args)
-        if problems:
-            raise DiagnosticError(problems)
+        bindings = _bindings(self, gm, args, ranks)
         watch = watching(names, shadow, memory_map, watchers)
         program = self.program(watch is not None and watch.tracks)
         roles = [
@@ -117,7 +117,7 @@ class ReferenceKernel(Launchable):
             self.profile,
             gm,
             roles,
-            binding.values,
+            [binding.values for binding in bindings],
             blocks,
             out or sys.stdout,
             watch,
@@ -138,12 +138,30 @@ class ReferenceKernel(Launchable):
             if grid.broken is None:
                 result.diagnostics.append(grid.unexpected(e))
         finally:
-            binding.write_back()
+            for binding in bindings:
+                binding.write_back()
         if watch is not None:
             watch.tell("launch_ended", result)
         if grid.broken is not None and result.ok:
             result.diagnostics.append(grid.broken.diagnostic)
         return result
+
+
+def _bindings(
+    kernel: Launchable, gm: GlobalMemory, args: Sequence[Any], ranks: World | None
+) -> list[Binding]:
+    """The arguments of every rank; raises where some are wrong."""
+    if ranks is None:
+        bindings, given = [Binding(kernel, gm)], [args]
+    else:
+        windows = Windows(ranks, gm)
+        bindings, given = [Binding(kernel, gm, windows, rank) for rank in range(ranks.ranks)], args
+    problems = [
+        problem for binding, own in zip(bindings, given, strict=True) for problem in binding.bind(own)
+    ]
+    if problems:
+        raise DiagnosticError(problems)
+    return bindings
 
 
 def made(request: Request) -> ReferenceKernel:

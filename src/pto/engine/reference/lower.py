@@ -200,22 +200,20 @@ class Lower(Control):
         arguments = self.arguments(op)
         poison = self.poisoning(op)
         pipe = pipe_of(op, self.program.profile)
+        issuing = "MTE3" if pipe == "ALL" else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
         if not results:
 
             def step(core: Core) -> int | None:
-                i = Instr(op, arguments(core), core, pipe)
+                i = Instr(op, arguments(core), core, issuing)
                 poison(core, i)
-                if pipe == "ALL":  # the pipes are drained before and after
+                if pipe == "ALL":  # the pipes are drained before; the last store is on its way when it ends
                     if not core.idle:
                         core.waiting = "all its pipes to drain"
                         return BLOCKED
                     core.barrier(op, "ALL")
-                    core.issue(i, execute)
-                    core.barrier(op, "ALL")
-                else:
-                    issue(core, i, execute)
+                issue(core, i, execute)
                 return None
 
             self.emit(op, step)

@@ -44,12 +44,17 @@ class CoreState:
         block: int = 0,
         sub: int = 0,
         out: Any = None,
+        rank: int = 0,
+        index: int | None = None,
     ) -> None:
         self.profile = profile
         self.gm = gm or GlobalMemory()
         self.kind = kind
         self.block = block
         self.sub = sub
+        self.rank = rank
+        #: Number of its block in the launch, over all ranks.
+        self.index = block if index is None else index
         self.name = {"cube": "AIC", "vector": f"AIV{sub}"}.get(kind, "")
         self.buffers: dict[str, Buffer] = core_buffers(profile, self.name)
         #: Mode registers that configuration instructions set, by name.
@@ -77,7 +82,9 @@ class CoreState:
 
     def where(self) -> str:
         """Which core this is, for messages; empty where there is only one."""
-        parts = [f"block {self.block}"] if self.grid is not None and self.grid.blocks > 1 else []
+        parts = [f"rank {self.rank}"] if self.grid is not None and self.grid.ranks > 1 else []
+        if self.grid is not None and self.grid.blocks > 1:
+            parts.append(f"block {self.block}")
         if self.name:
             parts.append(self.name)
         if self.semantics.name != "hw":

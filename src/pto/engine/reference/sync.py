@@ -312,7 +312,7 @@ class Signal(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         for target in self.targets:
-            _raise(core, target, core.give(self.event, "semaphore", (core.block, *target)))
+            _raise(core, target, core.give(self.event, "semaphore", (core.index, *target)))
 
 
 class Arrival(Signal):
@@ -328,7 +328,7 @@ class Arrival(Signal):
     def perform(self, core: Core, pipe: str) -> None:
         lanes = sum(kind == core.kind for kind, _, _ in core.grid.roles)
         block = core.block if self.mode == 1 else None
-        here = core.grid.arrived.setdefault((block, core.kind, self.id), {})
+        here = core.grid.arrived.setdefault((core.rank, block, core.kind, self.id), {})
         here.setdefault(core, deque()).append(core.give(self.event, "arrival", self.id))
         if len(here) < lanes * (core.grid.blocks if block is None else 1):
             return
@@ -336,7 +336,7 @@ class Arrival(Signal):
         all = tuple(came.values())
         for other in came:
             for target in _cross_sources(other, self.id):
-                key = (other.block, *target)
+                key = (other.index, *target)
                 _raise(other, target, core.give(self.event, "semaphore", key, all))
             if not here[other]:
                 del here[other]
@@ -519,7 +519,14 @@ class SignalHolds(Item):
 
     def waits_for(self, core: Core, pipe: str) -> str:
         args = self.instr.args
-        return f"signal %{args['signal'].name} {self.op.attr('cmp')} {args['cmpValue']}"
+        return f"signal %{args['signal'].name} {self.op.attr('cmp')} {args['cmpValue']}{self._held()}"
+
+    def _held(self) -> str:
+        """What the signal holds now, in words, where it is short."""
+        from .comm import held
+
+        values = held(self.instr)
+        return f" (holds {', '.join(map(str, values))})" if len(values) <= 8 else ""
 
 
 @sync("twait")

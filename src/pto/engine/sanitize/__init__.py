@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Named(NamedTuple):
-    """A sanitizer to ask for by name: what it finds, what it costs (times of a plain run), and its class,
-    which gets a `Reports`. Where several have something to say of one instruction, the lower `turn` is first.
+    """A sanitizer to ask for by name: what it finds, what it costs (times of a plain run), and its classes,
+    which get a `Reports`. Where several have something to say of one instruction, the lower `turn` is first.
     """
 
     name: str
     finds: str
     cost: str
-    watcher: str
+    watchers: str
     turn: int
 
 
@@ -45,7 +45,13 @@ SANITIZERS = (
         "overlap.Overlap",
         5,
     ),
-    Named("sync", "flags, tokens and semaphores left set, set twice, or held", "1.5 to 2.5", "sync.Sync", 4),
+    Named(
+        "sync",
+        "flags, tokens and semaphores left set, set twice, or held; signals of ranks out of step",
+        "1.5 to 2.5",
+        "sync.Sync signals.SignalCheck",
+        4,
+    ),
 )
 #: Those that cost nothing and come with any other.
 ALWAYS = ("granularity.Granularity",)
@@ -77,9 +83,9 @@ def watching(
     if names or shadow is not None or memory_map:
         from .reports import Reports
 
-        found.append(reports := Reports())
-        for made in _classes(names):
-            found.append(made(reports))
+        reports = Reports()
+        found += [made(reports) for made in _classes(names)]
+        found.append(reports)  # last: some find something when the launch ends
     if shadow is not None:
         if shadow != "f64":
             raise ValueError(f"unknown shadow {shadow!r}: expected f64")
@@ -98,7 +104,7 @@ def watching(
 def _classes(names: frozenset[str]) -> tuple[Callable[[Reports], Watcher], ...]:
     """The sanitizers of these names, in their turns, and those that always come with them."""
     asked = sorted((s for s in SANITIZERS if s.name in names), key=lambda s: s.turn)
-    return tuple(_load(watcher) for watcher in (*(s.watcher for s in asked), *ALWAYS))
+    return tuple(_load(name) for s in asked for name in s.watchers.split()) + tuple(map(_load, ALWAYS))
 
 
 def _load(watcher: str) -> type:

@@ -1,4 +1,5 @@
-"""Races between blocks: bytes of global memory that two blocks touch in either order, one of them writing."""
+"""Races between blocks: bytes of global memory that two blocks touch in either order, one of them writing.
+The blocks may be of different ranks."""
 
 from __future__ import annotations
 
@@ -10,9 +11,9 @@ from ...ir.core import Operation
 from ..elements import Array
 from ..memory import Buffer
 from ..watch import WatchedLaunch
-from .clock import GRID
+from .clock import GRID, Signals
 from .reports import Reports, bytes_of
-from .touch import Touch, hazard
+from .touch import ADDS, APART, SETS, Touch, hazard
 
 #: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that
 #: whoever comes next meets at least one that is not of its own block.
@@ -22,15 +23,17 @@ _WRITERS, _READERS = (0, 1), (2, 3)
 class BlockMap:
     """Which accesses touched the bytes of global memory last. Accesses are numbered; 0 stands for none."""
 
-    def __init__(self, launch: WatchedLaunch, reports: Reports) -> None:
+    def __init__(self, launch: WatchedLaunch, reports: Reports, signals: Signals) -> None:
         self.launch = launch
-        self.blocks = launch.blocks
+        self.signals = signals
+        self.blocks = launch.all_blocks
         self.reports = reports
         self.ops: list[Operation | None] = [None]
+        self.pipes: list[str] = [""]
         self.block = np.full(1024, -1, np.int32)
         self.agent = np.zeros(1024, np.int32)
         self.sequence = np.zeros(1024, np.int64)
-        self.atomic = np.zeros(1024, bool)
+        self.atomic = np.zeros(1024, np.int8)
         self._limits: dict[Any, Array] = {}
 
     def access(self, new: Touch, buffer: Buffer) -> None:
@@ -59,9 +62,10 @@ class BlockMap:
                 np.concatenate([a, np.zeros_like(a)])
                 for a in (self.block, self.agent, self.sequence, self.atomic)
             )
-        self.block[number], self.agent[number] = new.core.block, new.agent
+        self.block[number], self.agent[number] = new.core.index, new.agent
         self.sequence[number], self.atomic[number] = new.sequence, new.atomic
         self.ops.append(new.op)
+        self.pipes.append(new.pipe)
         return number
 
     def _unordered(self, new: Touch, found: Array) -> Array | None:
@@ -72,9 +76,9 @@ class BlockMap:
         return self._unordered_each(new, found)
 
     def _unordered_each(self, new: Touch, found: Array) -> Array | None:
-        bad = (found != 0) & (self.block[found] != new.core.block)
+        bad = (found != 0) & (self.block[found] != new.core.index)
         if new.atomic:
-            bad &= ~self.atomic[found]
+            bad &= ~_may_meet(new.atomic)[self.atomic[found]]
         if bad.any():
             bad &= ~self._known(new, found)
         return bad if bad.any() else None
@@ -101,7 +105,7 @@ class BlockMap:
         return left if where is None else left & where
 
     def _replaceable(self, new: Touch, found: Array) -> Array:
-        mine = (found == 0) | (self.block[found] == new.core.block)
+        mine = (found == 0) | (self.block[found] == new.core.index)
         return mine if mine.all() else mine | self._known(new, found)
 
     def _known(self, new: Touch, found: Array) -> Array:
@@ -111,32 +115,83 @@ class BlockMap:
         times = tuple(new.know[a] if a < len(new.know) else 0 for a in agents)
         if not any(times):
             return np.zeros(found.shape, bool)
-        limits = self._limits.get((new.core.block, times))
+        limits = self._limits.get((new.core.index, times))
         if limits is None:
             tokens = clock.others(new.know)
             widest = max((len(token) for token in tokens.values()), default=0)
-            limits = self._limits[new.core.block, times] = np.zeros((self.blocks, widest + 1), np.int64)
+            limits = self._limits[new.core.index, times] = np.zeros((self.blocks, widest + 1), np.int64)
             for block, token in tokens.items():
                 limits[block, : len(token)] = token
         agent = np.minimum(self.agent[found], limits.shape[1] - 1)
         return self.sequence[found] <= limits[self.block[found], agent]
 
     def _report(self, new: Touch, number: int, wrote: bool, low: int, high: int) -> None:
-        op, block = self.ops[number], int(self.block[number])
+        op, index = self.ops[number], int(self.block[number])
         assert op is not None
         kind = hazard(new.write, wrote)
         said = {"RAW": "reads", "WAR": "overwrites", "WAW": "writes"}[kind]
         done = {"RAW": "writes", "WAR": "reads", "WAW": "writes too"}[kind]
+        told = self.signals.too_early(
+            new.core.index, index, int(self.agent[number]), int(self.sequence[number])
+        )
+        other, apart = self._named(index), index // self.launch.blocks != new.core.rank
+        among = "ranks" if apart else "blocks"
+        what = bytes_of(new.place, low, high)
+        if new.atomic and self.atomic[number]:
+            self._report_lost(new, op, other, what)
+            return
+        text = f"{kind} race between {among}: {said} {what}, which {other} {done}, in either order"
+        help = (
+            "who comes first has to tell the other: it drains its pipes ('pto.barrier <PIPE_ALL>') and gives a "
+            "signal ('pto.tnotify'), which the other waits for ('pto.twait')"
+            if apart
+            else "blocks run in any order: give each its own part, use an atomic store, or let all of them "
+            "meet in 'pto.syncall' between the two"
+        )
+        code = "PTO-E2212" if apart else "PTO-E2202"
+        if told is not None:
+            code, pipe = "PTO-E2213", self.pipes[number]
+            doing = "write" if wrote else "read"
+            text = (
+                f"{kind} race between {among}: {said} {what}, which {other} may still have to {doing}: "
+                f"its signal does not wait for PIPE_{pipe}"
+            )
+            help = f"the signal has to wait for the pipe: 'pto.barrier <PIPE_ALL>' before {_line(told)}"
+        d = new.core.diagnostic(new.op, code, text, help=help)
+        d.notes.append((f"{other} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
+        if told is not None:
+            d.notes.append((f"{other} signals here, perhaps before that", self.launch.span(told)))
+        self.reports.add((among, frozenset((new.op, op))), d)
+
+    def _report_lost(self, new: Touch, op: Operation, other: str, what: str) -> None:
+        mine, theirs = ("sets", "adds to") if new.atomic == SETS else ("adds to", "sets")
         d = new.core.diagnostic(
             new.op,
-            "PTO-E2202",
-            f"{kind} race between blocks: {said} {bytes_of(new.place, low, high)}, which block {block} "
-            f"{done}, in either order",
-            help="blocks run in any order: give each its own part, use an atomic store, or let all of them "
-            "meet in 'pto.syncall' between the two",
+            "PTO-E2216",
+            f"{mine} the signal at {what}, which {other} {theirs}, in either order: an addition may be lost",
+            help="let both add, or give each of them a signal of its own",
         )
-        d.notes.append((f"block {block} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
-        self.reports.add(("blocks", frozenset((new.op, op))), d)
+        d.notes.append((f"{other} {theirs} it here", self.launch.span(op)))
+        self.reports.add(("lost", frozenset((new.op, op))), d)
+
+    def _named(self, index: int) -> str:
+        rank, block = divmod(index, self.launch.blocks)
+        words = [f"rank {rank}"] if self.launch.ranks > 1 else []
+        if self.launch.blocks > 1:
+            words.append(f"block {block}")
+        return ", ".join(words)
+
+
+def _may_meet(one: int) -> Array:
+    """By how another instruction meets others, whether it may meet this one."""
+    fine = np.ones(SETS + 1, bool)
+    fine[APART] = False
+    fine[{ADDS: SETS, SETS: ADDS}.get(one, APART)] = False
+    return fine
+
+
+def _line(op: Operation) -> str:
+    return f"line {op.loc.line}" if op.loc is not None else "it"
 
 
 class _Cells:

@@ -55,12 +55,12 @@ class RecordedMap(MemoryMap):
 
     def tick(self, event: Event) -> None:
         """An instruction ended."""
-        if event.core.block == 0:
+        if event.core.index == 0:
             self.steps.setdefault(event.core.name or "core", []).append(self._step(event))
 
     def touch(self, event: Event, access: Access) -> None:
         """An instruction read or wrote a place of an on-chip buffer."""
-        if event.core.block != 0 or access.space in _ELSEWHERE:
+        if event.core.index != 0 or access.space in _ELSEWHERE:
             return
         place, region, write = access.place, access.region, access.write
         life = self._life(event, access)

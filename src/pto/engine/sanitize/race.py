@@ -24,7 +24,7 @@ from .overlap import in_hex, storage_of
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
 from .seen import Seen
-from .touch import Touch, hazard, is_atomic, overlap
+from .touch import Touch, hazard, meets, overlap
 from .vecscope import VecscopeHazards
 
 #: A vector instruction that reads exactly what the one before wrote follows it closely enough when it runs at
@@ -67,17 +67,17 @@ class Race(Sanitizer):
         self.checker = RaceChecker(launch, self.reports, self)
 
     def core_started(self, core: WatchedCore) -> None:
-        clock = self.clocks.setdefault(core.block, Clock(core.profile.isa, core.block))
+        clock = self.clocks.setdefault(core.index, Clock(core.profile.isa, core.index))
         self.cores[core] = _Core(core, clock)
-        self.left[core.block] = self.left.get(core.block, 0) + 1
+        self.left[core.index] = self.left.get(core.index, 0) + 1
 
     def core_ended(self, core: WatchedCore) -> None:
         del self.cores[core]
-        self.left[core.block] -= 1
-        if not self.left[core.block]:  # only the table of `BlockMap` is still of interest to other blocks
-            del self.clocks[core.block]
+        self.left[core.index] -= 1
+        if not self.left[core.index]:  # only the table of `BlockMap` is still of interest to other blocks
+            del self.clocks[core.index]
             for buffer in self.launch.gm.buffers:
-                buffer.shadows.pop(f"race {core.block}", None)
+                buffer.shadows.pop(f"race {core.index}", None)
 
     # -- events ----------------------------------------------------------------------------------------
 
@@ -182,7 +182,7 @@ class Race(Sanitizer):
             forget_blocks(self.launch.gm.buffers)
 
     def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        self.signals.notify(self.cores[core].clock, core, signal.buffer, signal.offset)
+        self.signals.notify(self.cores[core].clock, core, op, signal.buffer, signal.offset)
 
     def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
         at = signal.whole()
@@ -208,8 +208,8 @@ class RaceChecker:
         self.launch = launch
         self.reports = reports
         self.race = race
-        self.across = BlockMap(launch, reports) if launch.blocks > 1 else None
-        self._atomic: dict[Operation, bool] = {}
+        self.across = BlockMap(launch, reports, race.signals) if launch.all_blocks > 1 else None
+        self._atomic: dict[Operation, int] = {}
         #: The earlier access that the advice of a report is about.
         self.advised: dict[Any, Operation] = {}
         #: The flag (pipes and event id) that the advice of a report proposes.
@@ -220,16 +220,16 @@ class RaceChecker:
         core = event.core
         atomic = self._atomic.get(event.op)
         if atomic is None:
-            atomic = self._atomic[event.op] = is_atomic(event.op)
+            atomic = self._atomic[event.op] = meets(event.op)
         new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access, atomic)
         if new.low == new.high:
             return
         buffer = access.place.buffer
         if self.across is not None and buffer.space == "gm":
             self.across.access(new, buffer)
-        seen: Seen | None = buffer.shadows.get(f"race {core.block}")
+        seen: Seen | None = buffer.shadows.get(f"race {core.index}")
         if seen is None:
-            seen = buffer.shadows[f"race {core.block}"] = Seen()
+            seen = buffer.shadows[f"race {core.index}"] = Seen()
         self._compare(new, seen)
         if not _joined(new, seen):
             seen.add(new)

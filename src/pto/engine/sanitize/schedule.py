@@ -36,6 +36,7 @@ class Schedule:
         self.weights: dict[tuple[Core, str], float] = {}
         self.steps = 0
         self.progress = 0
+        self.paces: dict[int, float] = {}  # of ranks: some run far ahead of others
         self.stalled: dict[Core, int] = {}  # progress at which a scalar unit could not go on
 
     def run(self, grid: Grid) -> None:
@@ -43,14 +44,14 @@ class Schedule:
         cores = -1
         while True:
             if len(grid.active) != cores:
-                while len({c.block for c in grid.active}) < together and grid.admit():
-                    pass
-                cores = len(grid.active)
-                if not cores:
+                if not grid.fill(together):
                     return
+                cores = len(grid.active)
             self.steps += 1
             if self.steps % 64 == 1:
                 self.weights.clear()  # new preferences now and then
+                if self.steps % 1024 == 1:
+                    self.paces.clear()
             choices = self._choices(grid)
             if not choices:
                 if grid.admit():
@@ -103,6 +104,14 @@ class Schedule:
                 found.append(index)
         return found
 
+    def _pace(self, core: Core) -> float:
+        if core.grid.ranks == 1:
+            return 1
+        found = self.paces.get(core.rank)
+        if found is None:
+            found = self.paces[core.rank] = 10 ** self.random.uniform(-3, 0)
+        return found
+
     def _pick(self, choices: list[Choice]) -> Choice:
         known = self.weights
         total = 0.0
@@ -110,7 +119,7 @@ class Schedule:
         for core, pipe, index in choices:
             weight = known.get((core, pipe))
             if weight is None:
-                weight = known[core, pipe] = 10 ** self.random.uniform(-3, 0)
+                weight = known[core, pipe] = 10 ** self.random.uniform(-3, 0) * self._pace(core)
             total += weight if index == 0 else weight / 2
             sums.append(total)
         at = self.random.random() * total

@@ -99,7 +99,7 @@ class Sync(Sanitizer):
     # -- what is left ----------------------------------------------------------------------------------
 
     def core_started(self, core: WatchedCore) -> None:
-        self.left[core.block] = self.left.get(core.block, 0) + 1
+        self.left[core.index] = self.left.get(core.index, 0) + 1
 
     def core_ended(self, core: WatchedCore) -> None:
         state = self.cores.pop(core, None) or _Core()
@@ -124,13 +124,13 @@ class Sync(Sanitizer):
                     "buffer",
                 )
                 self.reports.add(("held", op), d)
-        self.left[core.block] -= 1
-        if not self.left[core.block]:
+        self.left[core.index] -= 1
+        if not self.left[core.index]:
             self._left_raised(core)
 
     def _left_raised(self, core: WatchedCore) -> None:
         """The last core of a block ends: nobody waits for its semaphores any more."""
-        for (owner, number), left in self.raised.pop(core.block, {}).items():
+        for (owner, number), left in self.raised.pop(core.index, {}).items():
             if left:
                 d = core.diagnostic(
                     left[0],

@@ -24,7 +24,7 @@ class Touch:
     )  # fmt: skip
 
     def __init__(
-        self, event: Event, happened: tuple[int, int, Token], clock: Clock, access: Access, atomic: bool
+        self, event: Event, happened: tuple[int, int, Token], clock: Clock, access: Access, atomic: int
     ) -> None:
         self.agent, self.sequence, self.know = happened
         self.clock = clock
@@ -126,18 +126,25 @@ def _steps(at: Array) -> bool:
     return flat.size == 1 or bool((flat[1:] - flat[:-1] == 1).all())
 
 
-def is_atomic(op: Operation) -> bool:
-    """Whether an instruction may meet others like it on the same bytes: atomic stores, signals."""
+#: How an instruction may meet others on the same bytes: never; those that are atomic, too; of these, a signal
+#: that is set and one that is added to may not meet.
+APART, ATOMIC, ADDS, SETS = 0, 1, 2, 3
+
+
+def meets(op: Operation) -> int:
+    """How an instruction may meet others on the same bytes."""
     if op.row is None:
-        return False
+        return APART
+    if op.row.name == "tnotify":
+        return ADDS if str(op.attr("notifyOp")) == "AtomicAdd" else SETS
     if op.row.family == "signal":
-        return True
+        return ATOMIC
     kinds = (
         str(op.attr(n) or "none")
         for n in ("atomicType", "scatterAtomicOp", "atomic_op")
         if n in op.row.attr_index
     )
-    return any(not k.endswith("none") for k in kinds)
+    return ATOMIC if any(not k.endswith("none") for k in kinds) else APART
 
 
 def hazard(new_writes: bool, old_writes: bool) -> str:

@@ -1,0 +1,191 @@
+"""Arguments of a kernel on a command line: arrays from files and new ones, numbers; of several ranks each has
+its own.
+
+    @FILE.npy            an array, copied in; {rank} in the name is the number of the rank
+    @+FILE.npy           the same, written back to its file
+    DTYPE:DIMS[=FILE]    zeros, saved afterwards; of several ranks one file per {rank}, or all in one
+    window:DTYPE:DIMS    with ranks: memory that the others reach, zero at first
+    context, rank, ranks with ranks: the structure of a communicator, and two numbers
+    12, 0x10, 1.5        a scalar
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..diag import Diagnostic, did_you_mean
+from .common import write_output
+
+if TYPE_CHECKING:
+    from ..engine.ranks import World
+
+_FRESH = re.compile(r"([A-Za-z]\w*):(\d+(?:x\d+)*)(?:=(.+))?$")
+_WINDOW = "window:"
+#: The number of a rank in the name of a file.
+RANK = "{rank}"
+#: What only a launch of several ranks knows.
+OF_RANKS = ("context", "rank", "ranks")
+
+
+class Argument:
+    """One argument as the value of each rank (of one, where there are no ranks), and the files that arrays go
+    to afterwards."""
+
+    def __init__(self, text: str, world: World | None = None) -> None:
+        self.text = text
+        self.world = world
+        self.values: list[Any] = []
+        self.path: str | None = None
+        self.problem: Diagnostic | None = None
+        if text.startswith(_WINDOW) or text in OF_RANKS:
+            self._of_ranks(text)
+        elif text.startswith("@"):
+            back = text.startswith("@+")
+            path = text[2:] if back else text[1:]
+            self._load(path)
+            self.path = path if back else None
+        elif m := _FRESH.match(text):
+            self._fresh(*m.groups())
+        else:
+            self._number(text)
+
+    @property
+    def count(self) -> int:
+        return self.world.ranks if self.world is not None else 1
+
+    def arrays(self) -> list[Any]:
+        """The array of each rank; none where it is no array."""
+        found = [v[n] if _is_window(v) else v for n, v in enumerate(self.values)]
+        return found if all(hasattr(v, "dtype") and hasattr(v, "shape") for v in found) else []
+
+    def _bad(self, message: str, help: str = "") -> None:
+        self.problem = Diagnostic("PTO-E2010", f"argument '{self.text}': {message}", help=help)
+
+    def _of_ranks(self, text: str) -> None:
+        if self.world is None:
+            self._bad("only several ranks have that", "say how many: --ranks N")
+        elif text.startswith(_WINDOW):
+            self._window(text.removeprefix(_WINDOW))
+        else:
+            one = {"context": self.world.context, "ranks": self.world.ranks}
+            self.values = [one.get(text, rank) for rank in range(self.count)]
+
+    def _window(self, text: str) -> None:
+        assert self.world is not None
+        m = _FRESH.match(text)
+        made = self._zeros(m[1], m[2]) if m is not None else None
+        if m is None:
+            self._bad("no window", "write window:TYPE:ROWSxCOLS, such as window:f32:1x256")
+        elif made is not None:
+            try:
+                self.values = [self.world.window(*made)] * self.count
+            except ValueError as e:
+                what = str(e).partition(":")[0]
+                self._bad(what, "ask for less; pto.ranks in Python takes window_bytes")
+            self.path = m[3]
+
+    def _load(self, path: str) -> None:
+        own = RANK in path and self.world is not None
+        for rank in range(self.count if own else 1):
+            found = self._read(path.replace(RANK, str(rank)) if own else path)
+            if found is None:
+                return
+            self.values.append(found)
+        if not own:  # each rank has a memory of its own
+            self.values += [self.values[0].copy() for _ in range(self.count - 1)]
+            if self.count > 1 and self.text.startswith("@+"):
+                self._bad("all ranks would be written to one file", f"name one for each: @+FILE{RANK}.npy")
+
+    def _read(self, path: str) -> Any:
+        import numpy as np
+
+        try:
+            found = np.load(path, allow_pickle=False)
+        except OSError as e:
+            return self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
+        except (ValueError, EOFError, SyntaxError):
+            return self._bad(
+                f"'{path}' is no .npy array", "save it with numpy.save, one array per file and no objects"
+            )
+        if not isinstance(found, np.ndarray):
+            return self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
+        if found.dtype.kind == "V":  # bfloat16 and its kin lose their name in .npy files
+            found = found.view(f"u{found.dtype.itemsize}")
+        return found
+
+    def _zeros(self, dtype: str, dims: str) -> tuple[list[int], str] | None:
+        """Extents and element type of a new array."""
+        from ..isa.dtypes import SPELLINGS
+
+        found = SPELLINGS.get(dtype.lower())
+        if found is None:
+            return self._bad(f"unknown element type '{dtype}'", did_you_mean(dtype, SPELLINGS))
+        shape = [int(n) for n in dims.split("x")]
+        total = 1
+        for n in shape:
+            total *= n
+        if total * found.bits // 8 > 1 << 36:
+            return self._bad("larger than 64 GiB", "ask for fewer elements")
+        return shape, found.name
+
+    def _fresh(self, dtype: str, dims: str, path: str | None) -> None:
+        import numpy as np
+
+        from ..engine.memory import array_of
+        from ..isa.dtypes import DTYPES
+
+        made = self._zeros(dtype, dims)
+        if made is None:
+            return
+        shape, name = made
+        bits = DTYPES[name].bits
+        if bits < 8:
+            shape[-1] = -(-shape[-1] * bits // 8)
+        self.values = [np.zeros(shape, array_of(name)) for _ in range(self.count)]
+        self.path = path
+
+    def _number(self, text: str) -> None:
+        value: float
+        try:
+            value = int(text, 0)
+        except ValueError:
+            try:
+                value = float(text)
+            except ValueError:
+                hint = "see 'pto run --help' for the forms of arguments"
+                if os.path.exists(text):
+                    hint = f"did you mean the array in the file: '@{text}'?"
+                elif ":" in text:
+                    hint = "a fresh array is TYPE:ROWSxCOLS, such as f32:16x64 or f32:16x64=out.npy"
+                return self._bad("neither an array nor a number", hint)
+        self.values = [value] * self.count
+
+    def save(self) -> list[Diagnostic]:
+        """Write arrays to their files: each rank's to its own, or all to one, one below the other."""
+        arrays = self.arrays()
+        if self.path is None or not arrays:
+            return []
+        if self.world is None:
+            return _write(self.path, arrays[0])
+        if RANK in self.path:
+            files = [(self.path.replace(RANK, str(rank)), array) for rank, array in enumerate(arrays)]
+            return [problem for path, array in files for problem in _write(path, array)]
+        import numpy as np
+
+        return _write(self.path, np.stack(arrays))
+
+
+def _is_window(value: Any) -> bool:
+    return hasattr(value, "world") and hasattr(value, "offset")
+
+
+def _write(path: str, array: Any) -> list[Diagnostic]:
+    import numpy as np
+
+    data = io.BytesIO()
+    plain = array.dtype.kind in "fiub" and array.dtype.isbuiltin == 1
+    np.save(data, array if plain else array.view(f"u{array.dtype.itemsize}"))
+    return write_output(path, data.getvalue())

@@ -1,0 +1,140 @@
+"""Several ranks in one process: windows that each of them has, and what their kernels are given to reach the
+windows of the others.
+
+    world = pto.ranks(4)
+    x = world.window((1, 256), "f32")  # every rank has one, at the same place of its memory, zero at first
+    world.run(kernel, lambda rank: [inputs[rank], x, world.context, outputs[rank]])
+    x[2]                               # what rank 2 has in it
+
+A kernel finds the others as on hardware: by a structure that holds its rank, the number of ranks and where
+the window of each begins (`CONTEXT_WORDS`). A pointer into a window plus the distance to another rank's is a
+pointer into that rank's.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..isa.dtypes import DTYPES, SPELLINGS
+from .elements import Array
+from .memory import array_of
+
+if TYPE_CHECKING:
+    from .entry import Launchable, LaunchResult
+
+#: Ranks that the structure of a communicator has room for.
+MOST_RANKS = 64
+#: Bytes that windows of one rank may take together, unless said otherwise. Pages nobody touches cost nothing.
+WINDOW_BYTES = 200 << 20
+#: Where windows begin inside the memory of their rank.
+WINDOW_ALIGN = 32
+
+#: The structure as words of 8 bytes: two of a work space, rank and number of ranks (4 bytes each), bytes of
+#: a window, then where the window of each rank begins, once for reading and once for writing.
+CONTEXT_WORDS = 4 + 2 * MOST_RANKS
+_RANK, _BYTES, _FIRST = 2, 3, 4
+
+
+class Context:
+    """Stands for the structure of a rank among arguments: each rank is given its own."""
+
+    def __repr__(self) -> str:
+        return "<the context of a rank>"
+
+
+class Window:
+    """Memory that every rank has at the same place, and that the others reach."""
+
+    def __init__(self, world: World, offset: int, shape: tuple[int, ...], dtype: str) -> None:
+        self.world = world
+        self.offset = offset
+        self.shape = shape
+        self.dtype = dtype
+
+    def __getitem__(self, rank: int) -> Array:
+        """The array of a rank."""
+        if not 0 <= rank < self.world.ranks:
+            raise IndexError(f"rank {rank} of {self.world.ranks}")
+        kind = array_of(self.dtype)
+        return np.ndarray(self.shape, kind, self.world.memory(rank), self.offset)
+
+    @property
+    def size(self) -> int:
+        """Bytes for one rank."""
+        return self[0].nbytes
+
+    def __repr__(self) -> str:
+        return f"<Window {'x'.join(map(str, self.shape))}x{self.dtype} of {self.world.ranks} ranks>"
+
+
+class World:
+    """A number of ranks that run together, and their windows, which stay from launch to launch."""
+
+    def __init__(self, ranks: int, window_bytes: int = WINDOW_BYTES) -> None:
+        if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
+            raise ValueError(f"there are 1 to {MOST_RANKS} ranks, got {ranks!r}")
+        self.ranks = ranks
+        #: Bytes from the memory of one rank to that of the next.
+        self.stride = -(-window_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.windows: list[Window] = []
+        self.context = Context()
+        self._used = 0
+        self._memory = mmap.mmap(-1, ranks * self.stride)
+
+    def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
+        """Memory of that shape for every rank."""
+        found = SPELLINGS.get(str(dtype).lower())
+        if found is None:
+            raise ValueError(f"unknown element type {dtype!r}")
+        dims = (shape,) if isinstance(shape, int) else tuple(shape)
+        if DTYPES[found.name].bits < 8 and dims:
+            dims = (*dims[:-1], -(-dims[-1] * DTYPES[found.name].bits // 8))
+        made = Window(self, self._used, dims, found.name)
+        size = int(np.prod(dims, dtype=object)) * array_of(found.name).itemsize
+        if made.offset + size > self.stride:
+            raise ValueError(
+                f"windows of {made.offset + size} bytes, but a rank has {self.stride} for them: "
+                "ask for more with window_bytes"
+            )
+        self._used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
+        self.windows.append(made)
+        return made
+
+    def memory(self, rank: int) -> memoryview:
+        """The bytes of all windows of a rank."""
+        return memoryview(self._memory)[rank * self.stride : (rank + 1) * self.stride]
+
+    def context_of(self, rank: int, base: int) -> Array:
+        """The structure that a rank is given, where the memory of rank 0 lies at `base`."""
+        words = np.zeros(CONTEXT_WORDS, np.int64)
+        words[_RANK] = self.ranks << 32 | rank
+        words[_BYTES] = self.stride
+        starts = base + np.arange(self.ranks, dtype=np.int64) * self.stride
+        for first in (_FIRST, _FIRST + MOST_RANKS):
+            words[first : first + self.ranks] = starts
+        words.flags.writeable = False
+        return words
+
+    def run(
+        self, kernel: Launchable, args: Sequence[Sequence[Any]] | Callable[[int], Sequence[Any]],
+        **options: Any,
+    ) -> LaunchResult:  # fmt: skip
+        """Launch a kernel on all ranks. `args` are the arguments of each rank, or a function that gives them:
+        arrays and numbers of its own, windows, and `context` for the structure. Options are those of
+        `kernel.run`."""
+        given = [args(rank) for rank in range(self.ranks)] if callable(args) else list(args)
+        if len(given) != self.ranks:
+            raise ValueError(f"arguments for {len(given)} ranks, but there are {self.ranks}")
+        return kernel.run(*given, ranks=self, **options)
+
+    def __repr__(self) -> str:
+        return f"<{self.ranks} ranks, {len(self.windows)} windows>"
+
+
+def ranks(count: int, window_bytes: int = WINDOW_BYTES) -> World:
+    """Ranks to launch kernels on; see `World`."""
+    return World(count, window_bytes)

@@ -1,0 +1,105 @@
+"""Signals of ranks that are out of step: given and never waited for, left from an earlier launch, taken back
+more often than given. Only those in windows are looked at: what an ordinary array holds is the caller's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Operation
+from ..elements import Array
+from ..memory import Buffer, View
+from ..watch import WatchedCore, WatchedLaunch
+from .sanitizer import Sanitizer
+
+#: A signal: its window, and the byte it begins at.
+Cell = tuple[Buffer, int]
+
+
+#: Larger windows hold data: of those nobody remembers what was there before the launch.
+_SIGNALS = 1 << 16
+
+
+class SignalCheck(Sanitizer):
+    memory = False
+    wants = ()
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        #: Signals that nobody has waited for so far: who gave them first, where.
+        self.given: dict[Cell, tuple[WatchedCore, Operation]] = {}
+        self.touched: set[Cell] = set()
+        self.before: dict[Buffer, Array] = {}
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        super().launch_started(launch)
+        for buffer in launch.gm.buffers:
+            if buffer.of is not None and buffer.data.size <= _SIGNALS:
+                self.before[buffer] = buffer.data.copy()
+
+    def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
+        cell = signal.buffer, signal.offset
+        if signal.buffer.of is None:
+            return
+        if cell not in self.touched:
+            self.given[cell] = core, op
+        self.touched.add(cell)
+        held = _value(cell)
+        if held < 0 and str(op.attr("notifyOp")) == "AtomicAdd":
+            d = core.diagnostic(
+                op,
+                "PTO-E2217",
+                f"takes the signal at {_named(cell)} to {held}: more than was added to it",
+                help="wait for what is taken back first: 'pto.twait' of at least that much",
+            )
+            self.reports.add(("below zero", op), d)
+
+    def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
+        buffer = signal.buffer
+        if buffer.of is None:
+            return
+        region = signal.whole()
+        at = region.base + (region.rows.offsets[:, None] + region.cols.offsets[None, :]) * region.bits // 8
+        for cell in ((buffer, offset) for offset in at.ravel().tolist()):
+            stale = cell not in self.touched and self._unchanged(cell)
+            self.touched.add(cell)
+            self.given.pop(cell, None)
+            held = _value(cell)
+            if held and stale:
+                d = core.diagnostic(
+                    op,
+                    "PTO-E2215",
+                    f"goes on at once: the signal at {_named(cell)} holds {held} from before this launch",
+                    help="set it back to 0 when it has been waited for, or wait for one more in each launch",
+                )
+                d.severity = "warning"
+                self.reports.add(("stale", op), d)
+
+    def _unchanged(self, cell: Cell) -> bool:
+        buffer, offset = cell
+        before = self.before.get(buffer)
+        return before is not None and np.array_equal(
+            before[offset : offset + 4], buffer.data[offset : offset + 4]
+        )
+
+    def launch_ended(self, result: Any) -> None:
+        for cell, (core, op) in self.given.items():
+            d = core.diagnostic(
+                op,
+                "PTO-E2214",
+                f"nobody waits for the signal at {_named(cell)}",
+                help="wait for it with 'pto.twait' where it is meant for, or leave it out: the next launch "
+                "finds it given",
+            )
+            d.severity = "warning"
+            self.reports.add(("given", op), d)
+
+
+def _value(cell: Cell) -> int:
+    buffer, offset = cell
+    return int(buffer.data[offset : offset + 4].view(np.int32)[0])
+
+
+def _named(cell: Cell) -> str:
+    return f"byte {cell[1]} of {cell[0].name}"

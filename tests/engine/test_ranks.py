@@ -1,0 +1,319 @@
+"""Several ranks in one launch: windows and who reaches them, blocks and barriers of each rank, collectives against
+NumPy, what the tools say. Broken programs of ranks are in the corpus (`tests/sanitize/programs/rank_*`)."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.diag import DiagnosticError
+from pto.engine.entry import LaunchResult
+from pto.engine.ranks import World
+
+from .programs import program
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
+
+#: Constants, the own number, and the distance to the window of each of so many ranks in elements of 4 bytes.
+HEAD = """
+%c0 = arith.constant 0 : index
+%c1 = arith.constant 1 : index
+%c2 = arith.constant 2 : index
+%size = arith.constant 4 : i64
+%one = arith.constant 1 : i32
+%both = pto.load_scalar %ctx[%c2] : !pto.ptr<i64> -> i64
+%low = arith.trunci %both : i64 to i32
+%rank = arith.index_cast %low : i32 to index
+%first = arith.constant 4 : index
+%own = arith.addi %rank, %first : index
+%here = pto.load_scalar %ctx[%own] : !pto.ptr<i64> -> i64
+"""
+
+
+def far(rank: int) -> str:
+    """The distance to a rank, as %far0, .."""
+    return f"""
+%slot{rank} = arith.constant {4 + rank} : index
+%at{rank} = pto.load_scalar %ctx[%slot{rank}] : !pto.ptr<i64> -> i64
+%bytes{rank} = arith.subi %at{rank}, %here : i64
+%words{rank} = arith.divsi %bytes{rank}, %size : i64
+%far{rank} = arith.index_cast %words{rank} : i64 to index
+"""
+
+
+def kernel(body: str, arguments: str) -> Any:
+    return pto.kernel(
+        pto.parse(program(HEAD + body, arguments, "attributes {pto.entry}")), engine="reference"
+    )
+
+
+def codes(result: LaunchResult) -> list[str]:
+    return [d.code for d in result.diagnostics]
+
+
+# -- windows -----------------------------------------------------------------------------------------------
+
+
+def test_windows_lie_at_the_same_place_of_every_rank() -> None:
+    world = pto.ranks(3, window_bytes=4096)
+    a, b = world.window((2, 4)), world.window(3, "i16")
+    assert (a.offset, a.size, b.offset, b.size) == (0, 32, 32, 6)
+    for rank in range(3):
+        a[rank][:] = rank
+        b[rank][:] = -rank
+    assert [v.tolist() for v in (a[1][0], b[2])] == [[1.0] * 4, [-2] * 3]
+    words = world.context_of(1, 1 << 40)
+    assert words[2] == 3 << 32 | 1 and words[3] == 4096
+    assert words[4:8].tolist() == [1 << 40, (1 << 40) + 4096, (1 << 40) + 8192, 0]
+    assert words[68:71].tolist() == words[4:7].tolist() and words.nbytes == 1056
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: pto.ranks(0), "1 to 64 ranks"),
+        (lambda: pto.ranks(65), "1 to 64 ranks"),
+        (lambda: pto.ranks(2, window_bytes=4096).window((64, 64)), "ask for more with window_bytes"),
+        (lambda: pto.ranks(2).window(4, "f33"), "unknown element type 'f33'"),
+        (lambda: pto.ranks(2).run(None, [[1]]), "arguments for 1 ranks, but there are 2"),  # type: ignore[arg-type]
+    ],
+)
+def test_what_cannot_be(make: Any, says: str) -> None:
+    with pytest.raises(ValueError, match=says):
+        make()
+    with pytest.raises(IndexError):
+        pto.ranks(2).window(4)[2]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 8])
+def test_the_examples(count: int) -> None:
+    world = pto.ranks(count, window_bytes=1 << 18)
+    steps = max(1, 2 * (count - 1))
+    slots, signals = world.window((8 * steps, 64)), world.window(steps, "i32")
+    rng = np.random.default_rng(count)
+    x = [rng.integers(-99, 99, (8 * count, 64)).astype(np.float32) for _ in range(count)]
+    y = [np.zeros((8 * count, 64), np.float32) for _ in range(count)]
+    all_reduce = pto.kernel(pto.parse(EXAMPLES / "02_ring_all_reduce.pto"))
+    options: list[dict[str, Any]] = [{}, {"sanitize": "all"}, {"schedule": 5}]
+    for more in options:
+        for rank in range(count):
+            signals[rank][:] = 0
+            y[rank][:] = 0
+        result = world.run(all_reduce, lambda r: [x[r], slots, signals, world.context, y[r]], **more)
+        assert result.diagnostics == [] and result.engine == "reference"
+        for rank in range(count):
+            np.testing.assert_array_equal(y[rank], sum(x))
+
+
+# -- blocks and cores of ranks -----------------------------------------------------------------------------
+
+COUNT = """
+%block = pto.get_block_idx
+%blocks = pto.get_block_num
+%ten = arith.constant 10 : i64
+%b = arith.muli %block, %ten : i64
+%sum = arith.addi %b, %blocks : i64
+%at = arith.index_cast %block : i64 to index
+pto.store_scalar %sum, %out[%at] : !pto.ptr<i64>, i64
+pto.print ins("block %d\\0A", %block : i64)
+pto.syncall {{core_type = "mix"}}
+%last = pto.load_scalar %out[%c1] : !pto.ptr<i64> -> i64
+%two = arith.constant 2 : index
+%there = arith.addi %at, %two : index
+pto.store_scalar %last, %out[%there] : !pto.ptr<i64>, i64
+""".replace("{{", "{").replace("}}", "}")
+
+
+def test_every_rank_has_blocks_and_barriers_of_its_own() -> None:
+    k = kernel(COUNT, "%ctx: !pto.ptr<i64>, %out: !pto.ptr<i64>")
+    world = pto.ranks(3)
+    outs = [np.full(4, -1, np.int64) for _ in range(3)]
+    said = io.StringIO()
+    result = world.run(k, [[world.context, out] for out in outs], blocks=2, sanitize="all", out=said)
+    assert result.diagnostics == []
+    assert [out.tolist() for out in outs] == [[2, 12, 12, 12]] * 3
+    assert sorted(said.getvalue().splitlines()) == sorted(
+        f"rank {rank}: block {block}" for rank in range(3) for block in range(2)
+    )
+
+
+def test_a_rank_may_ask_until_another_answers() -> None:
+    """Neither a failing test nor a loop around it keeps another rank, or a later block of it, from going on."""
+    body = f"""{far(0)}
+    %true = arith.constant true
+    %block = pto.get_block_idx
+    %at = arith.index_cast %block : i64 to index
+    %is = arith.cmpi eq, %rank, %c0 : index
+    %mine = pto.make_tensor_view %sig, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>
+    scf.if %is {{
+      %cell = arith.constant 2 : i32
+      scf.while (%going = %true) : (i1) -> () {{
+        scf.condition(%going)
+      }} do {{
+        %done = pto.ttest(%mine, %cell : !pto.tensor_view<1x1xi32>, i32) {{cmp = #pto<wait_cmp ge>}} -> i1
+        %more = arith.xori %done, %true : i1
+        scf.yield %more : i1
+      }}
+    }} else {{
+      %there = pto.addptr %sig, %far0 : !pto.ptr<i32> -> !pto.ptr<i32>
+      %theirs = pto.make_tensor_view %there, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>
+      pto.tnotify(%theirs, %one : !pto.tensor_view<1x1xi32>, i32) {{notifyOp = #pto<notify_op AtomicAdd>}}
+    }}"""
+    k = kernel(body, "%ctx: !pto.ptr<i64>, %sig: !pto.ptr<i32>")
+    for seed in (None, 1, 2):
+        world = pto.ranks(2)
+        signal = world.window(1, "i32")
+        result = world.run(k, [[world.context, signal]] * 2, blocks=2, schedule=seed, max_steps=2_000_000)
+        assert result.ok, result.diagnostics
+        assert signal[0][0] == 2
+
+
+# -- transfers and collectives against NumPy ---------------------------------------------------------------
+
+
+def collective(name: str, count: int, root: int, shape: tuple[int, int]) -> tuple[str, str]:
+    """Body and arguments of a kernel in which the root calls a collective over the windows of all ranks, between
+    two rounds of signals."""
+    rows, cols = shape
+    member, whole = f"!pto.tensor_view<{rows}x{cols}xf32>", f"!pto.tensor_view<{rows * count}x{cols}xf32>"
+    tile = "!pto.tile_buf<vec, 8x64xf32>"
+    lines = [far(rank) for rank in range(count)]
+    for n, size in (("rows", rows), ("cols", cols), ("all", rows * count), ("root", root)):
+        lines.append(f"%{n} = arith.constant {size} : index")
+    views = []
+    for rank in range(count):
+        lines.append(f"%p{rank} = pto.addptr %win, %far{rank} : !pto.ptr<f32> -> !pto.ptr<f32>")
+        lines.append(
+            f"%m{rank} = pto.make_tensor_view %p{rank}, shape = [%rows, %cols], strides = [%cols, %c1] : {member}"
+        )
+        views.append(f"%m{rank}")
+    local = whole if name in ("comm.tgather", "comm.tscatter") else member
+    extent = "%all" if local == whole else "%rows"
+    lines += [
+        f"%local = pto.make_tensor_view %y, shape = [{extent}, %cols], strides = [%cols, %c1] : {local}",
+        "%ready = pto.addptr %sig, %farR : !pto.ptr<i32> -> !pto.ptr<i32>".replace("farR", f"far{root}"),
+        "%r = pto.make_tensor_view %ready, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>",
+        "pto.tnotify(%r, %one : !pto.tensor_view<1x1xi32>, i32) {notifyOp = #pto<notify_op AtomicAdd>}",
+        "%is = arith.cmpi eq, %rank, %root : index",
+        "scf.if %is {",
+        f"%n = arith.constant {count} : i32",
+        "pto.twait(%r, %n : !pto.tensor_view<1x1xi32>, i32) {cmp = #pto<wait_cmp ge>}",
+        f"%t = pto.alloc_tile : {tile}",
+        f"%u = pto.alloc_tile : {tile}",
+    ]
+    types = ", ".join([member] * count)
+    group = f"group({', '.join(views)})"
+    acc, of_acc, also = (
+        ("%t, ", f"{tile}, ", ", reduceOp = #pto<reduce_op Sum>") if name == "treduce" else ("", "", "")
+    )
+    lines.append(
+        f"pto.{name}(%local, {acc}recv(%u), {group} : {local}, {of_acc}{tile}, {types}) {{root = {root}{also}}}"
+    )
+    for rank in range(count):
+        lines += [
+            f"%q{rank} = pto.addptr %done, %far{rank} : !pto.ptr<i32> -> !pto.ptr<i32>",
+            f"%d{rank} = pto.make_tensor_view %q{rank}, shape = [%c1, %c1], strides = [%c1, %c1] "
+            ": !pto.tensor_view<1x1xi32>",
+            f"pto.tnotify(%d{rank}, %one : !pto.tensor_view<1x1xi32>, i32) {{notifyOp = #pto<notify_op Set>}}",
+        ]
+    lines += [
+        "}",
+        "%e = pto.make_tensor_view %done, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>",
+        "pto.twait(%e, %one : !pto.tensor_view<1x1xi32>, i32) {cmp = #pto<wait_cmp ge>}",
+    ]
+    arguments = "%ctx: !pto.ptr<i64>, %win: !pto.ptr<f32>, %sig: !pto.ptr<i32>, %done: !pto.ptr<i32>, %y: !pto.ptr<f32>"
+    return "\n".join(lines), arguments
+
+
+@pytest.mark.parametrize("name", ["tbroadcast", "treduce", "comm.tgather", "comm.tscatter"])
+def test_collectives(name: str) -> None:
+    for count, root, shape in (
+        (1, 0, (8, 64)),
+        (2, 1, (8, 64)),
+        (3, 1, (16, 64)),
+        (5, 0, (8, 128)),
+        (8, 7, (8, 64)),
+    ):
+        world = pto.ranks(count, window_bytes=1 << 16)
+        k = kernel(*collective(name, count, root, shape))
+        members, ready, done = world.window(shape), world.window(1, "i32"), world.window(1, "i32")
+        rng = np.random.default_rng(count)
+        stacked = name in ("comm.tgather", "comm.tscatter")
+        y = [rng.integers(-9, 9, (count if stacked else 1, *shape)).astype(np.float32) for _ in range(count)]
+        for rank in range(count):
+            members[rank][:] = rng.integers(-9, 9, shape)
+        held = np.stack([members[rank].copy() for rank in range(count)])
+        before = [v.copy() for v in y]
+        result = world.run(k, [[world.context, members, ready, done, v] for v in y], sanitize="all")
+        assert result.diagnostics == [], (name, count)
+        after = np.stack([members[rank] for rank in range(count)])
+        want_held, want = held, before[root]
+        if name == "tbroadcast":
+            want_held = np.broadcast_to(before[root][0], held.shape)
+        elif name == "comm.tscatter":
+            want_held = before[root]
+        else:
+            want = held.sum(0)[None] if name == "treduce" else held
+        np.testing.assert_array_equal(after, want_held)
+        np.testing.assert_array_equal(y[root], want)
+        assert all(np.array_equal(y[r], before[r]) for r in range(count) if r != root)
+
+
+# -- what is told ------------------------------------------------------------------------------------------
+
+
+def hello(world: World, **options: Any) -> LaunchResult:
+    k = pto.kernel(pto.parse(EXAMPLES / "01_hello.pto"))
+    window, signal = world.windows
+    out = np.zeros((1, 8), np.int32)
+    return world.run(k, [[window, signal, world.context, out.copy()] for _ in range(2)], **options)
+
+
+def test_a_signal_that_was_left_is_told() -> None:
+    world = pto.ranks(2)
+    world.window((1, 8), "i32"), world.window(1, "i32")
+    assert hello(world, sanitize="all").diagnostics == []
+    again = hello(world, sanitize="all")
+    assert set(codes(again)) == {"PTO-E2215", "PTO-E2212"}, (
+        "the wait did not wait, so nothing orders the data"
+    )
+    stale = next(d for d in again.diagnostics if d.code == "PTO-E2215")
+    assert stale.severity == "warning" and "holds 1 from before this launch" in stale.message
+
+
+def test_a_signal_that_nobody_waits_for_is_told() -> None:
+    text = (EXAMPLES / "01_hello.pto").read_text()
+    without = "\n".join(line for line in text.splitlines() if "pto.twait" not in line)
+    world = pto.ranks(2)
+    arguments = [world.window((1, 8), "i32"), world.window(1, "i32"), world.context]
+    k = pto.kernel(pto.parse(without))
+    result = world.run(k, [[*arguments, np.zeros((1, 8), np.int32)] for _ in range(2)], sanitize="sync")
+    assert codes(result) == ["PTO-E2214"] and result.ok
+    assert "byte 0 of %signal of rank" in result.diagnostics[0].message
+
+
+def test_a_wrong_argument_names_its_rank() -> None:
+    world = pto.ranks(2)
+    world.window((1, 8), "i32"), world.window(1, "i32")
+    k = pto.kernel(pto.parse(EXAMPLES / "01_hello.pto"))
+    right = [*world.windows, world.context, np.zeros(8, np.int32)]
+    with pytest.raises(DiagnosticError) as caught:
+        world.run(k, [right, [*right[:3], np.zeros(8)]])
+    assert [d.message for d in caught.value.diagnostics] == [
+        "argument %out holds i32, the array holds float64 (rank 1)"
+    ]
+    with pytest.raises(DiagnosticError, match="PTO-E2012"):  # of another world
+        world.run(k, [[pto.ranks(2).window((1, 8), "i32"), *right[1:]], right])
+
+
+def test_only_the_reference_engine_has_ranks_so_far() -> None:
+    world = pto.ranks(2)
+    world.window((1, 8), "i32"), world.window(1, "i32")
+    k = pto.kernel(pto.parse(EXAMPLES / "01_hello.pto"), engine="native")
+    with pytest.raises(DiagnosticError, match="PTO-E2403"):
+        world.run(k, [[]] * 2)
