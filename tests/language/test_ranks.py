@@ -194,13 +194,14 @@ def copies(x: pl.Tensor[[4, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.F
     me = pld.rank(pld.get_comm_ctx(data))
     count = pld.nranks(pld.get_comm_ctx(data))
     pld.tensor.put(data, (me + 1) % count, x, dst_offsets=[1, 0], src_offsets=[2, 0], shape=[2, COLS])
-    pld.tensor.put(total, 0, x[0:1, :], atomic=pl.AtomicType.Add)
+    stage = pl.create_tile([1, COLS], dtype=pl.FP32)
+    pld.tile.put(total, 0, x[0:1, :], stage, atomic=pl.AtomicType.Add)
     for p in pl.range(count):
         pld.system.notify(signal, p, [me, 0], 2, op=pld.NotifyOp.AtomicAdd)
     for p in pl.range(count):
         pld.system.wait(signal, [p, 0], 2, cmp=pld.WaitCmp.Eq)
     pl.store(pl.load(data, [1, 0], [1, COLS]), [0, 0], y)
-    pld.tensor.get(y, 0, total, dst_offsets=[1, 0], shape=[1, COLS])
+    pld.tile.get(y, 0, total, stage, dst_offsets=[1, 0], shape=[1, COLS])
 
 
 @pl.jit.host
@@ -241,6 +242,30 @@ def beyond(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.F
     pl.store(pld.tile.remote_load(data, 0, [1, 0], [2, COLS]), [0, 0], y)
 
 
+@pl.jit.incore
+def deferred(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], data: pld.DistributedTensor[[2, COLS], pl.FP32]):  # fmt: skip
+    pld.system.defer_wait(data, [0, 0], 1)
+    pld.tensor.all_to_all_v(x, data, data, x, data)
+
+
+@pl.jit.incore
+def with_ctx(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], ctx: pld.CommCtx):
+    pl.store(pl.load(x, [pld.rank(ctx), 0], [1, COLS]), [0, 0], y)
+
+
+@pl.jit
+def hands_on(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], data: pld.DistributedTensor[[2, COLS], pl.FP32]):  # fmt: skip
+    with_ctx(x, y, pld.get_comm_ctx(data))
+    with_ctx(x, y, pld.rank(data))
+
+
+@pl.jit.host
+def only_texts(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+    data = pld.alloc_window_buffer([2, COLS], dtype=pl.FP32)
+    for kernel in pl.unroll(2):
+        (deferred, hands_on)[kernel](x[0], y[0], pld.window(data, [2, COLS], dtype=pl.FP32), device=0)
+
+
 @pl.jit.host
 def outside(x: pl.Tensor, y: pl.Out[pl.Tensor]):
     data = pld.alloc_window_buffer([2, COLS], dtype=pl.FP32)
@@ -258,6 +283,10 @@ def test_what_is_wrong_is_told_where_it_is() -> None:
         (wrong, "the window is larger than its buffer"),
         (unknown, "a rank that is known"),
         (outside, "the window goes beyond dimension 0"),
+        (only_texts, "tasks that end with a signal"),
+        (only_texts, "error.*: all_to_all_v"),
+        (only_texts, "'ctx' of with_ctx is a tensor or a number"),
+        (only_texts, "'ctx' is a pld.CommCtx"),
     ):
         with pytest.raises(DiagnosticError, match=words) as caught:
             program(x, x.copy(), config=_config(2))

@@ -12,16 +12,18 @@ from typing import Any
 
 from .enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from .operators import OPERATORS, Namespace
-from .operators.ranks import Ranks
-from .types import Tensor
+from .types import Annotation, CommCtx, Tensor
 
-#: Who is who among ranks, as `pld.get_comm_ctx` gives it.
-CommCtx = CommCtxType = Ranks
+CommCtxType = CommCtx
 tensor, tile, system = (Namespace(f"pld.{level}") for level in ("tensor", "tile", "system"))
 
 
 class DistributedTensor(Tensor):
     """A window of every rank, as this rank sees it."""
+
+    @classmethod
+    def _annotation(cls, items: tuple[Any, ...]) -> Annotation:
+        return super()._annotation(items).replace(distributed=True)
 
 
 @dataclass
@@ -39,9 +41,8 @@ class DistributedConfig:
 
 
 def __getattr__(name: str) -> Any:
-    for key in (f"pld.{name}", f"pld.tile.{name}"):
-        if key in OPERATORS:
-            return OPERATORS[key]
+    if f"pld.{name}" in OPERATORS:
+        return OPERATORS[f"pld.{name}"]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

@@ -108,11 +108,13 @@ def yield_(*values: Any) -> Any:
 def at(
     level: Level = Level.CORE_GROUP, role: Role | None = None, *, optimizations: Any = None, deps: Any = None,
     no_dep_args: Any = None, dumps: Any = None, allow_early_resolve: bool = False, name_hint: str = "",
-    windowize: bool = False,
+    windowize: bool = False, windows: Any = None,
 ) -> Region:  # fmt: skip
-    """Work of a core: a task. `as tid` names it."""
+    """Work of a core: a task. `as tid` names it. `windows`: tensors that tasks of other ranks write, too, as
+    stages print them."""
     return Region("at", {"level": level, "role": role, "optimizations": optimizations or [], "deps": deps,
-                         "no_dep_args": no_dep_args or [], "name_hint": name_hint})  # fmt: skip
+                         "no_dep_args": no_dep_args or [], "name_hint": name_hint,
+                         "windows": windows or []})  # fmt: skip
 
 
 def incore() -> Region:
@@ -129,8 +131,9 @@ def spmd(
     deps: Any = None,
     allow_early_resolve: bool = False,
     predicate: Any = None,
+    windows: Any = None,
 ) -> Region:
-    """Work of several cores, a block each: one task."""
+    """Work of several cores, a block each: one task. `windows`: as of `pl.at`."""
     return Region(
         "spmd",
         {
@@ -140,6 +143,7 @@ def spmd(
             "deps": deps,
             "optimizations": optimizations or [],
             "predicate": predicate,
+            "windows": windows or [],
         },
     )
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..diag import Span
 from ..isa.record import Record
-from .dtypes import BOOL, INDEX, DataType
+from .dtypes import BOOL, INDEX, INT64, DataType
 from .enums import FunctionType
 
 #: An extent: known, or an INDEX scalar.
@@ -71,6 +71,22 @@ class TensorType(ShapedType):
 
     strides: Dims | None = None
     layout: str = "ND"
+
+
+class DistributedTensorType(TensorType):
+    """A window that every rank has, in a text that is only read and printed; where ranks are known, that of
+    one is a tensor like others."""
+
+
+class HandleType(Type):
+    """What a text names and nobody looks into: memory that every rank has, who is who among them. `word` is
+    what the language calls it."""
+
+    dtype: DataType = INT64
+    word: str = ""
+
+    def __str__(self) -> str:
+        return self.word
 
 
 class TileType(ShapedType):
@@ -395,7 +411,7 @@ def is_memory(value: Value) -> bool:
     op = value.op
     if op is None:
         return isinstance(value.owner, Block) and isinstance(value.owner.outer, Function)
-    return op.name in ("create_tensor", "call", "region", "spmd") and in_orchestration(op)
+    return op.name in ("create_tensor", "pld.window", "call", "region", "spmd") and in_orchestration(op)
 
 
 def in_orchestration(op: Op) -> bool:

@@ -11,14 +11,16 @@ import math
 from typing import Any
 
 from .dtypes import DataType
-from .enums import MemorySpace
+from .enums import MemorySpace, NotifyOp, ReduceOp, WaitCmp
 from .extern import sources_of
 from .forms import CrossCoreSlot, Split
 from .ir import (
     IN,
     OUT,
     ArrayType,
+    DistributedTensorType,
     Function,
+    HandleType,
     Op,
     Program,
     ScalarType,
@@ -35,7 +37,9 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host")
+#: Words that `pto.language.distributed` has alone.
+_OF_RANKS = (NotifyOp, ReduceOp, WaitCmp)
 WIDTH = 100
 
 
@@ -47,6 +51,8 @@ def program_text(program: Program, concise: bool = False) -> str:
         lines = function_lines(function, concise, dynamic)
         methods += ["", *(f"    {line}" if line else "" for line in lines)]
     head = ["import pto.language as pl", ""]
+    if any("pld." in line for line in methods):
+        head.insert(1, "import pto.language.distributed as pld")
     if dynamic:
         head += [*(f'{n} = pl.dynamic("{n}")' for n in sorted(dynamic)), ""]
     head += ["", "@pl.program", f"class {_identifier(program.name)}:"]
@@ -85,6 +91,8 @@ def function_lines(
     if function.kind == "extern":
         core, path = next(iter(sources_of(function).items()))
         kind = f"type=pl.FunctionType.{core.upper()}, external_source={path!r}"
+    if function.attrs.get("host"):
+        kind = "level=pl.Level.HOST, role=pl.Role.Orchestrator"
     head = broken(f"def {function.name}({', '.join(params)}):", WIDTH - 4)
     return [f"@pl.function({kind})", *head, *(f"    {line}" if line else "" for line in p.lines)]
 
@@ -112,7 +120,7 @@ def _identifier(name: str) -> str:
 
 class _Printer(Writer):
     def __init__(self, function: Function, concise: bool) -> None:
-        super().__init__({"self", "pl", "_", "float", "abs"})
+        super().__init__({"self", "pl", "pld", "_", "float", "abs"})
         self.function = function
         self.concise = concise
         for value in function.body.args:
@@ -136,7 +144,7 @@ class _Printer(Writer):
             return "{" + ", ".join(f"{k!r}: {self.arg(v)}" for k, v in arg.items()) + "}"
         if isinstance(arg, enum.Enum):
             word = "Mem" if isinstance(arg, MemorySpace) else type(arg).__name__
-            return f"pl.{word}.{arg.name}"
+            return f"{'pld' if isinstance(arg, _OF_RANKS) else 'pl'}.{word}.{arg.name}"
         if isinstance(arg, DataType):
             return f"pl.{arg.name}"
         if isinstance(arg, Split):
@@ -155,8 +163,11 @@ class _Printer(Writer):
             return f"pl.Scalar[pl.{type.dtype.name}]"
         if isinstance(type, ArrayType):
             return f"pl.Array[{type.extent}, pl.{type.dtype.name}]"
+        if isinstance(type, HandleType):
+            return type.word
         assert isinstance(type, TensorType | TileType)
         tile = isinstance(type, TileType)
+        word = "pld.DistributedTensor" if isinstance(type, DistributedTensorType) else "pl.Tensor"
         parts = [self.arg(list(type.shape)), f"pl.{type.dtype.name}"]
         view: list[str] = []
         if type.valid is not None:
@@ -172,7 +183,7 @@ class _Printer(Writer):
                 view.append(f"layout=pl.TensorLayout.{type.layout}")
         if view:
             parts.append(f"pl.{'Tile' if tile else 'Tensor'}View({', '.join(view)})")
-        return f"pl.{'Tile' if tile else 'Tensor'}[{', '.join(parts)}]"
+        return f"{'pl.Tile' if tile else word}[{', '.join(parts)}]"
 
     # ---- statements ----
 

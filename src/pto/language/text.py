@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, Source
+from . import distributed
 from .jit import JitFunction, Method, ProgramClass
 from .problems import SYNTAX
 
@@ -28,8 +29,8 @@ def _names(text: str, name: str) -> dict[str, Any]:
     """What a text defines; its lines are known to tracebacks, debuggers and diagnostics."""
     if not os.path.exists(name):
         linecache.cache[name] = (len(text), None, text.splitlines(True), name)
-    language = sys.modules[__package__ or ""]  # a text need not import it
-    names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language}
+    language = sys.modules[__package__ or ""]  # a text need not import them
+    names: dict[str, Any] = {"__name__": name, "__file__": name, "pl": language, "pld": distributed}
     try:
         code = compile(text, name, "exec")
     except (SyntaxError, ValueError) as e:

@@ -9,9 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 from ..isa.record import Record
-from .dtypes import TASK_ID, DataType
+from .dtypes import INT64, TASK_ID, DataType
 from .enums import MemorySpace, TensorLayout
-from .ir import IN, INOUT, OUT, ArrayType, ScalarType, TensorType, TileType
+from .ir import (
+    IN,
+    INOUT,
+    OUT,
+    ArrayType,
+    DistributedTensorType,
+    HandleType,
+    ScalarType,
+    TensorType,
+    TileType,
+)
 
 
 class DynVar:
@@ -64,13 +74,15 @@ def dynamic(name: str) -> DynVar:
 
 
 class Annotation(Record):
-    """A type as it was written. `kind`: tensor, tile, scalar, array, tuple."""
+    """A type as it was written. `kind`: tensor, tile, scalar, array, tuple, handle. `distributed`: every rank
+    has one."""
 
     kind: str
     shape: tuple[Any, ...] | None = None
     dtype: DataType | None = None
     extras: tuple[Any, ...] = ()
     direction: str = IN
+    distributed: bool = False
 
 
 class TensorView(Record):
@@ -96,7 +108,16 @@ class MemRef:
 
 
 class Ptr:
-    """The type beside the name of memory that a program asks for: `m: pl.Ptr = pl.tile.alloc(..)`."""
+    """The type beside the name of memory that a program asks for: `m: pl.Ptr = pl.tile.alloc(..)`, `places:
+    pl.Ptr = pld.alloc_window_buffer(..)`."""
+
+
+class CommCtx:
+    """Who is who among ranks: `ctx: pld.CommCtx = pld.get_comm_ctx(data)`."""
+
+
+#: Types of what a program names and does not look into.
+HANDLES = {Ptr: "pl.Ptr", CommCtx: "pld.CommCtx"}
 
 
 class TileView(Record):
@@ -220,8 +241,8 @@ def annotation(given: Any) -> Annotation | None:
         return Annotation("scalar", None, given)
     if given in (int, float, bool):
         return Annotation("scalar")
-    if given is Ptr:
-        return Annotation("memory")
+    if isinstance(given, type) and given in HANDLES:
+        return Annotation("handle", None, INT64, (HANDLES[given],))
     if isinstance(given, _Kind):
         return Annotation(given.kind, direction=getattr(given, "direction", IN))
     return None
@@ -233,6 +254,8 @@ def written_type(said: Annotation) -> Any:
     assert dtype is not None
     if said.kind == "scalar":
         return ScalarType(dtype)
+    if said.kind == "handle":
+        return HandleType(dtype, *said.extras)
     shape: tuple[Any, ...] = tuple(said.shape or ())
     if said.kind == "array":
         return ArrayType(dtype, shape[0])
@@ -245,4 +268,5 @@ def written_type(said: Annotation) -> Any:
         return TileType(dtype, shape, valid, spaces[0] if spaces else "", **more)
     layouts = [e for e in (*said.extras, view.layout if views else None) if isinstance(e, TensorLayout)]
     strides = None if view.stride is None else tuple(view.stride)
-    return TensorType(dtype, shape, valid, strides, layouts[0].name if layouts else "ND")
+    made = DistributedTensorType if said.distributed else TensorType
+    return made(dtype, shape, valid, strides, layouts[0].name if layouts else "ND")

@@ -27,6 +27,9 @@ add_micro(OPERATORS)
 ALIASES = {
     "ci": "arange", "tile.create": "create_tile", "tensor.create": "create_tensor",
     **{f"system.{name}": name for name in fifo.BUFFERS},
+    "pld.remote_load": "pld.tile.remote_load",
+    **{f"pld.system.{name}": f"pld.{name}" for name in ("world_size", "get_comm_ctx", "rank", "nranks")},
+    **{f"pld.tensor.{name}": f"pld.{name}" for name in ("alloc_window_buffer", "window")},
 }  # fmt: skip
 OPERATORS.update({name: OPERATORS[of] for name, of in ALIASES.items()})
 

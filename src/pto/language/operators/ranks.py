@@ -14,14 +14,26 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ...isa.record import Record
-from .. import index
+from .. import forms, index
 from ..build import Build
 from ..dtypes import INT32, DataType
 from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
-from ..ir import Op, Value, is_scalar
-from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
+from ..ir import Op, Value, is_scalar, is_tile
+from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
 from .core import FUNCTIONS, Operator, operator
 from .memory import fits, in_core, shaped_value
+from .symbolic import (
+    loaded,
+    memory,
+    no_handle,
+    no_window,
+    number,
+    on_the_host,
+    ranked,
+    shared,
+    sized,
+    who,
+)
 
 #: How two values of a reduction are combined.
 _COMBINED = {ReduceOp.Sum: "add", ReduceOp.Max: "maximum", ReduceOp.Min: "minimum", ReduceOp.Prod: "mul"}
@@ -64,47 +76,40 @@ def window_of(b: Build, window: Window, rank: int) -> Value:
 # ---- the host ----
 
 
-def _on_the_host(b: Build, what: str) -> None:
-    if b.in_core:
-        b.fail(PLACE, f"{what} is work of the host, and this is a core")
-
-
-@operator(level="pld")
+@ranked("pld", number)
 def world_size(b: Build) -> int:
     """How many ranks there are: as many as `DistributedConfig` has devices."""
     return b.world
 
 
-@operator(level="pld")
+@ranked("pld", memory)
 def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, name: str = "") -> Buffer:
     """Memory that every rank has, all zeros: so many bytes, or a shape of some type."""
-    _on_the_host(b, "alloc_window_buffer")
-    if isinstance(size, int):
-        return Buffer(size)
+    sized(b, size, dtype)
     if dtype is None:
-        b.fail(ARGUMENTS, "a shape has a type", "dtype", help="alloc_window_buffer([16, 64], dtype=pl.FP32)")
+        return Buffer(size)
     return Buffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
 
 
-@operator(level="pld")
-def window(b: Build, buffer: Any, shape: Any, *, dtype: DataType) -> Window:
+@ranked("pld", shared)
+def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
     """A buffer as a tensor: `device=r` of the call that it is given to says of which rank."""
-    _on_the_host(b, "window")
-    if not isinstance(buffer, Buffer):
-        b.fail(TYPE, "a window is one of pld.alloc_window_buffer(..)", "buffer", got=repr(buffer))
+    on_the_host(b, "window")
+    if not isinstance(buf, Buffer):
+        b.fail(TYPE, "a window is one of pld.alloc_window_buffer(..)", "buf", got=repr(buf))
     sizes = tuple(b.static(shape, "shape"))
     wanted = math.prod(sizes) * dtype.bits // 8
-    if wanted > buffer.size:
+    if wanted > buf.size:
         b.fail(SHAPE, "the window is larger than its buffer", "shape", got=f"{wanted} bytes",
-               expected=f"at most {buffer.size} bytes")  # fmt: skip
+               expected=f"at most {buf.size} bytes")  # fmt: skip
     whole_shape = (b.world * sizes[0], *sizes[1:])
-    if buffer.whole is None:
-        buffer.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
-    t: Any = buffer.whole.type  # pyright: ignore[reportOptionalMemberAccess]
+    if buf.whole is None:
+        buf.whole = FUNCTIONS["create_tensor"](b, list(whole_shape), dtype, init_value=0)
+    t: Any = buf.whole.type  # pyright: ignore[reportOptionalMemberAccess]
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
         b.fail(UNSUPPORTED, "two windows of one buffer have different shapes", "shape", got=list(sizes),
                help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
-    return Window(buffer, sizes, dtype)
+    return Window(buf, sizes, dtype)
 
 
 # ---- who is who ----
@@ -113,29 +118,31 @@ def window(b: Build, buffer: Any, shape: Any, *, dtype: DataType) -> Window:
 def _ranks(b: Build, value: Any, at: str) -> Ranks:
     found = b.ranks.get(value) if isinstance(value, Value) else None
     if found is None:
-        b.fail(TYPE, f"'{at}' is no window of several ranks", at,
-               got=value.type if isinstance(value, Value) else repr(value),
-               help="a parameter that says pld.DistributedTensor[[..], ..]")  # fmt: skip
+        no_window(b, value, at)
     b.touched.append(value)
     return found
 
 
-@operator(level="pld")
-def get_comm_ctx(b: Build, tensor: Any) -> Ranks:
+@ranked("pld", who, "dist_tensor")
+def get_comm_ctx(b: Build, dist_tensor: Any) -> Ranks:
     """Who is who among the ranks that have a window."""
-    return _ranks(b, tensor, "tensor")
+    return _ranks(b, dist_tensor, "dist_tensor")
 
 
-@operator(level="pld")
+def _known(b: Build, ctx: Any) -> Ranks:
+    return ctx if isinstance(ctx, Ranks) else no_handle(b, ctx, "ctx")
+
+
+@ranked("pld", number)
 def rank(b: Build, ctx: Any) -> int:
     """The number of this rank."""
-    return (ctx if isinstance(ctx, Ranks) else _ranks(b, ctx, "ctx")).rank
+    return _known(b, ctx).rank
 
 
-@operator(level="pld")
+@ranked("pld", number)
 def nranks(b: Build, ctx: Any) -> int:
     """How many ranks there are."""
-    return (ctx if isinstance(ctx, Ranks) else _ranks(b, ctx, "ctx")).count
+    return _known(b, ctx).count
 
 
 # ---- what is another rank's ----
@@ -160,38 +167,47 @@ def _zeros(r: Ranks) -> list[int]:
     return [0] * r.whole.type.rank
 
 
-@operator(level="pld.tile")
+@ranked("pld.tile", loaded, "target")
 def remote_load(b: Build, target: Any, peer: Any, offsets: Any, shape: Any, valid_shape: Any = None) -> Value:
     """A part of the window of another rank as a tile."""
     r = _ranks(b, target, "target")
     return FUNCTIONS["load"](b, r.whole, _at(b, r, peer, offsets, valid_shape or shape), shape, valid_shape)
 
 
-def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any) -> Value:
+def _remote_store(b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: Any, at: str) -> Value:
     in_core(b, "remote_store")
     r = _ranks(b, target, "target")
-    extent = shaped_value(b, src, "src").type.extent
+    extent = shaped_value(b, src, at).type.extent
     FUNCTIONS["assemble"](b, r.whole, src, _at(b, r, peer, offsets, extent), atomic=atomic)
     return target
 
 
-@operator(level="pld.tile", name="remote_store")
+@ranked("pld.tile", "target", "target")
 def remote_store(
-    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+    b: Build, src_tile: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
 ) -> Value:
     """Write a tile into the window of another rank."""
-    return _remote_store(b, src, target, peer, offsets, atomic)
+    return _remote_store(b, src_tile, target, peer, offsets, atomic, "src_tile")
 
 
-@operator(level="pld.tensor", name="remote_store")
+@ranked("pld.tensor", "target", "target", name="remote_store")
 def remote_store_tensor(
     b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
 ) -> Value:
     """Write a tensor into the window of another rank."""
-    return _remote_store(b, src, target, peer, offsets, atomic)
+    return _remote_store(b, src, target, peer, offsets, atomic, "src")
 
 
-@operator(level="pld.tensor")
+@operator(level="pld", name="remote_store")
+def remote_store_of(
+    b: Build, src: Any, target: Any, peer: Any, offsets: Any, atomic: AtomicType = AtomicType.None_
+) -> Value:
+    """Write a tile or a tensor into the window of another rank."""
+    stored = remote_store if is_tile(src) else remote_store_tensor
+    return stored.function(b, src, target, peer, offsets, atomic)
+
+
+@ranked("pld.tensor", "dst", "dst")
 def put(
     b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
     shape: Any = None, atomic: AtomicType = AtomicType.None_, chunk_rows: Any = None, chunk_cols: Any = None,
@@ -206,7 +222,7 @@ def put(
     return dst
 
 
-@operator(level="pld.tensor")
+@ranked("pld.tensor", "dst", "src")
 def get(
     b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
     shape: Any = None, chunk_rows: Any = None, chunk_cols: Any = None, pipeline: Any = None,
@@ -220,6 +236,24 @@ def get(
     return dst
 
 
+@ranked("pld.tile", "dst", "dst", name="put")
+def put_by_tiles(
+    b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
+    src_offsets: Any = None, shape: Any = None, atomic: AtomicType = AtomicType.None_,
+) -> Value:  # fmt: skip
+    """As `pld.tensor.put`; tiles that data may go through are none that it needs."""
+    return put.function(b, dst, peer, src, dst_offsets, src_offsets, shape, atomic)
+
+
+@ranked("pld.tile", "dst", "src", name="get")
+def get_by_tiles(
+    b: Build, dst: Any, peer: Any, src: Any, stage: Any, stage2: Any = None, dst_offsets: Any = None,
+    src_offsets: Any = None, shape: Any = None,
+) -> Value:  # fmt: skip
+    """As `pld.tensor.get`; tiles that data may go through are none that it needs."""
+    return get.function(b, dst, peer, src, dst_offsets, src_offsets, shape)
+
+
 # ---- signals ----
 
 
@@ -230,7 +264,7 @@ def _signal(b: Build, target: Any, at: str) -> Ranks:
     return r
 
 
-@operator(level="pld.system")
+@ranked("pld.system", "target", "target")
 def notify(
     b: Build, target: Any, peer: Any, offsets: Any, value: Any = 1, *, op: NotifyOp = NotifyOp.AtomicAdd
 ) -> Value:
@@ -243,7 +277,7 @@ def notify(
     return target
 
 
-@operator(level="pld.system")
+@ranked("pld.system", "signal", "signal")
 def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
     """Wait for a signal of this rank."""
     in_core(b, "wait")
@@ -254,11 +288,18 @@ def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = W
     return signal
 
 
+@ranked("pld.system", "signal", "signal")
+def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+    """Let what comes after the task wait for a signal of this rank."""
+    b.fail(UNSUPPORTED, "tasks that end with a signal", help="pld.system.wait(..), in a task that needs it")
+
+
 # ---- collectives: all ranks take part ----
 
 
 def _collective(function: Callable[..., Any]) -> Operator:
     """An operator of a core; for a host a task of every rank, for an orchestration one of its rank."""
+    windows = [name for name in inspect.signature(function).parameters if name in ("target", "signal")]
 
     @functools.wraps(function)
     def everywhere(b: Build, *args: Any, **kwargs: Any) -> Any:
@@ -277,15 +318,14 @@ def _collective(function: Callable[..., Any]) -> Operator:
             _task(b, function, list(args), kwargs)
         return bound.arguments.get("target", args[0])
 
-    return operator(everywhere, level="pld.tensor")
+    return ranked("pld.tensor", windows[0], " ".join(windows))(everywhere)
 
 
 def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
     own = [a for a in args if isinstance(a, Value) and a in b.ranks]
     wholes = [b.ranks[a].whole for a in own]
-    name = function.__name__
-    op = Op("region", {"kind": "at", "name_hint": name, "optimizations": [], "no_dep_args": wholes,
-                       "windows": [*wholes, *own]}, [], b.place)  # fmt: skip
+    said = forms.at(name_hint=function.__name__, no_dep_args=wholes, windows=[*wholes, *own])
+    op = Op("region", {"kind": said.kind, **said.options}, [], b.place)
     block = op.add_block()
     with b.into(block):
         b.in_core = True
@@ -389,11 +429,11 @@ def _a_row_each(b: Build, target: Any) -> Ranks:
 
 
 @_collective
-def allgather(b: Build, local: Any, target: Any, signal: Any = None) -> Value:
+def allgather(b: Build, local_data: Any, target: Any, signal: Any = None) -> Value:
     """What each rank has, a row each, in the window of every one."""
     r = _a_row_each(b, target)
     for p in range(r.count):
-        FUNCTIONS["assemble"](b, r.whole, local, _at(b, r, p, [r.rank, *_zeros(r)[1:]]))
+        FUNCTIONS["assemble"](b, r.whole, local_data, _at(b, r, p, [r.rank, *_zeros(r)[1:]]))
     barrier.function(b, signal)
     return target
 
@@ -408,3 +448,9 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
         FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, p, [r.rank, *rest]))
     barrier.function(b, signal)
     return target
+
+
+@_collective
+def all_to_all_v(b: Build, input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Value:
+    """As `all_to_all`, of as many elements each as `send_counts` says."""
+    b.fail(UNSUPPORTED, "all_to_all_v", help="pld.tensor.all_to_all sends rows of one width")

@@ -89,7 +89,7 @@ def read_exactly(unit: Unit, declared: list[Declared]) -> None:
     unit.call, unit.submit = call_function, submit_function
     unit.exact = {}
     for d in declared:
-        unit.exact[d] = unit.program.add(_function(d))
+        unit.exact[d] = unit.program.add(_as_said(d))
     unit.program.entry = next(iter(unit.exact.values()), None)
     for d in declared:
         _exact(unit, d)
@@ -99,7 +99,7 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     """A function of an exact text, read at its first use."""
     assert unit.exact is not None
     if declared not in unit.exact:  # written beside the program
-        unit.exact[declared] = unit.program.add(_function(declared))
+        unit.exact[declared] = unit.program.add(_as_said(declared))
     function = unit.exact[declared]
     if function.body.args or function.body.ops or declared in unit.active:
         return function
@@ -136,6 +136,13 @@ def _exact(unit: Unit, declared: Declared) -> Function:
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
     _read(unit, declared, function, bound, symbols)
+    return function
+
+
+def _as_said(declared: Declared) -> Function:
+    """A function of an exact text: one of the host stays that."""
+    function = _function(declared)
+    function.attrs["host"] = declared.kind == "host"
     return function
 
 

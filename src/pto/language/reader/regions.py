@@ -116,7 +116,8 @@ def _read_region(
         used = [v for v in taken if v in wholes]
         op.args["no_dep_args"] = [*(op.args.get("no_dep_args") or ()), *used]
         shared = [v for v in taken if v in wholes or v in f.build.ranks]
-        op.args["windows"] = [*dict.fromkeys([*shared, *f.build.touched[touched:]])]
+        told = op.args.get("windows") or ()
+        op.args["windows"] = [*dict.fromkeys([*told, *shared, *f.build.touched[touched:]])]
     op.results = [Value(v.type, n, op, i) for i, (n, v) in enumerate(outs)]
     for name, value in outs:
         if core and not isinstance(value.type, ShapedType):

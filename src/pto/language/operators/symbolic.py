@@ -1,0 +1,146 @@
+"""Operators of several ranks in a text that is read to be printed. How many ranks there are, and which one a
+function is for, nobody has said then: each operator is an operation by itself, with the arguments of its
+call. `ranked` is the one place that decides this; what it decorates sees ranks that are known.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from .. import index
+from ..build import Build
+from ..dtypes import INDEX
+from ..ir import DistributedTensorType, HandleType, ScalarType, TileType, Type, Value, is_scalar, scalar_type
+from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
+from ..types import HANDLES, CommCtx, Ptr
+from .core import Operator, operator
+
+#: What an operator gives: the type of a value, made of its arguments by name; or one of these.
+Gives = Callable[[Build, dict[str, Any]], Type] | str
+#: Parameters that are handles, numbers, and lists of numbers: one per dimension of what these name.
+_HANDLES = {"ctx": (CommCtx, "pld.get_comm_ctx(t)"), "buf": (Ptr, "pld.alloc_window_buffer(..)")}
+_NUMBERS = ("peer", "value", "expected")
+_DIMS = {"offsets": ("target", "signal"), "dst_offsets": ("dst",), "src_offsets": ("src",)}
+
+
+def ranked(
+    level: str, gives: Gives, windows: str = "", name: str = ""
+) -> Callable[[Callable[..., Any]], Operator]:
+    """An operator of several ranks. `windows` are those of its parameters that every rank has."""
+
+    def make(function: Callable[..., Any]) -> Operator:
+        own = name or function.__name__
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def either(b: Build, *args: Any, **kwargs: Any) -> Any:
+            if not b.exact:
+                return function(b, *args, **kwargs)
+            bound = signature.bind(b, *args, **kwargs)
+            bound.apply_defaults()
+            given = dict(list(bound.arguments.items())[1:])
+            return _as_written(b, f"{level}.{own}", given, windows.split(), gives)
+
+        return operator(either, name=own, level=level)
+
+    return make
+
+
+def _as_written(b: Build, name: str, args: dict[str, Any], windows: list[str], gives: Gives) -> Any:
+    for at in [at for at in args if args[at] is not None]:
+        args[at] = _checked(b, args, at, at in windows)
+    told = {k: v for k, v in args.items() if v != ""}
+    if isinstance(gives, str):
+        b.append(name, [], told)
+        return args[gives]
+    return b.op(name, [gives(b, args)], **told)
+
+
+def _checked(b: Build, args: dict[str, Any], at: str, window: bool) -> Any:
+    """An argument, as far as it can be told right from wrong without ranks."""
+    given = args[at]
+    if window and not _is(given, DistributedTensorType):
+        no_window(b, given, at)
+    if at in _HANDLES and not (_is(given, HandleType) and given.type.word == HANDLES[_HANDLES[at][0]]):
+        no_handle(b, given, at)
+    if at in _NUMBERS and not (is_scalar(given) and getattr(scalar_type(given), "is_int", False)):
+        b.fail(TYPE, f"'{at}' is a whole number", at, got=_shown(given))
+    if at in _DIMS:
+        of = next(args[n] for n in _DIMS[at] if n in args)
+        return b.dims(given, at, of.type.rank)
+    return list(given) if isinstance(given, tuple) else given
+
+
+def no_window(b: Build, given: Any, at: str) -> NoReturn:
+    b.fail(TYPE, f"'{at}' is no window of several ranks", at, got=_shown(given),
+           help="a parameter that says pld.DistributedTensor[[..], ..]")  # fmt: skip
+
+
+def no_handle(b: Build, given: Any, at: str) -> NoReturn:
+    kind, help = _HANDLES[at]
+    b.fail(TYPE, f"'{at}' is a {HANDLES[kind]}", at, got=_shown(given), help=help)
+
+
+def on_the_host(b: Build, what: str) -> None:
+    if b.in_core:
+        b.fail(PLACE, f"{what} is work of the host, and this is a core")
+
+
+def sized(b: Build, size: Any, dtype: Any) -> None:
+    """Memory is asked for in bytes, or by what it holds."""
+    on_the_host(b, "alloc_window_buffer")
+    if is_scalar(size) != (dtype is None):
+        b.fail(ARGUMENTS, "bytes have no type" if is_scalar(size) else "a shape has a type", "dtype",
+               help="alloc_window_buffer([16, 64], dtype=pl.FP32)")  # fmt: skip
+    if not is_scalar(size):
+        extents(b, size, "size")
+
+
+def extents(b: Build, given: Any, at: str) -> tuple[Any, ...]:
+    """Of memory that every rank has, those that are known as numbers."""
+    dims = b.dims(given, at)
+    found = tuple(d if index.known(d) is None else index.known(d) for d in dims)
+    if not found or any(isinstance(n, int) and n <= 0 for n in found):
+        b.fail(SHAPE, "there is nothing in it", at, expected="positive numbers", got=list(found))
+    return found
+
+
+def _is(given: Any, type: type) -> bool:
+    return isinstance(given, Value) and isinstance(given.type, type)
+
+
+def _shown(given: Any) -> Any:
+    return given.type if isinstance(given, Value) else repr(given)
+
+
+# ---- what operators give ----
+
+
+def number(b: Build, args: dict[str, Any]) -> Type:
+    return ScalarType(INDEX)
+
+
+def memory(b: Build, args: dict[str, Any]) -> Type:
+    sized(b, args["size"], args["dtype"])
+    return HandleType(word=HANDLES[Ptr])
+
+
+def who(b: Build, args: dict[str, Any]) -> Type:
+    return HandleType(word=HANDLES[CommCtx])
+
+
+def shared(b: Build, args: dict[str, Any]) -> Type:
+    """A window of memory that every rank has."""
+    on_the_host(b, "window")
+    return DistributedTensorType(args["dtype"], extents(b, args["shape"], "shape"))
+
+
+def loaded(b: Build, args: dict[str, Any]) -> Type:
+    """A tile with a part of a window."""
+    target = args["target"].type
+    valid = args["valid_shape"]
+    wanted = None if not valid else tuple(b.dims(valid, "valid_shape", target.rank))
+    return TileType(target.dtype, tuple(b.static(args["shape"], "shape")), wanted, "vec")
