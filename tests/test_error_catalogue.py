@@ -92,6 +92,7 @@ _PYTHON_TESTS = {
     "PTO-E3013": "language/test_problems.py::test_e3013_claims_of_independence",
     "PTO-E3014": "language/test_problems.py::test_e3014_holes",
     "PTO-E3015": "language/test_problems.py::test_e3015_tensors_that_are_overwritten_while_in_use",
+    "PTO-E3016": "language/test_ranks.py::test_e3016_races_between_ranks",
     "PTO-E3101": "compat/test_report.py::test_e3101_another_package",
     "PTO-E3102": "compat/test_names.py::test_e3102_modules_that_nothing_stands_for",
     "PTO-E3103": "compat/test_names.py::test_e3103_names_that_are_refused",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,10 @@ def test_a_ring() -> None:
         for r in range(RANKS):
             np.testing.assert_array_equal(y[r, 0], x[(r - 1) % RANKS, 0])
             np.testing.assert_array_equal(y[r, 1], x[(r + 1) % RANKS, 1])
+    for schedule in (None, 3):
+        y = np.zeros_like(x)
+        assert str(compiled.run([x, y], sanitize="all", schedule=schedule)) == "ok"
+        np.testing.assert_array_equal(y[:, 0], np.roll(x[:, 0], 1, axis=0))
 
 
 @pl.jit
@@ -106,6 +111,45 @@ def test_regions() -> None:
         compiled.execute([x, y], seed=seed)
         np.testing.assert_array_equal(y[:, 0], np.roll(x, 1, axis=0)[:, 0])
         np.testing.assert_array_equal(y[:, 1], [x.min(0)[0]] * RANKS)
+
+
+def test_e3016_races_between_ranks() -> None:
+    """The put of a rank and what the other reads before the barrier; what comes after it is in order."""
+    x = np.round(_given(RANKS, 2, COLS) * 64)
+    y = np.zeros_like(x)
+    found = by_regions.run(x, y, config=_config(), sanitize="all").diagnostics
+    lines = Path(__file__).read_text().splitlines()
+    told = {(d.code, lines[d.span.line - 1].strip()) for d in found if d.span is not None}
+    put, read = "pld.tensor.put(data, right, x)", "before = pl.mul(data, 0.0)"
+    assert told == {("PTO-E3016", put), ("PTO-E3016", read)}
+    assert "'by_regions_incore_5' reads data[0, 0] of rank 1, which 'by_regions_incore_0' writes" in str(
+        found[0]
+    )
+    np.testing.assert_array_equal(y[:, 1], [x.min(0)[0]] * RANKS)
+
+
+@pl.jit.incore
+def half(x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]], signal: pld.DistributedTensor[[2, 1], pl.INT32]):  # fmt: skip
+    if pld.rank(pld.get_comm_ctx(signal)) == 1:
+        pld.system.notify(signal, 0, [0, 0], 1)
+    else:
+        pld.system.wait(signal, [0, 0], 2)
+    y[:, :] = pl.add(x, 0.0)
+
+
+@pl.jit.host
+def halves(x: pl.Tensor[[2, 2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, 2, COLS], pl.FP32]]):
+    signals = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+    for r in pl.range(2):
+        half(x[r], y[r], pld.window(signals, [2, 1], dtype=pl.INT32), device=r)
+
+
+def test_who_waits_for_ever_is_told() -> None:
+    x = _given(2, 2, COLS)
+    y = np.zeros_like(x)
+    (found,) = halves.run(x, y, config=_config(2), sanitize="race").diagnostics
+    assert found.code == "PTO-E2104" and "waits for signal" in found.message
+    np.testing.assert_array_equal(y[1], x[1])  # the other rank is through
 
 
 ROWS = pld.DistributedTensor[[RANKS, COLS], pl.FP32]

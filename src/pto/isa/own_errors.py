@@ -1037,6 +1037,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "for with deps=.",
     ),
     (
+        "PTO-E3016",
+        "race between ranks",
+        "Tasks of different ranks touch the same element of a window, one of them writes it, and neither a "
+        "signal nor a task orders them.",
+        "Notify after the one and wait before the other: pld.system.notify, pld.system.wait, or a barrier.",
+    ),
+    (
         "PTO-E3101",
         "another package is called pypto",
         "Programs that import pypto are to run on this package, and another one of that name is installed: "

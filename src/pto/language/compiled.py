@@ -94,7 +94,9 @@ class Compiled(CallableProgram):
         types = arguments.types_of(declared, dict(zip(self.param_names, values, strict=True)))
         key = tuple(map(str, types))
         if key not in self._others:
-            self._others[key] = Compiled(lowered(declared, types, self.profile).verify(), self.platform)
+            self._others[key] = Compiled(
+                lowered(declared, types, self.profile, world=self.lowered.world).verify(), self.platform
+            )
         return self._others[key]
 
     @property
@@ -242,14 +244,17 @@ class Compiled(CallableProgram):
 
     def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
         """Every task, one after the other, under watch."""
+        from .ranks import Together, has_windows
+
         result = RunResult()
         footprint = self._footprint(values) if options.get("sanitize") else None
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 
-        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
-            more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
-            left = kernel.run(*args, **more)
+        def options_of(said: dict[str, Any]) -> dict[str, Any]:
+            return {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+
+        def ended(left: Any, kernel: Any, said: dict[str, Any]) -> None:
             left.task = kernel.name
             if self.is_graph:
                 for found in left.diagnostics:
@@ -259,13 +264,30 @@ class Compiled(CallableProgram):
             if not left.ok:
                 raise _Stop
 
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            ended(kernel.run(*args, **options_of(said)), kernel, said)
+
+        def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
+            more = options_of(said)
+            return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
+
+        together = None
+        if has_windows(self.program.functions):  # only there, launches can stand aside
+            engine = "reference"
+            together = Together(
+                begin, ended, self.places, footprint, self.program.functions, self.lowered.world
+            )
         with told_in_words_of_the_language(), contextlib.suppress(_Stop):
-            self._submit(Serial(launch, self.places, footprint), values, engine)
+            self._submit(together or Serial(launch, self.places, footprint), values, engine)
+            if together is not None:
+                together.finish()
             if footprint is not None:
                 places = self.entry.attrs.get("places", {})
                 footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
+        if together is not None:
+            result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
         return result
 

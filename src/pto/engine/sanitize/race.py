@@ -185,10 +185,7 @@ class Race(Sanitizer):
         self.signals.notify(self.cores[core].clock, core, signal.buffer, signal.offset)
 
     def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        at = signal.whole()
-        words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
-        clock = self.cores[core].clock
-        self.signals.awaited(clock, core, signal.buffer, [int(n) for n in words.ravel()])
+        self.signals.awaited(self.cores[core].clock, core, signal.buffer, words_of(signal))
 
     def flag_for(self, old: Touch, new: Touch) -> tuple[Any, Operation] | None:
         """A flag that is set after the old access and that the pipe of the new one could wait for."""
@@ -199,6 +196,13 @@ class Race(Sanitizer):
                     if knows(given.keeps["race"][1], old.agent, old.sequence):
                         return key, given.op
         return None
+
+
+def words_of(signal: View) -> list[int]:
+    """Where the words of a signal begin in its buffer."""
+    at = signal.whole()
+    words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
+    return [int(n) for n in words.ravel()]
 
 
 class RaceChecker:
