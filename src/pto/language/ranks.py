@@ -80,9 +80,10 @@ class Together(Serial):
         self._untracked: set[int] = set()
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = ""
-    ) -> Tensor:
-        made = super().tensor(shape, dtype, init, manual_dep, name)
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
+        window: bool = False,
+    ) -> Tensor:  # fmt: skip
+        made = super().tensor(shape, dtype, init, manual_dep, name, window)
         if manual_dep:
             self._roots.append(made.root)
             self._untracked.add(id(made.root))

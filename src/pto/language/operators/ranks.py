@@ -254,6 +254,12 @@ def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = W
     return signal
 
 
+@operator(level="pld.system")
+def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
+    """Tasks that wait for this one go on when a signal of this rank holds. The core waits with it here."""
+    return wait.function(b, signal, offsets, expected, cmp=cmp)
+
+
 # ---- collectives: all ranks take part ----
 
 
@@ -269,10 +275,10 @@ def _collective(function: Callable[..., Any]) -> Operator:
             return function(b, *args, **kwargs)
         given = list(bound.arguments.values())[1:]
         if any(isinstance(a, Window) for a in given):
+            called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
-                _task(
-                    b, function, [window_of(b, a, rank) if isinstance(a, Window) else a for a in args], kwargs
-                )
+                local = [window_of(b, a, rank) if isinstance(a, Window) else a for a in args]
+                _task(b, function, local, kwargs, called)
         else:
             _task(b, function, list(args), kwargs)
         return bound.arguments.get("target", args[0])
@@ -280,12 +286,24 @@ def _collective(function: Callable[..., Any]) -> Operator:
     return operator(everywhere, level="pld.tensor")
 
 
-def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+def _builtin(name: str, given: dict[str, Any]) -> str:
+    """What a collective of the host is called where it has a folder of its own."""
+    ring = "_ring" if given.get("mode") == "ring" else ""
+    op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
+    more = {"allreduce": f"__{op.name.lower()}", "reduce_scatter": f"__{op.name.lower()}",
+            "broadcast": f"__root{root}"}.get(name, "")  # fmt: skip
+    dtype = target.dtype.name.lower() if isinstance(target, Window) else "fp32"
+    return f"builtin.tensor.{name}{ring}{more}__{dtype}"
+
+
+def _task(
+    b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], called: str = ""
+) -> None:
     own = [a for a in args if isinstance(a, Value) and a in b.ranks]
     wholes = [b.ranks[a].whole for a in own]
     name = function.__name__
     op = Op("region", {"kind": "at", "name_hint": name, "optimizations": [], "no_dep_args": wholes,
-                       "windows": [*wholes, *own]}, [], b.place)  # fmt: skip
+                       "windows": [*wholes, *own], "builtin": called}, [], b.place)  # fmt: skip
     block = op.add_block()
     with b.into(block):
         b.in_core = True
@@ -406,5 +424,28 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
     for p in range(r.count):
         part = FUNCTIONS["slice"](b, input, [1, *r.whole.type.shape[1:]], [p, *rest])
         FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, p, [r.rank, *rest]))
+    barrier.function(b, signal)
+    return target
+
+
+@_collective
+def all_to_all_v(
+    b: Build, input: Any, target: Any, signal: Any = None, send_counts: Any = None, recv_counts: Any = None
+) -> Value:
+    """Block p of the input goes to rank p, where it is the block of the rank that it comes from; how many of
+    its rows count (`send_counts[p, 0]`, at most all) is in `recv_counts` there, by the number of that rank.
+    """
+    r, counts = _ranks(b, target, "target"), _ranks(b, recv_counts, "recv_counts")
+    block = r.rows // r.count
+    if block * r.count != r.rows or list(input.type.shape) != [r.rows, *r.whole.type.shape[1:]]:
+        b.fail(SHAPE, "a rank has a block of rows for every one, in the input and in the window", "input",
+               expected=f"[{r.rows // r.count * r.count}, ..] twice", got=input.type)  # fmt: skip
+    for p in range(r.count):
+        for at, shape in _parts(r, p * block, block):
+            part = FUNCTIONS["slice"](b, input, shape, at)
+            there = [at[0] - p * block + r.rank * block, *at[1:]]
+            FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, p, there, shape))
+        count = FUNCTIONS["read"](b, send_counts, [p, 0])
+        notify.function(b, recv_counts, p, [counts.rank, 0], b.scalar("min", count, block), op=NotifyOp.Set)
     barrier.function(b, signal)
     return target
