@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pto.language as pl
+import pto.language.distributed as pld
 from pto.compat.pypto import finder
 from pto.compat.pypto.modules import MODULES
 from pto.diag import DiagnosticError
@@ -90,7 +91,6 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         DistributedCompiledProgram,
         DistributedConfig,
     )
-    from pypto.runtime import StackedDeviceTensor  # pyright: ignore[reportMissingImports]
 
     for use in (
         torch_codegen,
@@ -98,7 +98,6 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         lambda: PassManager.get_strategy(),
         pypto.passes.l0_tile_chooser.L0TileConfig,
         DistributedCompiledProgram,
-        StackedDeviceTensor,
         lambda: pypto.ir.compile(3),
     ):
         with pytest.raises(DiagnosticError) as caught:
@@ -178,6 +177,69 @@ def test_workers(pypto: Any) -> None:
             worker.copy_to(out.data_ptr, back.ctypes.data, out.nbytes + 1)
     with pytest.raises(RuntimeError, match="not registered"):
         handle(1.0, kept, 1, out)
+
+
+@pl.program
+class OfRanks:
+    """Every run adds to a window of the next rank; what it holds is told to whoever listens."""
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def add(self, x: pl.Tensor[[1, 64], pl.FP32], y: pl.Out[pl.Tensor[[1, 64], pl.FP32]], data: pl.InOut[pld.DistributedTensor[[1, 64], pl.FP32]], signal: pl.InOut[pld.DistributedTensor[[2, 1], pl.INT32]]):  # fmt: skip
+        pld.tensor.put(data, 1 - pld.rank(pld.get_comm_ctx(data)), x, atomic=pl.AtomicType.Add)
+        pld.tensor.barrier(signal)
+        y[:, :] = data[:, :]
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+    def told(y: pl.Tensor[[2, 1, 64], pl.FP32]): ...  # noqa: N805
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+    def host(self, x: pl.Tensor[[2, 1, 64], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 64], pl.FP32]]):
+        places, signals = pld.alloc_window_buffer(64 * 4), pld.alloc_window_buffer(8)
+        for r in pl.range(2):
+            data, signal = (
+                pld.window(places, [1, 64], dtype=pl.FP32),
+                pld.window(signals, [2, 1], dtype=pl.INT32),
+            )
+            self.add(x[r], y[r], data, signal, device=r)
+        self.told(y)
+
+
+def test_workers_of_several_ranks(pypto: Any) -> None:
+    from pypto.runtime import DistributedWorker  # pyright: ignore[reportMissingImports]
+
+    ranks = pld.DistributedConfig(device_ids=[0, 1])
+    compiled = pypto.ir.compile(OfRanks, platform="a2a3sim", distributed_config=ranks)
+    assert OfRanks.get_function("told").requires_runtime_binding
+    x, y, seen = np.random.rand(2, 1, 64).astype(np.float32), np.zeros((2, 1, 64), np.float32), []
+    calls = {"told": lambda args: seen.append(args[0].copy())}
+    with compiled.prepare(persistent=True, reset_persistent_windows=False, callbacks=calls) as worker:
+        kept = worker.alloc_stacked_tensor(x, worker_ids=[1, 0])
+        for _ in range(2):
+            worker(kept, y)
+        assert worker._w._next_alloc_id == 1  # windows are made once, and keep what they hold
+        worker.submit(compiled, kept, y).result()
+        np.testing.assert_array_equal(seen, [x[::-1] * n for n in np.float32([1, 2, 3])])
+        back = np.zeros_like(x)
+        worker.copy_stacked_from(kept, back)
+        np.testing.assert_array_equal(back, x)
+        assert kept[1].shape == (1, 64) and kept.worker_ids == (1, 0) and len(worker._owned_tensors) == 2
+        with pytest.raises(ValueError, match="0 to 1"):
+            worker.alloc_stacked_tensor(x, worker_ids=[1, 2])
+    assert not worker._owned_tensors
+    with pytest.raises(RuntimeError, match="called after close"):
+        worker.register(compiled)
+    for wrong, options, words in (
+        (ValueError, {}, r"\['told'\] have no body"),
+        (ValueError, {"callbacks": {**calls, "others": print}}, "not sub-workers"),
+        (TypeError, {"callbacks": {"told": 3}}, "is called"),
+    ):
+        with pytest.raises(wrong, match=words):
+            compiled.prepare(**options)
+    with DistributedWorker([compiled, compiled.prepared({})], callbacks=calls) as several:
+        with pytest.raises(TypeError, match="ambiguous"):
+            several(x, y)
+        several.run(compiled, x, y)  # with windows of its own
+        np.testing.assert_array_equal(y, x[::-1])
 
 
 def test_descriptions_of_arguments(pypto: Any) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pytest
 
+from pto.engine.memory import Buffer, View
 from pto.engine.sanitize import clock as clocks
-from pto.engine.sanitize.clock import Clock, Signals, Token, knows
+from pto.engine.sanitize.clock import Clock, Token, knows
+from pto.engine.sanitize.telling import Signals
 
 
 @dataclass(eq=False)
@@ -245,19 +248,106 @@ def test_news_travel_over_a_third_block() -> None:
     assert sees(three, "MTE2", 0, store)
 
 
+@dataclass(eq=False)
+class FakeOp:
+    """An instruction on a signal, as far as signals know it."""
+
+    does: str
+
+    def attr(self, name: str) -> str:
+        return self.does
+
+
+SET, ADD, GE, EQ = (FakeOp(does) for does in ("Set", "AtomicAdd", "ge", "eq"))
+
+
+class Words:
+    """Signals in a buffer of their own, given and awaited by cores."""
+
+    def __init__(self) -> None:
+        self.signals = Signals()
+        self.buffer = Buffer("words", "gm", np.zeros(128, np.uint8))
+
+    def give(self, core: Any, value: int = 1, op: Any = SET, at: int = 64) -> None:
+        word = self.buffer.data[at : at + 4].view(np.int32)
+        word[0] = value + (word[0] if op is ADD else 0)
+        self.signals.notify(core.clock, core, op, self._view(at), value)
+        core.does("S")
+
+    def take(self, core: Any, wanted: int = 1, op: Any = GE, at: int = 64) -> None:
+        self.signals.awaited(core.clock, core, op, self._view(at), wanted)
+
+    def _view(self, at: int) -> View:
+        return View(self.buffer, at, (1, 1), (1, 1), "i32")
+
+
 def test_a_signal_tells_what_the_scalar_unit_of_its_writer_knew() -> None:
     one, two = make_blocks(2)
-    buffer: Any = object()
-    notify: Any = object()
-    signals = Signals()
+    words = Words()
     early = one.does("MTE3")
     one.clock.barrier_all(one)
     late = one.does("MTE3")
-    signals.notify(one.clock, one, notify, buffer, 64)
-    signals.awaited(two.clock, two, buffer, [0])
+    words.give(one)
+    words.take(two, at=0)
     assert not sees(two, "MTE2", 0, early), "another word"
-    signals.awaited(two.clock, two, buffer, [64])
+    words.take(two)
     assert sees(two, "MTE2", 0, early)
     assert not sees(two, "MTE2", 0, late), "the store was still on its way"
-    assert signals.too_early(1, 0, *late) is notify
-    assert signals.too_early(0, 0, *late) is None, "nobody told it"
+    assert words.signals.too_early(1, 0, *late) is SET
+    assert words.signals.too_early(0, 0, *late) is None, "nobody told it"
+    assert words.signals.too_early(1, 0, *early) is None
+
+
+def drained(core: Any) -> tuple[int, int]:
+    """A store that is over when the scalar unit goes on."""
+    event = core.does("MTE3")
+    core.clock.barrier_all(core)
+    return event
+
+
+def test_a_signal_that_is_set_tells_of_who_set_it_last() -> None:
+    one, two, three = make_blocks(3)
+    words = Words()
+    first, second = drained(one), drained(two)
+    words.give(one)
+    words.give(two)
+    words.take(three)
+    assert sees(three, "MTE2", 1, second) and not sees(three, "MTE2", 0, first)
+    words.signals.stored(words.buffer, 0, 128)
+    fresh = make_blocks(4)[3]
+    words.take(fresh)
+    assert not sees(fresh, "MTE2", 1, second), "a store has overwritten it"
+
+
+def test_additions_that_a_wait_could_do_without_tell_nothing() -> None:
+    one, two, three = make_blocks(3)
+    words = Words()
+    first, second = drained(one), drained(two)
+    words.give(one, 1, ADD)
+    words.give(two, 1, ADD)
+    words.take(three, 1)
+    assert not sees(three, "MTE2", 0, first) and not sees(three, "MTE2", 1, second), "one was enough"
+    words.take(three, 2)
+    assert sees(three, "MTE2", 0, first) and sees(three, "MTE2", 1, second)
+
+    one, two, three = make_blocks(3)
+    words = Words()
+    first = drained(one)
+    words.give(one, 1, ADD)
+    words.take(two, 1)
+    second = drained(two)
+    words.give(two, 1, ADD)
+    words.take(three, 1)
+    assert sees(three, "MTE2", 0, first), "the second came after it"
+    assert not sees(three, "MTE2", 1, second)
+
+    one, two = make_blocks(2)
+    words = Words()
+    first = drained(one)
+    words.give(one, 1, ADD)
+    second = drained(one)
+    words.give(one, 1, ADD)
+    words.take(two, 1)
+    assert sees(two, "MTE2", 0, first) and not sees(two, "MTE2", 0, second), "the first was enough"
+    words.take(two, 2, EQ)
+    assert sees(two, "MTE2", 0, second)

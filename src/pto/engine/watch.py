@@ -229,11 +229,11 @@ class Watcher:
     def met(self, cores: list[Any]) -> None:
         """Cores that wait for each other at a grid barrier are all there."""
 
-    def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        """A signal in global memory is written."""
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
+        """A signal in global memory was set to a value, or that was added to it."""
 
-    def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        """A signal in global memory is found to hold."""
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
+        """All words of a signal in global memory compare with a number as an instruction wants it."""
 
     # -- what descriptors say --------------------------------------------------------------------------
 

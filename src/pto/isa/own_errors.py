@@ -798,6 +798,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Take back only what a wait has seen.",
     ),
     (
+        "PTO-E2218",
+        "wait for a signal of another rank",
+        "A rank waits for a word in the window of another one: it may never see it change.",
+        "Wait for a word of the own window, and let the other rank write that.",
+    ),
+    (
         "PTO-E2301",
         "departure from the float64 shadow",
         "A result is further from exact arithmetic than its type explains.",
@@ -1071,6 +1077,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Make a tensor of its own for each (pl.create_tensor, in the loop where there is one), or "
         "name the tasks to wait "
         "for with deps=.",
+    ),
+    (
+        "PTO-E3016",
+        "race between ranks",
+        "Tasks of different ranks touch the same element of a window, one of them writes it, and neither a "
+        "signal nor a task orders them.",
+        "Notify after the one and wait before the other: pld.system.notify, pld.system.wait, or a barrier.",
     ),
     (
         "PTO-E3101",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
@@ -64,6 +64,21 @@ def types_of(declared: Declared, given: dict[str, Any]) -> list[Any]:
         raise DiagnosticError([problem.diagnostic]) from None
     own = _extents(declared, given)
     return [_type(declared, name, value, own) for name, value in given.items()]
+
+
+def with_extents(types: list[Any], given: Sequence[Any] | None, usual: int) -> list[Any]:
+    """Types whose dynamic extents are numbers: those of arguments, or the usual one where there are none."""
+    found: list[Any] = []
+    for n, t in enumerate(types):
+        if isinstance(t, TensorType):
+            sizes = given[n].shape if given is not None else None
+            shape = [
+                d if not isinstance(d, DynVar) else int(sizes[i]) if sizes is not None else d.of(usual)
+                for i, d in enumerate(t.shape)
+            ]
+            t = t.replace(shape=tuple(shape))
+        found.append(t)
+    return found
 
 
 def _extents(declared: Declared, given: dict[str, Any]) -> dict[tuple[str, int], DynVar]:

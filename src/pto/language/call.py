@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ..diag import render
+from ..diag import DiagnosticError, render
 from ..isa.profiles import Profile
 from . import arguments
 from .compiled import Compiled, RunResult
@@ -23,22 +23,54 @@ def specialised(
 ) -> tuple[Compiled, list[Any], Any]:
     """The program for arguments, from the cache where it has been made."""
     given = arguments.bound(function.declared, args, kwargs)
-    made, key = _cached(function, arguments.types_of(function.declared, given), config, target)
-    return made, list(given.values()), key
+    values = list(given.values())
+    made, key = _cached(function, arguments.types_of(function.declared, given), config, target, values)
+    return made, values, key
 
 
-def _cached(function: Any, types: list[Any], config: Any, target: str | None = None) -> tuple[Compiled, Any]:
+def _cached(
+    function: Any, types: list[Any], config: Any, target: str | None = None, values: list[Any] | None = None
+) -> tuple[Compiled, Any]:
     profile = profile_of(config, target)
     key = _key(types, profile, world_of(config))
+    if function.declared.kind == "host" and key not in function._cache:
+        fixed = _key(arguments.with_extents(types, values, world_of(config)), profile, world_of(config))
+        key = fixed if fixed in function._cache else key
     found = function._cache.get(key)
     if found is None:
-        done = lowered(function.declared, types, profile, world=world_of(config))
+        done = _lowered(function.declared, types, profile, world_of(config), values)
+        if done.fixed:  # for these extents, and no others
+            assert done.source is not None
+            key = _key(done.source[1], profile, world_of(config))
         _warn(done)
         found = function._cache[key] = Compiled(done, platform_of(config))
     folder = getattr(config, "save_kernels_dir", None)
     if folder and found.folder != Path(folder):
         found.save(folder, dumps=bool(config.dump_passes))
     return found, key
+
+
+def _lowered(
+    declared: Any, types: list[Any], profile: Profile, world: int, values: list[Any] | None
+) -> Lowered:
+    """The program. Of a host, which makes memory by its extents, for the extents of the arguments where it
+    cannot be for any; without arguments, as many as there are ranks."""
+    try:
+        return lowered(declared, types, profile, world=world)
+    except DiagnosticError:
+        fixed = arguments.with_extents(types, values, world)
+        if declared.kind != "host" or fixed == types:
+            raise
+        try:
+            done = lowered(declared, fixed, profile, world=world)
+        except DiagnosticError as e:
+            problem = e if values is not None else None
+        else:
+            done.fixed = True
+            return done
+        if problem is None:
+            raise
+    raise problem
 
 
 def _types(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:

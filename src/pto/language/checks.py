@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from ..diag import Diagnostic
 from .ir import (
+    FOREIGN,
     IN,
     INOUT,
     OUT,
@@ -32,7 +33,7 @@ def check(program: Program) -> list[Diagnostic]:
     """Everything suspicious. Directions that are wrong are mended: tasks wait for each other by them."""
     found: list[Diagnostic] = []
     for function in reversed(program.functions.values()):  # callees were read after their callers began
-        if function.kind != "extern":  # whose body is C++
+        if function.kind not in FOREIGN:
             found += _directions(function)
     padded = [f for f in program.functions.values() if any(op.name.startswith("fillpad") for op in f.walk())]
     if padded:

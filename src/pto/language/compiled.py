@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, render
@@ -16,7 +17,7 @@ from .helps import in_words_of_the_language, once_per_place, told_in_words_of_th
 from .ir import IN, OUT, Function, TensorType, Value
 from .lower import Lowered, lowered
 from .orchestrate import orchestration
-from .serial import Serial, Tensor
+from .serial import Serial, Tensor, Windows
 
 
 class RunResult:
@@ -49,6 +50,8 @@ class RunResult:
 class Compiled(CallableProgram):
     """A program for certain arguments: its kernels on an engine, and the function that submits them."""
 
+    prepare: ClassVar[Callable[..., Any]]  # a worker that runs it; pto.compat.pypto.distributed has them
+
     def __init__(self, done: Lowered, platform: str = "") -> None:
         self.lowered = done
         self.platform = platform or f"{done.profile.name}sim"
@@ -64,6 +67,24 @@ class Compiled(CallableProgram):
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
         self._others: dict[tuple[str, ...], Compiled] = {}
+        self._torch = False  # whether the arguments of the last call were torch's
+        #: What tasks in Python do, by name, where that is not their body.
+        self.callbacks: Mapping[str, Any] = {}
+        #: Memory of ranks, where runs share it.
+        self.windows: Windows | None = None
+
+    def prepared(self, callbacks: Mapping[str, Any], windows: Windows | None = None) -> Compiled:
+        """The same program, which calls `callbacks` for its tasks in Python, and keeps its windows."""
+        made = copy.copy(self)
+        made.callbacks, made.windows, made._kernels, made._others = callbacks, windows, {}, {}
+        made.__dict__.pop("task_kernels", None)
+        made.__dict__.pop("_alone", None)
+        return made
+
+    @property
+    def sub_workers(self) -> dict[str, bool]:
+        """Its tasks in Python: whether somebody has to say what they do."""
+        return {n: f.attrs["unbound"] for n, f in self.program.functions.items() if f.kind == "python"}
 
     @cached_property
     def params(self) -> list[Param]:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -83,6 +104,10 @@ class Compiled(CallableProgram):
         return found
 
     def made_for(self, values: Sequence[Any]) -> CallableProgram:
+        if self.lowered.fixed:
+            same = all(p.shape is None or p.shape == tuple(v.shape)
+                       for p, v in zip(self.params, values, strict=True))  # fmt: skip
+            return self if same else self._other(values, fixed=True)
         sizes: dict[str, set[int]] = {}
         for p, v in zip(self.params, values, strict=True):
             for d, n in zip(p.shape or (), getattr(v, "shape", ()), strict=False):
@@ -90,11 +115,20 @@ class Compiled(CallableProgram):
                     sizes.setdefault(d, set()).add(int(n))
         if self.lowered.source is None or all(len(s) == 1 for s in sizes.values()):
             return self
+        return self._other(values)
+
+    def _other(self, values: Sequence[Any], fixed: bool = False) -> Compiled:
+        """The program for other arguments."""
+        assert self.lowered.source is not None
         declared, _ = self.lowered.source
         types = arguments.types_of(declared, dict(zip(self.param_names, values, strict=True)))
+        if fixed:
+            types = arguments.with_extents(types, values, 0)
         key = tuple(map(str, types))
         if key not in self._others:
-            self._others[key] = Compiled(lowered(declared, types, self.profile).verify(), self.platform)
+            self._others[key] = Compiled(
+                lowered(declared, types, self.profile, world=self.lowered.world).verify(), self.platform
+            ).prepared(self.callbacks, self.windows)
         return self._others[key]
 
     @property
@@ -121,19 +155,26 @@ class Compiled(CallableProgram):
                     from .extern import Alone
 
                     found[name] = Alone(function)
+                elif function.kind == "python":
+                    from .python_tasks import AlonePython
+
+                    found[name] = AlonePython(function, self.callbacks.get(name), lambda: self._torch)
         return found
 
     @cached_property
     def task_kernels(self) -> dict[str, Any]:
         """What tasks of the runtime execute."""
         from .extern import extern_kernel
+        from .python_tasks import python_kernel
         from .tasks import task_kernel
 
         made = {n: task_kernel(self.program.functions[n], m) for n, m in self.lowered.modules.items()}
-        return {
-            **made,
-            **{n: extern_kernel(f) for n, f in self.program.functions.items() if f.kind == "extern"},
-        }
+        for name, function in self.program.functions.items():
+            if function.kind == "extern":
+                made[name] = extern_kernel(function)
+            elif function.kind == "python":
+                made[name] = python_kernel(function, self.callbacks.get(name), lambda: self._torch)
+        return made
 
     @cached_property
     def is_graph(self) -> bool:
@@ -152,6 +193,7 @@ class Compiled(CallableProgram):
 
         def orchestrate(session: Any) -> None:
             rt = Tasks(session, self.places)
+            rt.windows = self.windows
             with session.scope():
                 self._begin(rt, kernels, values)
 
@@ -242,14 +284,17 @@ class Compiled(CallableProgram):
 
     def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
         """Every task, one after the other, under watch."""
+        from .ranks import Together, has_windows
+
         result = RunResult()
         footprint = self._footprint(values) if options.get("sanitize") else None
         if footprint is not None:
             options["watchers"] = [*options.get("watchers", ()), footprint]
 
-        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
-            more = {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
-            left = kernel.run(*args, **more)
+        def options_of(said: dict[str, Any]) -> dict[str, Any]:
+            return {**options, **({"blocks": said["blocks"]} if said.get("blocks") else {})}
+
+        def ended(left: Any, kernel: Any, said: dict[str, Any]) -> None:
             left.task = kernel.name
             if self.is_graph:
                 for found in left.diagnostics:
@@ -259,13 +304,32 @@ class Compiled(CallableProgram):
             if not left.ok:
                 raise _Stop
 
+        def launch(kernel: Any, args: list[Any], said: dict[str, Any]) -> None:
+            ended(kernel.run(*args, **options_of(said)), kernel, said)
+
+        def begin(kernel: Any, args: list[Any], said: dict[str, Any], watcher: Any) -> Any:
+            more = options_of(said)
+            return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
+
+        together = None
+        if has_windows(self.program.functions):  # only there, launches can stand aside
+            engine = "reference"
+            together = Together(
+                begin, ended, self.places, footprint, self.program.functions, self.lowered.world
+            )
+        rt = together or Serial(launch, self.places, footprint)
+        rt.windows = self.windows
         with told_in_words_of_the_language(), contextlib.suppress(_Stop):
-            self._submit(Serial(launch, self.places, footprint), values, engine)
+            self._submit(rt, values, engine)
+            if together is not None:
+                together.finish()
             if footprint is not None:
                 places = self.entry.attrs.get("places", {})
                 footprint.holes({p.name: places.get(p.name, self.entry.loc) for p in self.entry.params})
         if footprint is not None:
             result.diagnostics += footprint.diagnostics
+        if together is not None:
+            result.diagnostics += together.order.diagnostics
         result.diagnostics = once_per_place(in_words_of_the_language(result.diagnostics))
         return result
 
@@ -289,6 +353,11 @@ class Compiled(CallableProgram):
         self._begin(rt, self.kernels(engine), values)
 
     def _begin(self, rt: Serial, kernels: dict[str, Any], values: list[Any]) -> None:
+        from .python_tasks import of_torch
+
+        self._torch = of_torch(values)
+        if rt.windows is not None:
+            rt.windows.begin()
         given = [rt.wrap(v) if arguments.is_array(v) else v for v in self._given(values)]
         tensors = [v for v in given if isinstance(v, Tensor)]
         symbols = [tensors[p].shape[axis] for p, axis in self.entry.attrs.get("symbols", {}).values()]

@@ -25,10 +25,12 @@ KINDS = {
     "host": "the host",
     "group": "a cluster",
     "extern": "a core, from C++",
+    "python": "the host, in ordinary Python",
 }
 
 
-_TYPES = {"incore": "InCore", "aic": "AIC", "aiv": "AIV", "extern": "InCore", "host": "Orchestration"}
+_TYPES = {"incore": "InCore", "aic": "AIC", "aiv": "AIV", "extern": "InCore", "host": "Orchestration",
+          "python": "Opaque"}  # fmt: skip
 
 
 class Declared:
@@ -58,6 +60,14 @@ class Declared:
         from .reader.opaque import runs_on
 
         return runs_on(self)
+
+    @property
+    def requires_runtime_binding(self) -> bool:
+        """Whether it is a task in Python whose body is `...`."""
+        from .reader.source import file_of
+
+        *docs, last = file_of(self.function)[1].body
+        return self.kind == "python" and ast.unparse(last) == "..." and all(_is_text(d) for d in docs)
 
     @property
     def func_type(self) -> FunctionType:
@@ -116,3 +126,7 @@ class Declared:
         file, node = file_of(self.function)
         found = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg == name]
         return file.span(found[0]) if found else file.span(node).head
+
+
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

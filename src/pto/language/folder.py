@@ -4,6 +4,7 @@
         orchestration/NAME.cpp            over the PTO2 API
         kernels/{aic,aiv,mix}/NAME.pto    a file per function of a core
         kernels/extern/NAME/              those of users in C++, with the headers that they include
+        next_levels/builtin.tensor.NAME/  kernels of a collective that the host calls, one per rank
         kernel_config.py                  which kernel has which number
         program.json                      parameters: names, types, extents that a call decides
         debug/run.py                      a script that runs it on random inputs
@@ -65,6 +66,9 @@ def save(
     _within_limits(entry, sum(2 if k.core == "mixed" else 1 for k in kernels))
     files[f"orchestration/{name}.cpp"] = text
     files["kernel_config.py"] = _config(name, kernels)
+    for builtin in sorted({k.function.attrs.get("builtin") or "" for k in kernels} - {""}):
+        mine = [k for k in kernels if k.function.attrs.get("builtin") == builtin]
+        files[f"next_levels/{builtin}/kernel_config.py"] = _builtin_config(builtin, mine)
     files["program.json"] = json.dumps(_meta(compiled), indent=2) + "\n"
     files["debug/run.py"] = rerun.text(name, compiled.params)
     for n, (stage, shown) in enumerate(texts(done) if dumps else ()):
@@ -85,7 +89,7 @@ _live: dict[Path, tuple[Compiled, int]] = {}
 
 
 def _stamp(root: Path) -> int:
-    parts = ("kernel_config.py", "program.json", "kernels", "orchestration")
+    parts = ("kernel_config.py", "program.json", "kernels", "orchestration", "next_levels")
     files = [f for part in parts for f in (root / part, *(root / part).rglob("*"))]
     return max((f.stat().st_mtime_ns for f in files if f.exists()), default=0)
 
@@ -160,6 +164,8 @@ def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, s
             continue
         core = core_of(module)
         path = f"kernels/{'mix' if core == 'mixed' else core}/{name}.pto"
+        builtin = done.functions[name].attrs.get("builtin")
+        path = f"next_levels/{builtin}/{path}" if builtin else path
         files[path] = to_text(module)
         if core == "mixed":
             lanes = Launchable(module, None, None, True).subblocks
@@ -170,6 +176,14 @@ def _kernels(done: Lowered, entry: Function) -> tuple[list[_Kernel], dict[str, s
         kernels.append(_Kernel(name, done.functions[name], core, {core: path}, ids))
     for name in sorted(called):
         function = done.functions[name]
+        if function.kind == "python":
+            raise DiagnosticError(
+                [
+                    Diagnostic(
+                        UNSUPPORTED, f"{name} is a task in Python, which no folder can hold", function.loc
+                    )
+                ]
+            )
         if function.kind == "extern":
             found = sources_of(function)
             numbers = dict(zip(found, (number, number + 1), strict=False))
@@ -206,7 +220,16 @@ def _copied(function: Function, profile: str, files: dict[str, str]) -> tuple[di
     return {core: moved(path) for core, path in found.items()}, [moved(d) for d in folders]
 
 
-def _config(name: str, kernels: Sequence[_Kernel]) -> str:
+def _builtin_config(name: str, kernels: Sequence[_Kernel]) -> str:
+    """The kernels of a collective of the host, one for each rank, in a folder of their own."""
+    rows = [row.replace(f"next_levels/{name}/", "") for row in _rows(kernels)]
+    return "\n".join([
+        f'"""The kernels of {name}, by number."""', "", "from pathlib import Path", "",
+        "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]", "",
+    ])  # fmt: skip
+
+
+def _rows(kernels: Sequence[_Kernel]) -> list[str]:
     rows: list[str] = []
     for k in kernels:
         for core, number in (("aic", k.kernel.aic), ("aiv", k.kernel.aiv0)):
@@ -219,6 +242,11 @@ def _config(name: str, kernels: Sequence[_Kernel]) -> str:
                 row += f', "include_dirs": [{", ".join(f"_HERE / {d!r}" for d in k.include_dirs)}]'
             row += "},"
             rows.append(f"    {row}")
+    return rows
+
+
+def _config(name: str, kernels: Sequence[_Kernel]) -> str:
+    rows = _rows(kernels)
     return "\n".join([
         f'"""The kernels of {name}, by number; written from Python."""', "", "from pathlib import Path", "",
         "_HERE = Path(__file__).parent", "", "KERNELS = [", *rows, "]",

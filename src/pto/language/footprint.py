@@ -72,6 +72,20 @@ class Footprint(Watcher):
         finally:
             self.claims.remove(made)
 
+    @contextmanager
+    def claimed(self, claims: list[tuple[Claim, int]]) -> Iterator[None]:
+        """While a task goes on that stood aside: those claims hold that did when it was submitted."""
+        now, parties = self.claims, [(c, c.party) for c in self.claims]
+        self.claims = [c for c, _ in claims]
+        for claim, party in claims:
+            claim.party = party
+        try:
+            yield
+        finally:
+            self.claims = now
+            for claim, party in parties:
+                claim.party = party
+
     def made(self, name: str, array: Array) -> None:
         """The program makes a tensor, and nothing is in it."""
         self.memories.append(Memory(name, array, False, True))

@@ -157,6 +157,8 @@ class Interpreter:
                       help="call it from an orchestration, or make it @pl.jit.inline")  # fmt: skip
         if declared.kind == "extern":
             self.fail(UNSUPPORTED, f"{declared.name} is C++, which interpret does not run")
+        if declared.kind == "python":
+            self.fail(UNSUPPORTED, f"{declared.name} is a task in Python, which interpret does not run")
         return self._dispatched(declared, bound, symbols)
 
     def submit(self, given: Submission) -> Any:

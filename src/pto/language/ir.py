@@ -218,6 +218,8 @@ class Block:
 IN, OUT, INOUT = "in", "out", "inout"
 #: The parameter of mixed kernels that no call gives: memory for what goes between cores (passes/mixed.py).
 FIFO_SLOTS = "fifo_slots"
+#: Kinds of functions whose bodies are not ours to read: C++, and Python that a task runs.
+FOREIGN = ("extern", "python")
 
 
 class Param(Record):
@@ -230,7 +232,7 @@ class Param(Record):
 
 
 class Function:
-    """`kind`: orchestration, incore, aic, aiv, mixed or extern. `returns` are values of its body."""
+    """`kind`: orchestration, incore, aic, aiv, mixed, extern or python. `returns` are values of its body."""
 
     def __init__(self, name: str, kind: str, loc: Span | None = None) -> None:
         self.name = name

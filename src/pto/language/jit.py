@@ -11,7 +11,7 @@ from ..diag import DiagnosticError
 from .arguments import WrongArguments
 from .declare import Declared
 from .eager import current, interpreter
-from .enums import FunctionType, Level
+from .enums import FunctionType, Level, Role
 
 _KINDS = {
     FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
@@ -181,6 +181,7 @@ def function(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
         kind = "host" if level in (Level.HOST, Level.GLOBAL, Level.POD) else _KINDS[type]
+        kind = "python" if role is Role.SubWorker else kind
         return Method(Declared(f, kind, enclosing, method=True, auto_scope=auto_scope))
 
     return make if func is None else make(func)
@@ -210,6 +211,9 @@ class ProgramClass:
     @property
     def functions(self) -> dict[str, Declared]:
         return {n: m.declared for n, m in self.methods.items()}
+
+    def get_function(self, name: str) -> Declared | None:
+        return self.functions.get(name)
 
     @property
     def declared(self) -> Declared:

@@ -21,7 +21,7 @@ from .checks import check, unordered
 from .declare import Declared
 from .emit.incore import emit, parts_of
 from .helps import in_words_of_the_language
-from .ir import Function, Program
+from .ir import FOREIGN, Function, Program
 from .orchestrate import orchestration_text
 from .passes.clean import clean
 from .passes.copies import copies
@@ -104,6 +104,7 @@ class Lowered:
         self.diagnostics = list(diagnostics)  # warnings
         self.source: tuple[Declared, list[Any]] | None = None  # what it was made from
         self.world = 1  # ranks
+        self.fixed = False  # whether dynamic extents are those of certain arguments
 
     @property
     def functions(self) -> dict[str, Function]:
@@ -120,7 +121,7 @@ class Lowered:
             made = {
                 n: emit(f, self.profile)
                 for n, f in self.functions.items()
-                if f.kind not in ("orchestration", "extern") and f not in parts
+                if f.kind not in ("orchestration", *FOREIGN) and f not in parts
             }
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None

@@ -44,6 +44,7 @@ class _Writer(Writer):
         super().__init__({"rt", "kernels", "min", "max", "abs", "range", "f32", "list", "float", "int"})
         self.places: list[Span | None] = []
         self.auto_scope = function.attrs.get("auto_scope", True)
+        self.windows = _windows(function)
 
     def place(self, op: Op) -> int:
         """The number of the place that an operation comes from."""
@@ -100,7 +101,8 @@ class _Writer(Writer):
         name = (
             "" if op.result.name == FIFO_SLOTS else f", name={op.result.name!r}"
         )  # FIFOs know what is in theirs
-        more = f"{init}{manual}{name}"
+        window = ", window=True" if op.result in self.windows else ""
+        more = f"{init}{manual}{name}{window}"
         self.line(f"{self.name(op.result)} = rt.tensor({self.arg(a['shape'])}, {a['dtype'].isa!r}{more})")
 
     def _slice(self, op: Op) -> None:
@@ -210,6 +212,17 @@ class _Writer(Writer):
 
     def _array_write(self, op: Op) -> None:
         self.line(f"{self.arg(op.args['x'])}[{self.arg(op.args['offset'])}] = {self.arg(op.args['value'])}")
+
+
+def _windows(function: Function) -> set[Value]:
+    """Tensors that have the windows of all ranks."""
+    calls = (op.args for op in function.walk() if op.name == "call")
+    return {
+        root(value)
+        for a in calls
+        for param, value in zip(a["callee"].params, a["args"], strict=False)
+        if param.name in a["callee"].attrs.get("windows", ())
+    }
 
 
 def untracked(args: dict[str, Any]) -> list[int]:

@@ -15,6 +15,7 @@ from .enums import MemorySpace, NotifyOp, ReduceOp, WaitCmp
 from .extern import sources_of
 from .forms import CrossCoreSlot, Split
 from .ir import (
+    FOREIGN,
     IN,
     OUT,
     ArrayType,
@@ -313,7 +314,7 @@ class _Printer(Writer):
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
             return
         written = sum(p.direction != IN for p in callee.params)
-        if not targets and (written == 1 or callee.kind == "extern"):
+        if not targets and (written == 1 or callee.kind in FOREIGN):
             targets = ["_"] * written  # the tensors that it writes
         args += [f"{k}={self.said(k, v)}" for k, v in more.items()]
         targets.append(self.name(task) if task is not None else "_")

@@ -21,6 +21,7 @@ PADDING = "PTO-E3012"
 CLAIM = "PTO-E3013"
 HOLES = "PTO-E3014"
 OVERWRITTEN = "PTO-E3015"
+RANKS = "PTO-E3016"
 
 
 class LanguageWarning(UserWarning):

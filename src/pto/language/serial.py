@@ -79,6 +79,30 @@ def flat(deps: Sequence[Any]) -> list[Any]:
     return [t for d in deps for t in (d if isinstance(d, list) else [d])]
 
 
+class Windows:
+    """Memory of ranks that several runs share: the windows of a program, in the order in which it makes them.
+    `reset`: they are zeros when a run begins."""
+
+    def __init__(self, reset: bool) -> None:
+        self.reset = reset
+        self.arrays: list[Array] = []
+        self.made = 0  # how often there was nothing to share yet
+        self._next = 0
+
+    def begin(self) -> None:
+        self._next = 0
+        self.made += not self.arrays
+
+    def array(self, new: Array) -> Array:
+        """The one to use in place of a new one."""
+        self._next += 1
+        if self._next > len(self.arrays):
+            self.arrays.append(new)
+        elif self.reset:
+            self.arrays[self._next - 1][...] = 0
+        return self.arrays[self._next - 1]
+
+
 class Serial:
     """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it; its options are
     those of the task, and the `place` where it is submitted."""
@@ -89,6 +113,7 @@ class Serial:
         self.launch = launch
         self.places = places
         self.footprint = footprint  # what watches claims of independence
+        self.windows: Windows | None = None
         self.count = 0
 
     def wrap(self, array: Array) -> Tensor:
@@ -97,13 +122,16 @@ class Serial:
         return Tensor(array, flat, 0, array.shape, dense(array.shape), box)
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = ""
-    ) -> Tensor:
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
+        window: bool = False,
+    ) -> Tensor:  # fmt: skip
         import numpy as np
 
         from ..engine.elements import ARRAY_DTYPES
 
         array = np.zeros(tuple(shape), ARRAY_DTYPES[dtype])
+        if window and self.windows is not None:
+            return self.wrap(self.windows.array(array))
         if init is not None:
             array[...] = init
         elif self.footprint is not None and name:

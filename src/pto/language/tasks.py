@@ -58,9 +58,10 @@ class Tasks(Serial):
         self.made: list[Any] = []  # arrays that live as long as the run
 
     def tensor(
-        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = ""
-    ) -> Tensor:
-        made = super().tensor(shape, dtype, init)
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
+        window: bool = False,
+    ) -> Tensor:  # fmt: skip
+        made = super().tensor(shape, dtype, init, window=window)
         self.made.append(made.root)
         if manual_dep:
             self.rt.external(made.root).manual_dep = True

@@ -63,6 +63,10 @@ class DynVar:
 
     __rmul__, __radd__ = __mul__, __add__
 
+    def of(self, base: int) -> int:
+        """What it is where its base is a number."""
+        return base * self.times + self.plus
+
     def solved(self, n: int) -> int | None:
         """What its base is where it is n itself; None where that is no number."""
         found, rest = divmod(n - self.plus, self.times)

@@ -1,12 +1,23 @@
-"""What stands for programs of several ranks: compiled programs of a host (`pto.language.distributed`)."""
+"""What stands for programs of several ranks: compiled programs of a host (`pto.language.distributed`), and
+workers that run them again and again."""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
+from ...language import arguments
 from ...language.compiled import Compiled
+from ...language.config import RunConfig
 from ...language.distributed import DistributedConfig
+from ...language.serial import Windows
 from .refused import refuse
+from .worker import ChipWorker, DeviceTensor, RegistrationHandle, StackedDeviceTensor
+
+Callbacks = Mapping[str, Callable[[list[Any]], Any]]
 
 
 class _OfAHost(type):
@@ -30,11 +41,183 @@ class DistributedCompiledProgram(metaclass=_OfAHost):
         raise refuse("DistributedCompiledProgram.from_dir", "compile the program again: f.compile(..)")
 
 
-class DistributedWorker:
-    """Who runs one."""
+class DistributedRunHandle:
+    """A run that was submitted. It is over by then: `result()` raises what went wrong."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise refuse("DistributedWorker", "call the compiled program")
+    def __init__(self, error: BaseException | None) -> None:
+        self._error = error
+
+    @property
+    def done(self) -> bool:
+        return True
+
+    def result(self, timeout: float | None = None) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Nothing is left to wait for."""
 
 
-__all__ = ["DistributedCompiledProgram", "DistributedConfig", "DistributedWorker"]
+class _Runtime:
+    """What stands for the runtime below a worker: how often it made memory for windows."""
+
+    def __init__(self) -> None:
+        self.windows: list[Windows] = []
+
+    @property
+    def _next_alloc_id(self) -> int:
+        return sum(w.made for w in self.windows)
+
+
+class DistributedWorker(ChipWorker):
+    """Runs programs of several ranks that were named when it was made; tensors that it keeps are shared by
+    all of them. `persistent`: windows are, too, between the runs of a program."""
+
+    level = 3
+
+    def __init__(
+        self, compiled: Any, config: RunConfig | None = None, *, persistent: bool = False,
+        reset_persistent_windows: bool | None = None, callbacks: Callbacks | None = None,
+        sub_worker_overrides: Callbacks | None = None, inherited_host_tensors: Sequence[Any] | None = None,
+        startup_timeout_s: float | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(config)
+        if reset_persistent_windows and not persistent:
+            raise ValueError("DistributedWorker: reset_persistent_windows=True is for persistent=True")
+        if sub_worker_overrides is not None:
+            warnings.warn("sub_worker_overrides is now called callbacks", DeprecationWarning, stacklevel=2)
+            callbacks = {**sub_worker_overrides, **(callbacks or {})}
+        programs = list(compiled) if isinstance(compiled, Sequence) else [compiled]
+        if not programs:
+            raise ValueError("DistributedWorker runs at least one compiled program")
+        self._w = _Runtime()
+        self._inherited_host_tensors = tuple(inherited_host_tensors or ())
+        self._programs: dict[int, tuple[Compiled, Compiled]] = {}
+        for program in programs:
+            if not isinstance(program, Compiled):
+                raise TypeError(
+                    f"DistributedWorker runs programs of several ranks, got a {type(program).__name__}"
+                )
+            bound = _bound(program, callbacks or {})
+            kept = Windows(reset_persistent_windows is not False) if persistent else None
+            self._w.windows += [kept] if kept is not None else []
+            self._programs[id(program)] = program, program.prepared(bound, kept)
+        unknown = set(callbacks or {}) - {n for p in programs for n in p.sub_workers}
+        if unknown:
+            have = sorted(n for p in programs for n in p.sub_workers)
+            raise ValueError(f"callbacks {sorted(unknown)} are not sub-workers of the program: it has {have}")
+        self._world = max(p.lowered.world for p in programs)
+
+    # ---- programs ----
+
+    def __call__(self, *args: Any, config: RunConfig | None = None) -> Any:
+        """Run the program that it was made for."""
+        if len(self._programs) > 1:
+            raise TypeError("worker(*args) is ambiguous with several programs: worker.run(compiled, *args)")
+        ((program, _),) = self._programs.values()
+        return self.run(program, *args, config=config)
+
+    def _known(self, compiled: Any) -> Compiled:
+        if id(compiled) not in self._programs:
+            raise ValueError("DistributedWorker runs the programs that it was made for, and no others")
+        return self._programs[id(compiled)][1]
+
+    def register(self, compiled: Any) -> RegistrationHandle:
+        self._require_ready("register")
+        self._known(compiled)
+        return super().register(compiled)
+
+    def run(self, compiled: Any, *args: Any, config: Any = None) -> Any:
+        self._require_ready("run")
+        return self._known(compiled)(*args, config=config)
+
+    def submit(self, compiled: Any, *args: Any, config: Any = None) -> DistributedRunHandle:
+        """Run it; what goes wrong is told when the result is asked for."""
+        self._require_ready("submit")
+        program = self._known(compiled)
+        try:
+            program(*args, config=config)
+        except Exception as e:
+            return DistributedRunHandle(e)
+        return DistributedRunHandle(None)
+
+    # ---- memory ----
+
+    def alloc_stacked_tensor(
+        self, host: Any, *, worker_ids: Sequence[int] | None = None
+    ) -> StackedDeviceTensor:
+        """Keep an array whose first dimension is that of ranks; `worker_ids` say who has which part."""
+        self._require_ready("alloc_stacked_tensor")
+        source = arguments.as_numpy(host)
+        if source.ndim < 2 or not len(source):
+            raise ValueError(
+                f"alloc_stacked_tensor takes an array with a part per rank, got shape {source.shape}"
+            )
+        ids = list(range(len(source))) if worker_ids is None else [int(w) for w in worker_ids]
+        if len(ids) != len(source) or len(set(ids)) != len(ids):
+            raise ValueError(f"worker_ids name a worker for each of {len(source)} parts, got {ids}")
+        if any(not 0 <= w < self._world for w in ids):
+            raise ValueError(f"worker_ids are 0 to {self._world - 1}, got {ids}")
+        memory = np.array(source)
+        shards = [DeviceTensor(part.ctypes.data, part.shape, host.dtype, buffer=part) for part in memory]
+        self._owned_tensors.update((s.data_ptr, s) for s in shards)
+        return StackedDeviceTensor(shards, memory.shape, ids)
+
+    def free_stacked_tensor(self, stacked: StackedDeviceTensor) -> None:
+        for shard in stacked.shards:
+            self.free_tensor(shard)
+
+    def copy_stacked_from(self, stacked: StackedDeviceTensor, host: Any) -> None:
+        """What it keeps, back to an array."""
+        target = arguments.as_numpy(host)
+        if target.shape != stacked.shape:
+            raise ValueError(f"{stacked.shape} are copied to an array of that shape, got {target.shape}")
+        target[...] = stacked.memory
+
+    def release_inherited_host_tensor_refs(self) -> None:
+        self._inherited_host_tensors = ()
+
+    def committed_device_memory(self, worker_id: int = 0) -> int:
+        """Bytes that it keeps."""
+        return sum(t.nbytes for t in self._owned_tensors.values()) + sum(
+            b.nbytes for b in self._buffers.values()
+        )
+
+
+def _bound(program: Compiled, callbacks: Callbacks) -> Callbacks:
+    """Callbacks for the tasks of a program in Python."""
+    mine = {name: f for name, f in callbacks.items() if name in program.sub_workers}
+    for name, function in mine.items():
+        if not callable(function):
+            raise TypeError(f"callback for SubWorker '{name}' is called: f(args); got {function!r}")
+    missing = sorted(n for n, needed in program.sub_workers.items() if needed and n not in mine)
+    if missing:
+        raise ValueError(f"SubWorkers {missing} have no body: name them in callbacks={{..}}")
+    return mine
+
+
+def prepare(
+    compiled: Compiled, config: RunConfig | None = None, *, extra_compiled: Sequence[Compiled] = (),
+    **options: Any,
+) -> DistributedWorker:  # fmt: skip
+    """A worker that runs a program, and others with it, again and again."""
+    return DistributedWorker([compiled, *extra_compiled], config, **options)
+
+
+Compiled.prepare = prepare  # type: ignore[method-assign]
+
+
+def _tensor_from_continuous(arg: Any) -> Any:
+    """What a callback is given, as a tensor of torch."""
+    from ...language.python_tasks import as_torch
+
+    return as_torch(arg) if isinstance(arg, np.ndarray) else arg
+
+
+__all__ = [
+    "DistributedCompiledProgram",
+    "DistributedConfig",
+    "DistributedRunHandle",
+    "DistributedWorker",
+]

@@ -14,7 +14,7 @@ from ...language import folder
 from ...language.callable import CallableProgram
 from ...language.config import RunConfig
 from . import ir
-from .distributed import DistributedWorker
+from .distributed import DistributedRunHandle, DistributedWorker, _tensor_from_continuous  # noqa: F401
 from .refused import missing, refuse
 from .specs import ScalarSpec, TensorSpec
 from .worker import ChipWorker, DeviceTensor, RegistrationHandle, StackedDeviceTensor, Worker
@@ -203,6 +203,7 @@ __all__ = [
     "BenchmarkStats",
     "ChipWorker",
     "DeviceTensor",
+    "DistributedRunHandle",
     "DistributedWorker",
     "RegistrationHandle",
     "RunConfig",

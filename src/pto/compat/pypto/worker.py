@@ -35,10 +35,45 @@ class DeviceTensor:
 
 
 class StackedDeviceTensor:
-    """Arrays of several ranks; there is one rank."""
+    """An array that a worker keeps, a part of it for each rank: `worker.alloc_stacked_tensor` makes it."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise refuse("StackedDeviceTensor", "run what it does on one rank")
+    def __init__(
+        self, shards: Sequence[DeviceTensor], full_shape: Sequence[int], worker_ids: Sequence[int]
+    ) -> None:
+        self.shards = tuple(shards)
+        self.full_shape = self.shape = tuple(full_shape)
+        self.worker_ids = tuple(worker_ids)
+        if len(self.shape) < 2 or not self.shape[0]:
+            raise ValueError(f"StackedDeviceTensor has a part for each rank, got shape {self.shape}")
+        if len(self.shards) != self.shape[0] or len(set(self.worker_ids)) != self.shape[0]:
+            raise ValueError(
+                f"StackedDeviceTensor of {self.shape} has {self.shape[0]} shards, each on its own worker; "
+                f"got {len(self.shards)} shards, worker_ids {self.worker_ids}"
+            )
+        for i, shard in enumerate(self.shards):
+            if not isinstance(shard, DeviceTensor):
+                raise TypeError(f"shard {i} is a DeviceTensor, got a {type(shard).__name__}")
+            if shard.shape != self.shape[1:] or shard.dtype != self.shards[0].dtype:
+                raise ValueError(
+                    f"shard {i} has shape {self.shape[1:]} of {self.shards[0].dtype}, "
+                    f"got {shard.shape} of {shard.dtype}"
+                )
+
+    @property
+    def dtype(self) -> Any:
+        return self.shards[0].dtype
+
+    @property
+    def memory(self) -> Any:
+        """All of it, as programs work on it."""
+        whole = self.shards[0].memory.base
+        if whole is None or whole.shape != self.shape:
+            raise refuse("StackedDeviceTensor of separate tensors", "worker.alloc_stacked_tensor(array)")
+        return whole
+
+    def __getitem__(self, index: Any) -> DeviceTensor:
+        first = index[0] if isinstance(index, tuple) else index
+        return self.shards[first.start if isinstance(first, slice) else first]
 
 
 class RegistrationHandle:
@@ -104,7 +139,7 @@ class ChipWorker(Worker):
 
     def _require_ready(self, what: str) -> None:
         if not self.initialized:
-            raise RuntimeError(f"{what}: the worker was closed")
+            raise RuntimeError(f"{what}() called after close()")
 
     # ---- programs ----
 

@@ -94,6 +94,8 @@ class Grid:
         self.broken: RunError | None = None  # the first rule that was, where somebody watches
         self._ended: list[str] = []  # cores, in words
         self._started = [0] * self.ranks  # blocks of each rank
+        self._began = False
+        self.moves = 0  # grows whenever something is done
 
     @property
     def module(self) -> Module:
@@ -116,16 +118,18 @@ class Grid:
 
     # -- running ---------------------------------------------------------------------------------------
 
-    def run(self) -> None:
-        if self.watch is not None:
+    def go(self) -> bool:
+        """As far as it can; whether it is over. What is left waits for somebody outside, or for ever."""
+        if self.watch is not None and not self._began:
             self.watch.tell("launch_started", self)
+        self._began = True
         with np.errstate(all="ignore"):
             if self.schedule is not None:
-                self.schedule.run(self)
-                return
+                return self.schedule.go(self)
             while self.fill():
                 if not self._turn() and not self.admit():
-                    raise self.stuck()
+                    return False
+        return True
 
     def fill(self, together: int = 1) -> bool:
         """See to it that every rank that is not through has a block at work, and that so many are at work in
@@ -188,6 +192,7 @@ class Grid:
             if core.done and core.idle:
                 self.finish(core)
                 went = True
+        self.moves += went
         return went
 
     def spend(self, core: Core, steps: int) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import DiagnosticError
+from ...diag import Diagnostic, DiagnosticError
 from ...driver import complete
 from ...ir.core import Module
 from ...isa.profiles import Profile
@@ -60,7 +60,11 @@ class ReferenceKernel(Launchable):
             self._programs[track] = found
         return found
 
-    def run(
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
+        """One launch, to its end; options are those of `begin`."""
+        return self.begin(*args, **options).end()
+
+    def begin(
         self,
         *args: Any,
         blocks: int = 1,
@@ -77,8 +81,8 @@ class ReferenceKernel(Launchable):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
-    ) -> LaunchResult:
-        """One launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
+    ) -> Launch:
+        """A launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
         changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` are for
         each of them a list of arguments.
 
@@ -128,23 +132,65 @@ class ReferenceKernel(Launchable):
             preset(semantics),
             timeout,
         )
+        return Launch(self, grid, bindings, result)
+
+
+class Launch:
+    """A launch that has begun. What waits for a signal may go on when others have run."""
+
+    def __init__(
+        self, kernel: ReferenceKernel, grid: Grid, bindings: list[Binding], result: LaunchResult
+    ) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.bindings = bindings
+        self.result = result
+        self.over = False
+
+    @property
+    def moves(self) -> int:
+        """Grows whenever it has done something."""
+        return self.grid.moves
+
+    def go(self) -> bool:
+        """As far as it can; whether it is over, one way or the other."""
+        if self.over:
+            return True
         try:
-            grid.run()
+            self.over = self.grid.go()
         except RunError as e:
-            result.diagnostics.append(e.diagnostic)
-        except Exception as e:
-            if self.checked and grid.broken is None:
-                raise  # a bug of ours
-            if grid.broken is None:
-                result.diagnostics.append(grid.unexpected(e))
-        finally:
-            for binding in bindings:
-                binding.write_back()
-        if watch is not None:
-            watch.tell("launch_ended", result)
-        if grid.broken is not None and result.ok:
-            result.diagnostics.append(grid.broken.diagnostic)
-        return result
+            self._fail(e.diagnostic)
+        except BaseException as e:
+            if not isinstance(e, Exception) or (self.kernel.checked and self.grid.broken is None):
+                self._write_back()
+                raise  # somebody interrupts it, or a bug of ours
+            self._fail(self.grid.unexpected(e) if self.grid.broken is None else None)
+        if self.over:
+            self._close()
+        return self.over
+
+    def end(self) -> LaunchResult:
+        """Go to the end: what it still waits for, nobody does."""
+        if not self.go():
+            self._fail(self.grid.stuck().diagnostic)
+            self._close()
+        return self.result
+
+    def _write_back(self) -> None:
+        for binding in self.bindings:
+            binding.write_back()
+
+    def _fail(self, found: Diagnostic | None) -> None:
+        self.over = True
+        if found is not None:
+            self.result.diagnostics.append(found)
+
+    def _close(self) -> None:
+        self._write_back()
+        if self.grid.watch is not None:
+            self.grid.watch.tell("launch_ended", self.result)
+        if self.grid.broken is not None and self.result.ok:
+            self.result.diagnostics.append(self.grid.broken.diagnostic)
 
 
 def _bindings(

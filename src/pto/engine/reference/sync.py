@@ -515,7 +515,8 @@ class SignalHolds(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         if core.watch is not None:
-            core.watch.tell("awaited", core, self.op, self.instr.args["signal"])
+            args = self.instr.args
+            core.watch.tell("awaited", core, self.op, args["signal"], args["cmpValue"])
 
     def waits_for(self, core: Core, pipe: str) -> str:
         args = self.instr.args

@@ -78,9 +78,9 @@ def _scratch(i: Instr, names: tuple[str, ...]) -> Iterator[Access]:
 def _signal(watch: Watchers, i: Instr, result: Any) -> None:
     """Signals in global memory order what their writer did before what their reader does after."""
     if i.name == "tnotify":
-        watch.tell("notified", i.core, i.op, i.args["signal"])
+        watch.tell("notified", i.core, i.op, i.args["signal"], i.args["value"])
     elif result:
-        watch.tell("awaited", i.core, i.op, i.args["signal"])
+        watch.tell("awaited", i.core, i.op, i.args["signal"], i.args["cmpValue"])
 
 
 class Telling(Port):

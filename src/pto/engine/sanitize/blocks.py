@@ -11,8 +11,9 @@ from ...ir.core import Operation
 from ..elements import Array
 from ..memory import Buffer
 from ..watch import WatchedLaunch
-from .clock import GRID, Signals
+from .clock import GRID
 from .reports import Reports, bytes_of
+from .telling import Signals
 from .touch import ADDS, APART, SETS, Touch, hazard
 
 #: Rows of the table beside a buffer: two writers and two readers per byte, of different blocks, so that
@@ -142,8 +143,8 @@ class BlockMap:
             return
         text = f"{kind} race between {among}: {said} {what}, which {other} {done}, in either order"
         help = (
-            "who comes first has to tell the other: it drains its pipes ('pto.barrier <PIPE_ALL>') and gives a "
-            "signal ('pto.tnotify'), which the other waits for ('pto.twait')"
+            "who comes first has to tell the other: it drains its pipes ('pto.barrier <PIPE_ALL>') and gives "
+            "a signal ('pto.tnotify'), which the other waits for ('pto.twait')"
             if apart
             else "blocks run in any order: give each its own part, use an atomic store, or let all of them "
             "meet in 'pto.syncall' between the two"

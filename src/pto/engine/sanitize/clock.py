@@ -10,9 +10,7 @@ so that flags pass it on like everything else.
 
 from __future__ import annotations
 
-from ...ir.core import Operation
 from ...isa.machine import OVERLAPPING_PIPES
-from ..memory import Buffer
 from ..watch import WatchedCore
 
 #: The agent of a core that counts what the core learned of other blocks.
@@ -171,41 +169,3 @@ def meet(cores: list[tuple[Clock, WatchedCore]]) -> None:
     tokens = joined([(clock, clock.release_all(core)) for clock, core in cores])
     for clock, core in cores:
         clock.learn(core, tokens)
-
-
-class Word:
-    """A signal: what whoever wrote it had done before, by block; and by who wrote it where, what it had
-    begun: that would be done, too, had it drained its pipes."""
-
-    def __init__(self) -> None:
-        self.done: dict[int, Token] = {}
-        self.begun: dict[tuple[int, Operation], Token] = {}
-
-
-class Signals:
-    """The signals in global memory, and which of them each block was told by."""
-
-    def __init__(self) -> None:
-        self.words: dict[tuple[Buffer, int], Word] = {}
-        #: By block that waited, then as in `Word.begun`.
-        self.heard: dict[int, dict[tuple[int, Operation], Token]] = {}
-
-    def notify(self, clock: Clock, core: WatchedCore, op: Operation, buffer: Buffer, offset: int) -> None:
-        word = self.words.setdefault((buffer, offset), Word())
-        for block, token in joined([(clock, clock.release(core, "S"))]).items():
-            join(word.done.setdefault(block, []), token)
-        word.begun[clock.block, op] = clock.release_all(core)
-
-    def awaited(self, clock: Clock, core: WatchedCore, buffer: Buffer, offsets: list[int]) -> None:
-        for offset in offsets:
-            word = self.words.get((buffer, offset))
-            if word is not None:
-                clock.learn(core, word.done)
-                self.heard.setdefault(clock.block, {}).update(word.begun)
-
-    def too_early(self, block: int, other: int, agent: int, sequence: int) -> Operation | None:
-        """The signal that told a block of something that another had begun, but perhaps not done."""
-        for (teller, op), begun in self.heard.get(block, {}).items():
-            if teller == other and knows(begun, agent, sequence):
-                return op
-        return None

@@ -19,11 +19,12 @@ from ..memory import View
 from ..watch import INSTRUCTION, Event, Given, WatchedCore, WatchedLaunch
 from .advice import Side, free_event, how_to_order, wait_for
 from .blocks import BlockMap, forget_blocks
-from .clock import Clock, Signals, Token, join, joined, knows, learn_of, meet
+from .clock import Clock, Token, join, joined, knows, learn_of, meet
 from .overlap import in_hex, storage_of
 from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
 from .seen import Seen
+from .telling import Signals
 from .touch import Touch, hazard, meets, overlap
 from .vecscope import VecscopeHazards
 
@@ -150,7 +151,10 @@ class Race(Sanitizer):
             assert hazards is not None
             hazards.access(event, access)
 
-    stored = loaded
+    def stored(self, event: Event, access: Access) -> None:
+        self.loaded(event, access)
+        if access.space == "gm" and event.name != "tnotify":
+            self.signals.stored(access.place.buffer, *access.bounds)
 
     # -- what orders them ------------------------------------------------------------------------------
 
@@ -181,14 +185,11 @@ class Race(Sanitizer):
         if len(cores) == self.launch.cores:
             forget_blocks(self.launch.gm.buffers)
 
-    def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        self.signals.notify(self.cores[core].clock, core, op, signal.buffer, signal.offset)
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
+        self.signals.notify(self.cores[core].clock, core, op, signal, value)
 
-    def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
-        at = signal.whole()
-        words = at.base + (at.rows.offsets[:, None] + at.cols.offsets[None, :]) * at.bits // 8
-        clock = self.cores[core].clock
-        self.signals.awaited(clock, core, signal.buffer, [int(n) for n in words.ravel()])
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
+        self.signals.awaited(self.cores[core].clock, core, op, signal, wanted)
 
     def flag_for(self, old: Touch, new: Touch) -> tuple[Any, Operation] | None:
         """A flag that is set after the old access and that the pipe of the new one could wait for."""

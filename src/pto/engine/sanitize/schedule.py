@@ -33,19 +33,21 @@ class Schedule:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = random.Random(seed)
+        self.together = self.random.choice((1, 1, 2, 3))  # blocks in flight
         self.weights: dict[tuple[Core, str], float] = {}
         self.steps = 0
         self.progress = 0
         self.paces: dict[int, float] = {}  # of ranks: some run far ahead of others
         self.stalled: dict[Core, int] = {}  # progress at which a scalar unit could not go on
 
-    def run(self, grid: Grid) -> None:
-        together = self.random.choice((1, 1, 2, 3))  # blocks in flight
+    def go(self, grid: Grid) -> bool:
+        """As far as it can; whether the launch is over."""
         cores = -1
+        self.stalled.clear()  # somebody outside may have written
         while True:
             if len(grid.active) != cores:
-                if not grid.fill(together):
-                    return
+                if not grid.fill(self.together):
+                    return True
                 cores = len(grid.active)
             self.steps += 1
             if self.steps % 64 == 1:
@@ -57,7 +59,7 @@ class Schedule:
                 if grid.admit():
                     cores = len(grid.active)
                     continue
-                raise grid.stuck()
+                return False
             core, pipe, index = self._pick(choices) if len(choices) > 1 else choices[0]
             if pipe == "S":
                 self._scalar(grid, core)
@@ -66,6 +68,7 @@ class Schedule:
                 core.take(pipe, index)
             if core.done and core.idle:
                 grid.finish(core)
+            grid.moves = self.progress
 
     def _scalar(self, grid: Grid, core: Core) -> None:
         """Let the scalar unit do one step, or several."""

@@ -12,6 +12,7 @@ from ..elements import Array
 from ..memory import Buffer, View
 from ..watch import WatchedCore, WatchedLaunch
 from .sanitizer import Sanitizer
+from .telling import words_of
 
 #: A signal: its window, and the byte it begins at.
 Cell = tuple[Buffer, int]
@@ -38,7 +39,7 @@ class SignalCheck(Sanitizer):
             if buffer.of is not None and buffer.data.size <= _SIGNALS:
                 self.before[buffer] = buffer.data.copy()
 
-    def notified(self, core: WatchedCore, op: Operation, signal: View) -> None:
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
         cell = signal.buffer, signal.offset
         if signal.buffer.of is None:
             return
@@ -55,13 +56,21 @@ class SignalCheck(Sanitizer):
             )
             self.reports.add(("below zero", op), d)
 
-    def awaited(self, core: WatchedCore, op: Operation, signal: View) -> None:
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
         buffer = signal.buffer
         if buffer.of is None:
             return
-        region = signal.whole()
-        at = region.base + (region.rows.offsets[:, None] + region.cols.offsets[None, :]) * region.bits // 8
-        for cell in ((buffer, offset) for offset in at.ravel().tolist()):
+        if buffer.rank != core.rank:
+            d = core.diagnostic(
+                op,
+                "PTO-E2218",
+                f"waits for a signal of rank {buffer.rank}: a rank sees signals of its own window only",
+                expected=f"a signal of rank {core.rank}",
+                got=f"byte {signal.offset} of {buffer.name}",
+                help="let the other rank write to a signal in the window of this one",
+            )
+            self.reports.add(("elsewhere", op), d)
+        for cell in ((buffer, offset) for offset in words_of(signal)):
             stale = cell not in self.touched and self._unchanged(cell)
             self.touched.add(cell)
             self.given.pop(cell, None)

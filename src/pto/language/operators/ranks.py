@@ -290,8 +290,8 @@ def wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = W
 
 @ranked("pld.system", "signal", "signal")
 def defer_wait(b: Build, signal: Any, offsets: Any, expected: Any, *, cmp: WaitCmp = WaitCmp.Ge) -> Value:
-    """Let what comes after the task wait for a signal of this rank."""
-    b.fail(UNSUPPORTED, "tasks that end with a signal", help="pld.system.wait(..), in a task that needs it")
+    """Tasks that wait for this one go on when a signal of this rank holds. The core waits with it here."""
+    return wait.function(b, signal, offsets, expected, cmp=cmp)
 
 
 # ---- collectives: all ranks take part ----
@@ -310,10 +310,10 @@ def _collective(function: Callable[..., Any]) -> Operator:
             return function(b, *args, **kwargs)
         given = list(bound.arguments.values())[1:]
         if any(isinstance(a, Window) for a in given):
+            called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
-                _task(
-                    b, function, [window_of(b, a, rank) if isinstance(a, Window) else a for a in args], kwargs
-                )
+                local = [window_of(b, a, rank) if isinstance(a, Window) else a for a in args]
+                _task(b, function, local, kwargs, called)
         else:
             _task(b, function, list(args), kwargs)
         return bound.arguments.get("target", args[0])
@@ -321,11 +321,23 @@ def _collective(function: Callable[..., Any]) -> Operator:
     return ranked("pld.tensor", windows[0], " ".join(windows))(everywhere)
 
 
-def _task(b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any]) -> None:
+def _builtin(name: str, given: dict[str, Any]) -> str:
+    """What a collective of the host is called where it has a folder of its own."""
+    ring = "_ring" if given.get("mode") == "ring" else ""
+    op, root, target = given.get("op", ReduceOp.Sum), given.get("root", 0), given.get("target")
+    more = {"allreduce": f"__{op.name.lower()}", "reduce_scatter": f"__{op.name.lower()}",
+            "broadcast": f"__root{root}"}.get(name, "")  # fmt: skip
+    dtype = target.dtype.name.lower() if isinstance(target, Window) else "fp32"
+    return f"builtin.tensor.{name}{ring}{more}__{dtype}"
+
+
+def _task(
+    b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], called: str = ""
+) -> None:
     own = [a for a in args if isinstance(a, Value) and a in b.ranks]
     wholes = [b.ranks[a].whole for a in own]
     said = forms.at(name_hint=function.__name__, no_dep_args=wholes, windows=[*wholes, *own])
-    op = Op("region", {"kind": said.kind, **said.options}, [], b.place)
+    op = Op("region", {"kind": said.kind, **said.options, "builtin": called}, [], b.place)
     block = op.add_block()
     with b.into(block):
         b.in_core = True
@@ -451,6 +463,23 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
 
 
 @_collective
-def all_to_all_v(b: Build, input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Value:
-    """As `all_to_all`, of as many elements each as `send_counts` says."""
-    b.fail(UNSUPPORTED, "all_to_all_v", help="pld.tensor.all_to_all sends rows of one width")
+def all_to_all_v(
+    b: Build, input: Any, target: Any, signal: Any = None, send_counts: Any = None, recv_counts: Any = None
+) -> Value:
+    """Block p of the input goes to rank p, where it is the block of the rank that it comes from; how many of
+    its rows count (`send_counts[p, 0]`, at most all) is in `recv_counts` there, by the number of that rank.
+    """
+    r, counts = _ranks(b, target, "target"), _ranks(b, recv_counts, "recv_counts")
+    block = r.rows // r.count
+    if block * r.count != r.rows or list(input.type.shape) != [r.rows, *r.whole.type.shape[1:]]:
+        b.fail(SHAPE, "a rank has a block of rows for every one, in the input and in the window", "input",
+               expected=f"[{r.rows // r.count * r.count}, ..] twice", got=input.type)  # fmt: skip
+    for p in range(r.count):
+        for at, shape in _parts(r, p * block, block):
+            part = FUNCTIONS["slice"](b, input, shape, at)
+            there = [at[0] - p * block + r.rank * block, *at[1:]]
+            FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, p, there, shape))
+        count = FUNCTIONS["read"](b, send_counts, [p, 0])
+        notify.function(b, recv_counts, p, [counts.rank, 0], b.scalar("min", count, block), op=NotifyOp.Set)
+    barrier.function(b, signal)
+    return target

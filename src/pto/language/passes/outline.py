@@ -125,6 +125,7 @@ def _function(name: str, op: Op) -> _Made:
     copier = _Inner(name, op)
     function = copier.function_made
     function.attrs["optimizations"] = op.args.get("optimizations") or []
+    function.attrs["builtin"] = op.args.get("builtin")
     if op.args["kind"] == "spmd":
         function.attrs["spmd"] = True
     tensors = [v for v in needs if isinstance(v.type, TensorType)]

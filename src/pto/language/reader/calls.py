@@ -17,6 +17,7 @@ from ..enums import ArgDirection
 from ..extern import extern
 from ..forms import NoDep, Submission
 from ..ir import (
+    FOREIGN,
     IN,
     INOUT,
     Function,
@@ -80,8 +81,20 @@ def read_entry(unit: Unit, declared: Declared, given: list[Any]) -> Function:
         function.attrs.setdefault("hidden", []).append(var.name)
     unit.program.add(function)
     unit.program.entry = function
-    _read(unit, declared, function, bound, symbols)
+    _read(unit, declared, function, bound, {**_given_extents(declared, given), **symbols})
     return function
+
+
+def _given_extents(declared: Declared, given: list[Any]) -> dict[DynVar, int]:
+    """Dynamic extents that arguments know, as a body may name them."""
+    pairs = zip(declared.signature.parameters, given, strict=True)
+    return {
+        d: n
+        for name, arg in pairs
+        if isinstance(arg, TensorType) and name in declared.annotations
+        for d, n in zip(declared.annotations[name].shape or (), arg.shape, strict=False)
+        if isinstance(d, DynVar) and isinstance(n, int)
+    }
 
 
 def read_exactly(unit: Unit, declared: list[Declared]) -> None:
@@ -409,7 +422,7 @@ def _called(
     ]
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
-        out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind == "extern" else []
+        out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind in FOREIGN else []
     return None if not out else out[0] if len(out) == 1 else tuple(out)
 
 
@@ -488,6 +501,12 @@ def _specialised(
         for d, v in zip(a.shape, inner[n].type.shape, strict=False)
         if isinstance(d, DynVar)
     }
+    if function.kind == "python":
+        function.attrs["gives"] = _said_results(declared)
+        function.attrs.update(
+            python=declared.function, unbound=declared.requires_runtime_binding, names=tuple(inner)
+        )
+        return function
     if function.kind == "extern":
         function.attrs["gives"] = _said_results(declared)
         extern(function, os.path.dirname(declared.function.__code__.co_filename))

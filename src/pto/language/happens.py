@@ -1,0 +1,188 @@
+"""Who comes after whom among tasks of several ranks, and which bytes of windows they touch in either order.
+
+A task comes after those that it waits for as a task, and after what others had done when they sent a signal
+that it has waited for. What a core does in a task is in order here: who notifies or waits does so after, or
+before, all else (`pld.system`); order within a task is what the sanitizer `race` looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..diag import Diagnostic, Span
+from ..engine.memory import View
+from ..engine.sanitize.telling import words_of
+from ..engine.watch import INSTRUCTION, Event, WatchedCore, Watcher
+from ..ir.core import Operation
+from .problems import RANKS
+
+Array = Any
+#: Of every task the part of it that is known to be over; a part ends with each of its notifications.
+Clock = dict[int, int]
+#: Rows of the table of a window: two writers and two readers per element, of different tasks.
+_WRITERS, _READERS = (0, 1), (2, 3)
+
+
+class Task:
+    """A task, as far as others come after it."""
+
+    def __init__(self, number: int, name: str, place: Span | None) -> None:
+        self.number = number
+        self.name = name
+        self.place = place
+        self.knows: Clock = {}
+
+
+class _Touch:
+    """An access: which part of which task it is of."""
+
+    def __init__(self, task: Task, op: Operation, write: bool) -> None:
+        self.task = task
+        self.op = op
+        self.write = write
+        self.part = task.knows[task.number]
+        self.atomic = op.attr("atomicType") not in (None, "atomic_none")
+
+    def before(self, task: Task) -> bool:
+        """Whether a task, where it is now, comes after it."""
+        return task is self.task or task.knows.get(self.task.number, 0) >= self.part
+
+
+class _Window:
+    """An array that has the windows of all ranks, and by element the numbers of accesses."""
+
+    def __init__(self, name: str, array: Array) -> None:
+        self.name = name
+        self.array = array
+        self.address: int = array.__array_interface__["data"][0]
+        self.seen = np.zeros((4, array.size), np.int32)
+
+
+def _join(mine: Clock, other: Clock) -> None:
+    for number, part in other.items():
+        if mine.get(number, 0) < part:
+            mine[number] = part
+
+
+class Order:
+    """What all tasks of a run have in common."""
+
+    def __init__(self, world: int) -> None:
+        self.world = world
+        self.diagnostics: list[Diagnostic] = []
+        self._windows: list[_Window] = []
+        self._signals: dict[int, Clock] = {}  # by address
+        self._host: Clock = {}
+        self._touches: list[_Touch | None] = [None]
+        self._told: set[frozenset[Operation]] = set()
+
+    def window(self, array: Array, name: str) -> None:
+        """An array has windows of all ranks, which a task calls so."""
+        found = next((w for w in self._windows if w.array is array), None)
+        if found is None:
+            self._windows.append(_Window(name, array))
+        elif not found.name:
+            found.name = name
+
+    def begins(self, task: Task, after: Iterable[Task]) -> None:
+        for clock in (self._host, *(t.knows for t in after)):
+            _join(task.knows, clock)
+        task.knows[task.number] = 1
+
+    def meets_host(self, tasks: Iterable[Task]) -> None:
+        """The orchestrator has waited for tasks, and so does what it submits from now on."""
+        for task in tasks:
+            _join(self._host, task.knows)
+
+    def watcher(self, task: Task) -> Watcher:
+        return _Looks(self, task)
+
+    # ---- what happens in a task ----
+
+    def notified(self, task: Task, at: int) -> None:
+        _join(self._signals.setdefault(at, {}), task.knows)
+        task.knows[task.number] += 1
+
+    def awaited(self, task: Task, at: Iterable[int]) -> None:
+        for one in at:
+            _join(task.knows, self._signals.get(one, {}))
+
+    def touched(self, task: Task, at: Array, event: Event, write: bool) -> None:
+        """Bytes of memory, by address."""
+        first = int(at.min())
+        for window in self._windows:
+            if window.address <= first < window.address + window.array.nbytes:
+                elements = np.unique((at - window.address) // window.array.itemsize)
+                self._look(window, elements, _Touch(task, event.op, write))
+
+    def _look(self, window: _Window, at: Array, new: _Touch) -> None:
+        for row in (*_WRITERS, *_READERS) if new.write else _WRITERS:
+            found = window.seen[row][at]
+            for number in np.unique(found):
+                old = self._touches[number]
+                if old is not None and not old.before(new.task) and not (old.atomic and new.atomic):
+                    self._report(window, int(at[np.argmax(found == number)]), old, new)
+        number = len(self._touches)
+        self._touches.append(new)
+        first, second = _WRITERS if new.write else _READERS
+        there = window.seen[first][at]
+        free = [n for n in np.unique(there) if (old := self._touches[n]) is None or old.before(new.task)]
+        mine = np.isin(there, free)
+        window.seen[first][at[mine]] = number
+        window.seen[second][at[~mine]] = number
+
+    def _report(self, window: _Window, element: int, old: _Touch, new: _Touch) -> None:
+        pair = frozenset((old.op, new.op))
+        if pair in self._told:
+            return
+        self._told.add(pair)
+        row, *rest = map(int, np.unravel_index(element, window.array.shape))
+        rows = window.array.shape[0] // self.world
+        which = f"{window.name}[{', '.join(map(str, (row % rows, *rest)))}] of rank {row // rows}"
+        did, does = ("writes" if t.write else "reads" for t in (old, new))
+        found = Diagnostic(
+            RANKS,
+            f"race between ranks: '{new.task.name}' {does} {which}, which '{old.task.name}' {did}, "
+            "in either order",
+            new.op.loc,
+            help="let one of them notify when it is done with it, and the other wait for that: "
+            "pld.system.notify and pld.system.wait, or pld.tensor.barrier between the two",
+        )
+        found.notes += [
+            (f"'{old.task.name}' {did} it here", old.op.loc),
+            (f"'{old.task.name}' is submitted here", old.task.place),
+            (f"'{new.task.name}' is submitted here", new.task.place),
+        ]
+        self.diagnostics.append(found)
+
+
+class _Looks(Watcher):
+    """Watches the launch of a task."""
+
+    wants = (INSTRUCTION,)
+
+    def __init__(self, order: Order, task: Task) -> None:
+        self.order = order
+        self.task = task
+
+    def finished(self, event: Event) -> None:
+        if event.op.row is not None and event.op.row.family == "signal":
+            return  # signals are for all
+        for access in event.accesses:
+            if access.space == "gm":
+                at = np.asarray(access.bytes(), np.int64)
+                if at.size:
+                    self.order.touched(self.task, at + _address(access.place.buffer), event, access.write)
+
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
+        self.order.notified(self.task, _address(signal.buffer) + signal.offset)
+
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
+        self.order.awaited(self.task, [_address(signal.buffer) + n for n in words_of(signal)])
+
+
+def _address(buffer: Any) -> int:
+    return int(buffer.data.__array_interface__["data"][0])

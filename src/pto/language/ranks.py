@@ -1,0 +1,221 @@
+"""Tasks of several ranks under watch, in one thread: who waits for a signal stands aside until it is there.
+
+`Together` is `Serial` for programs whose tasks wait for each other. A task begins when those are over that it
+depends on: by what both touch, where windows of all ranks order nothing, or by `deps`. It goes as far as it
+can, then the next one begins. What waits in the end waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ..diag import Span
+from .footprint import Claim
+from .happens import Order, Task
+from .ir import IN, Function, TensorType
+from .serial import Serial, Tensor, flat
+
+
+def has_windows(functions: Mapping[str, Function]) -> bool:
+    """Whether tasks of a program may wait for other ranks."""
+    return any(f.attrs.get("windows") for f in functions.values())
+
+
+class _Use:
+    """What a task does to a tensor."""
+
+    def __init__(self, task: Submitted, tensor: Tensor, write: bool) -> None:
+        self.task = task
+        self.write = write
+        self.box = tensor.box
+        self.span = ((tensor.offset,), (tensor.memory().size,))
+
+    def _both(self, other: _Use) -> Iterator[tuple[int, int, int, int]]:
+        """By dimension, where each begins and how long it is: as boxes if both are."""
+        if self.box is not None and other.box is not None:
+            return zip(*self.box, *other.box, strict=True)
+        return zip(*self.span, *other.span, strict=True)
+
+    def meets(self, other: _Use) -> bool:
+        return (self.write or other.write) and all(
+            a < b + m and b < a + n for a, n, b, m in self._both(other)
+        )
+
+    def covers(self, other: _Use) -> bool:
+        return self.write and all(a <= b and b + m <= a + n for a, n, b, m in self._both(other))
+
+
+class Submitted(Task):
+    """A task and what it works on; `begin` gives its launch."""
+
+    def __init__(self, number: int, name: str, place: Span | None) -> None:
+        super().__init__(number, name, place)
+        self.before: set[Submitted] = set()
+        self.claims: list[tuple[Claim, int]] = []
+        self.begin: Callable[[], Any] | None = None
+        self.ended: Callable[[Any], None] = lambda _: None
+        self.launch: Any = None
+        self.over = False
+
+
+class Together(Serial):
+    """`begin(kernel, arguments, options, watcher)` begins a launch; `ended(result, kernel, options)` is told
+    what it left. `functions` say what kernels do to their parameters."""
+
+    def __init__(
+        self, begin: Callable[..., Any], ended: Callable[..., None], places: Sequence[Span | None],
+        footprint: Any, functions: Mapping[str, Function], world: int,
+    ) -> None:  # fmt: skip
+        super().__init__(ended, places, footprint)
+        self.begin = begin
+        self.functions = functions
+        self.order = Order(world)
+        self.tasks: list[Submitted] = []
+        self.waiting: list[Submitted] = []  # those that are not over
+        self.uses: dict[int, list[_Use]] = {}  # by array: those that somebody may still have to wait for
+        self._roots: list[Any] = []  # so that their numbers stay theirs
+        self._manual = False
+        self._untracked: set[int] = set()
+
+    def tensor(
+        self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
+        window: bool = False,
+    ) -> Tensor:  # fmt: skip
+        made = super().tensor(shape, dtype, init, manual_dep, name, window)
+        if manual_dep:
+            self._roots.append(made.root)
+            self._untracked.add(id(made.root))
+        return made
+
+    # ---- tasks ----
+
+    def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
+        place = self.places[at]
+        self.check_windows(args, place)
+        task = self._task(kernel.name, place, options.get("deps") or ())
+        function = self.functions[kernel.name]
+        for param, arg in zip(function.params, args, strict=False):
+            if param.name in function.attrs.get("windows", ()):
+                self.order.window(arg.root, param.name)
+        self._depend(task, function, args, options.pop("no_dep", ()))
+        if predicate is not None and not self._holds(*predicate):
+            task.begin = None
+        else:
+            self._prepare(task, kernel, args, {**options, "place": place})
+        self.go()
+        return task.number
+
+    def _task(self, name: str, place: Span | None, deps: Sequence[Any]) -> Submitted:
+        task = Submitted(self.count, name, place)
+        self.count += 1
+        task.before = {self.tasks[n] for n in flat(deps) if n is not None}
+        self.tasks.append(task)
+        self.waiting.append(task)
+        return task
+
+    def _depend(
+        self, task: Submitted, function: Function, args: Sequence[Any], no_dep: Sequence[int]
+    ) -> None:
+        """Find out which tasks it has to wait for."""
+        for number, (param, arg) in enumerate(zip(function.params, args, strict=False)):
+            if not isinstance(param.value.type, TensorType) or number in no_dep or self._manual:
+                continue
+            if id(arg.root) not in self._untracked:
+                self._use(task, arg, param.direction != IN)
+
+    def _use(self, task: Submitted, tensor: Tensor, write: bool) -> None:
+        key = id(tensor.root)
+        if key not in self.uses:
+            self._roots.append(tensor.root)
+        new = _Use(task, tensor, write)
+        known = self.uses.setdefault(key, [])
+        task.before.update(old.task for old in known if old.task is not task and old.meets(new))
+        self.uses[key] = [old for old in known if not new.covers(old)] + [new]
+
+    def _prepare(self, task: Submitted, kernel: Any, args: Sequence[Any], said: dict[str, Any]) -> None:
+        memory = [a.memory() if isinstance(a, Tensor) else a for a in args]
+        if self.footprint is not None:
+            task.claims = [(c, c.party) for c in self.footprint.claims]
+            if said.get("blocks"):
+                task.claims.append((Claim("block", task.place), 0))
+
+        def ended(result: Any) -> None:
+            if self.footprint is not None and getattr(kernel, "unseen", False):
+                for array in memory:
+                    if hasattr(array, "nbytes"):
+                        self.footprint.wrote(array)
+            self.launch(result, kernel, said)
+
+        task.begin = lambda: self.begin(kernel, memory, said, self.order.watcher(task))
+        task.ended = ended
+
+    def go(self) -> None:
+        """Every task as far as it can, the first ones first."""
+        went = True
+        while went:
+            went = False
+            for task in [t for t in self.waiting if all(b.over for b in t.before)]:
+                moves = task.launch.moves if task.launch is not None else -1
+                self._go(task)
+                went |= task.over or (task.launch is not None and task.launch.moves != moves)
+
+    def _go(self, task: Submitted, to_the_end: bool = False) -> None:
+        if task.launch is None:
+            self.order.begins(task, task.before)
+        if task.begin is None:
+            self._over(task)
+            return
+        with contextlib.nullcontext() if self.footprint is None else self.footprint.claimed(task.claims):
+            task.launch = task.launch or task.begin()
+            over = task.launch.go()
+            result = task.launch.end() if over or to_the_end else None
+        if result is not None:
+            self._over(task)
+            task.ended(result)
+
+    def _over(self, task: Submitted) -> None:
+        task.over = True
+        self.waiting.remove(task)
+
+    def finish(self, wanted: set[Submitted] | None = None) -> None:
+        """See that tasks are over: those wanted, and what they wait for, or all. Who waits now is stuck."""
+        for task in list(self.waiting):
+            begun = all(b.over for b in task.before)
+            if not task.over and begun and (wanted is None or wanted & set(self.waiting)):
+                self._go(task, to_the_end=True)
+                self.go()
+
+    # ---- the orchestrator ----
+
+    def _alone(self, x: Tensor, index: Sequence[int], write: bool) -> None:
+        """Wait for the tasks that have to do with an element."""
+        host = Submitted(-1, "", None)
+        new = _Use(host, Tensor(x.root, x.flat, x.at(index), [1], [1]), write)
+        found = {old.task for old in self.uses.get(id(x.root), ()) if old.meets(new)}
+        self.finish(found)
+        self.order.meets_host(found)
+
+    def read(self, x: Tensor, index: Sequence[int], at: int = 0) -> Any:
+        self._alone(x, index, False)
+        return super().read(x, index, at)
+
+    def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
+        self._alone(x, index, True)
+        super().write(x, index, value)
+
+    def task_dummy(self, deps: Sequence[Any]) -> int | None:
+        if deps and not any(d is not None for d in flat(deps)):
+            return None
+        task = self._task("", None, deps)
+        self.go()
+        return task.number
+
+    @contextlib.contextmanager
+    def manual_scope(self) -> Iterator[None]:
+        self._manual = True
+        try:
+            yield
+        finally:
+            self._manual = False
