@@ -305,7 +305,7 @@ def test_an_unchecked_program_ends_with_a_diagnostic(monkeypatch: pytest.MonkeyP
         self.admit()
         raise TypeError("no such operand")
 
-    monkeypatch.setattr(Grid, "run", broken)
+    monkeypatch.setattr(Grid, "go", broken)
     module = pto.parse(program("", ""))
     result = pto.kernel(module, check=False, engine="reference").run()
     assert codes(result) == ["PTO-E2102"] and "no such operand" in result.diagnostics[0].message

@@ -463,9 +463,7 @@ def all_to_all(b: Build, input: Any, target: Any, signal: Any = None) -> Value:
 
 
 @_collective
-def all_to_all_v(
-    b: Build, input: Any, target: Any, signal: Any = None, send_counts: Any = None, recv_counts: Any = None
-) -> Value:
+def all_to_all_v(b: Build, input: Any, target: Any, signal: Any, send_counts: Any, recv_counts: Any) -> Value:
     """Block p of the input goes to rank p, where it is the block of the rank that it comes from; how many of
     its rows count (`send_counts[p, 0]`, at most all) is in `recv_counts` there, by the number of that rank.
     """
