@@ -80,6 +80,9 @@ class WatchedLaunch(Protocol):
         ...
 
 
+#: Asynchronous transfers of a session are what a pipe does, too: this is its name, before a number.
+SESSION = "SDMA"
+
 #: What a pipe performs: an instruction, a vecscope, something that only gives or only waits, a barrier.
 INSTRUCTION, VECSCOPE, GIVE, TAKE, BARRIER = "instruction", "vecscope", "give", "take", "barrier"
 
@@ -148,6 +151,7 @@ class Given:
     | entry | (FIFO, number) | tpush, of every lane | tpop |
     | slot | (FIFO, number) | tfree, or a tpop that copies | the tpush or talloc that takes it next |
     | unit flag | address in L0C | mad, or a write-back | the other of the two |
+    | transfer | the session | every transfer of it | wait_async_event, test_async_event |
     """
 
     __slots__ = ("core", "keeps", "key", "kind", "number", "of", "op", "pipe")

@@ -17,7 +17,7 @@ from ...ir.facts import enclosing
 from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
 from ..memory import Buffer, GlobalMemory, MemoryFault
-from ..watch import TAKE, Event, Watchers
+from ..watch import SESSION, TAKE, Event, Watchers
 from .code import Code
 from .instr import IllegalInstruction, Instr, Plain, Port
 from .state import CoreState
@@ -331,8 +331,15 @@ class Core(CoreState):
 
     @property
     def idle(self) -> bool:
-        """Whether no pipe has work left."""
+        """Whether no pipe has work left, nor a session."""
         return not self.queued
+
+    @property
+    def drained(self) -> bool:
+        """Whether no pipe has work left."""
+        return not self.queued or not any(
+            queue for pipe, queue in self.queues.items() if not pipe.startswith(SESSION)
+        )
 
     def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
         try:

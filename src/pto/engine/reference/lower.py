@@ -15,7 +15,7 @@ from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
 from ...isa.profiles import Profile
 from ..registers import Register, is_register, maker
-from . import fifo, handles, registry, scalars, sync
+from . import fifo, handles, registry, scalars, sync, transfers
 from .code import Code, Step
 from .control import Control, set_mark
 from .core import BLOCKED, Core
@@ -75,6 +75,8 @@ class Lower(Control):
             self.synced(op, sync.HANDLERS[name])
         elif name in fifo.HANDLERS:
             self.handled(op, fifo.HANDLERS[name], may_block=True)
+        elif name in transfers.HANDLERS:
+            self.handled(op, transfers.HANDLERS[name], may_block=True)
         else:
             execute = registry.find(row)
             if execute is None:
@@ -209,7 +211,7 @@ class Lower(Control):
                 i = Instr(op, arguments(core), core, issuing)
                 poison(core, i)
                 if pipe == "ALL":  # the pipes are drained before; the last store is on its way when it ends
-                    if not core.idle:
+                    if not core.drained:
                         core.waiting = "all its pipes to drain"
                         return BLOCKED
                     core.barrier(op, "ALL")

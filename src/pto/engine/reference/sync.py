@@ -154,7 +154,7 @@ class DrainAll(Item):
     what = BARRIER
 
     def ready(self, core: Core, pipe: str) -> bool:
-        return core.idle
+        return core.drained
 
     def perform(self, core: Core, pipe: str) -> None:
         core.barrier(self.op, "ALL")
@@ -379,7 +379,7 @@ class Await(Item):
 
 def _signal(core: Core, pipe: str, item: Signal) -> int | None:
     if pipe == "ALL":
-        if not core.idle:
+        if not core.drained:
             core.waiting = "all its pipes to drain"
             return BLOCKED
         core.barrier(item.op, "ALL")
@@ -543,7 +543,7 @@ class Meeting(Item):
 
 @sync("syncall")
 def syncall(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    if not core.idle:
+    if not core.drained:
         core.waiting = "all its pipes to drain"
         return BLOCKED
     item = Meeting(op, str(op.attr("core_type")))

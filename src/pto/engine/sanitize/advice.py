@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ...ir.core import Block, Module, Operation, constant_of
 from ...ir.facts import LOOPS, enclosing
 from ...isa.machine import EVENT_IDS, FREE_SEMAPHORES, SEMAPHORES
+from ..watch import SESSION
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,8 @@ def how_to_order(module: Module, isa: str, old: Side, new: Side, event: int | No
     """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs."""
     if old.core != new.core:
         return _between_cores(module, isa, old, new)
+    if old.pipe.startswith(SESSION):
+        return f"wait for the transfer with pto.wait_async_event before line {_first(module, new.op)}"
     place = _meeting(old.op, new.op)
     if old.pipe == new.pipe:
         if place is None:

@@ -10,7 +10,7 @@ import numpy as np
 from ...ir.core import Operation
 from ..elements import Array
 from ..memory import Buffer
-from ..watch import WatchedLaunch
+from ..watch import SESSION, WatchedLaunch
 from .clock import GRID
 from .reports import Reports, bytes_of
 from .telling import Signals
@@ -158,6 +158,8 @@ class BlockMap:
                 f"its signal does not wait for PIPE_{pipe}"
             )
             help = f"the signal has to wait for the pipe: 'pto.barrier <PIPE_ALL>' before {_line(told)}"
+            if pipe.startswith(SESSION):
+                help = f"wait for the transfer with pto.wait_async_event before {_line(told)}"
         d = new.core.diagnostic(new.op, code, text, help=help)
         d.notes.append((f"{other} {'writes' if wrote else 'reads'} them here", self.launch.span(op)))
         if told is not None:

@@ -11,7 +11,7 @@ so that flags pass it on like everything else.
 from __future__ import annotations
 
 from ...isa.machine import OVERLAPPING_PIPES
-from ..watch import WatchedCore
+from ..watch import SESSION, WatchedCore
 
 #: The agent of a core that counts what the core learned of other blocks.
 GRID = "GRID"
@@ -66,11 +66,12 @@ class Clock:
         learn_of(token, agent, self.count[agent])
         return token
 
-    def release_all(self, core: WatchedCore) -> Token:
-        """What is known to have happened once every pipe of the core gets here."""
+    def release_all(self, core: WatchedCore, sessions: bool = False) -> Token:
+        """What is known to have happened once every pipe of the core gets here; with `sessions` also what
+        their transfers do, which no barrier waits for."""
         token = list(self.stalls.get(core, ()))
         for (owner, pipe), _ in list(self.agents.items()):
-            if owner is core:
+            if owner is core and (sessions or not pipe.startswith(SESSION)):
                 join(token, self.release(core, pipe))
         return token
 

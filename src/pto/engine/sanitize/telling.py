@@ -102,7 +102,9 @@ class Signals:
             self._places.setdefault(buffer, []).append(offset)
         agent = clock.agent(core, "S")
         done = joined([(clock, clock.release(core, "S"))])
-        given = Given(clock.block, agent, clock.count[agent], op, value, done, clock.release_all(core))
+        given = Given(
+            clock.block, agent, clock.count[agent], op, value, done, clock.release_all(core, sessions=True)
+        )
         if adds:
             word.add(given)
         else:

@@ -1,0 +1,118 @@
+"""Transfers that are started and waited for later: those of a session go one after another, beside the pipes
+of the core, and under a schedule as late as their wait.
+
+To those who watch, a session is a pipe (SDMA0, ..): a transfer comes after what the scalar unit knew when it
+started it, and what comes after its wait comes after it. Nothing else is ordered with it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from ...ir.core import Operation
+from ..watch import INSTRUCTION, SESSION, Event
+from . import registry
+from .core import Core, Item
+from .handles import Handler
+from .instr import Instr
+from .watched import watched
+
+HANDLERS: dict[str, Handler] = {}
+
+
+class Session:
+    """Transfers in order: how many were started and done, and what the last one gave."""
+
+    def __init__(self, number: int) -> None:
+        self.pipe = f"{SESSION}{number}"
+        self.started = self.done = 0
+        self.last: Any = None
+
+
+class Transfer(Item):
+    """A transfer under way."""
+
+    __slots__ = ("instr", "session")
+    what = INSTRUCTION
+
+    def __init__(self, instr: Instr, session: Session) -> None:
+        super().__init__(instr.op)
+        self.instr = instr
+        self.session = session
+
+    def to_watch(self, core: Core, pipe: str) -> Event:
+        return watched(self.instr, _copy(self.op))
+
+    def perform(self, core: Core, pipe: str) -> None:
+        core.execute(self.instr, _copy(self.op))
+        self.session.done += 1
+        self.session.last = core.give(self.event, "transfer", pipe)
+
+
+class Transferred(Item):
+    """Waits until a transfer, and with it all earlier ones of its session, is done."""
+
+    __slots__ = ("number", "session")
+    kind = "transfer"
+
+    def __init__(self, op: Operation, session: Session, number: int) -> None:
+        super().__init__(op, session.pipe)
+        self.session = session
+        self.number = number
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return self.session.done >= self.number
+
+    def take(self, core: Core, pipe: str) -> list[Any]:
+        return [] if self.session.last is None else [self.session.last]
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"transfer {self.number} of its session"
+
+
+def _copy(op: Operation) -> registry.Execute:
+    assert op.row is not None
+    found = registry.find(op.row)
+    assert found is not None
+    return found
+
+
+def handler(*names: str) -> Any:
+    def add(function: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, function))
+        return function
+
+    return add
+
+
+@handler("build_async_session")
+def build(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    made = Session(sum(pipe.startswith(SESSION) for pipe in core.queues))
+    core.queues[made.pipe] = deque()
+    return made
+
+
+@handler("tput_async", "tget_async")
+def start(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    session: Session = args["session"]
+    if not isinstance(session, Session):  # of a prefetch: nothing is pending
+        core.execute(Instr(op, args, core, "S"), _copy(op))
+        return 0
+    session.started += 1
+    instr = Instr(op, args, core, session.pipe).frozen()
+    core.enqueue(session.pipe, Transfer(instr, session))
+    return session, session.started
+
+
+@handler("wait_async_event", "test_async_event")
+def ask(core: Core, op: Operation, args: dict[str, Any]) -> Any:
+    event = args["event"]
+    if not isinstance(event, tuple):  # handle 0: nothing is pending
+        return 1
+    item = Transferred(op, *event)
+    assert op.row is not None
+    if op.row.name == "test_async_event" and not item.ready(core, "S"):
+        return 0
+    blocked = core.stall(item)
+    return 1 if blocked is None else blocked
