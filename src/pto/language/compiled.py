@@ -128,7 +128,7 @@ class Compiled(CallableProgram):
         if key not in self._others:
             self._others[key] = Compiled(
                 lowered(declared, types, self.profile, world=self.lowered.world).verify(), self.platform
-            ).prepared(self.callbacks, self.windows)
+            ).prepared(self.callbacks, Windows(self.windows.reset) if self.windows is not None else None)
         return self._others[key]
 
     @property

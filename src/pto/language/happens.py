@@ -141,7 +141,7 @@ class Order:
         self._told.add(pair)
         row, *rest = map(int, np.unravel_index(element, window.array.shape))
         rows = window.array.shape[0] // self.world
-        which = f"{window.name}[{', '.join(map(str, (row % rows, *rest)))}] of rank {row // rows}"
+        which = f"{window.name or 'window'}[{', '.join(map(str, (row % rows, *rest)))}] of rank {row // rows}"
         did, does = ("writes" if t.write else "reads" for t in (old, new))
         found = Diagnostic(
             RANKS,

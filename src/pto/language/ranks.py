@@ -15,7 +15,7 @@ from ..diag import Span
 from .footprint import Claim
 from .happens import Order, Task
 from .ir import IN, Function, TensorType
-from .serial import Serial, Tensor, flat
+from .serial import COMPARISONS, Serial, Tensor, flat
 
 
 def has_windows(functions: Mapping[str, Function]) -> bool:
@@ -55,6 +55,7 @@ class Submitted(Task):
         self.before: set[Submitted] = set()
         self.claims: list[tuple[Claim, int]] = []
         self.begin: Callable[[], Any] | None = None
+        self.holds: Callable[[], bool] = lambda: True
         self.ended: Callable[[Any], None] = lambda _: None
         self.launch: Any = None
         self.over = False
@@ -100,10 +101,9 @@ class Together(Serial):
             if param.name in function.attrs.get("windows", ()):
                 self.order.window(arg.root, param.name)
         self._depend(task, function, args, options.pop("no_dep", ()))
-        if predicate is not None and not self._holds(*predicate):
-            task.begin = None
-        else:
-            self._prepare(task, kernel, args, {**options, "place": place})
+        if predicate is not None:
+            self._test(task, *predicate)
+        self._prepare(task, kernel, args, {**options, "place": place})
         self.go()
         return task.number
 
@@ -114,6 +114,13 @@ class Together(Serial):
         self.tasks.append(task)
         self.waiting.append(task)
         return task
+
+    def _test(self, task: Submitted, x: Tensor, index: Sequence[int], word: str, number: int) -> None:
+        """A task that runs only if an element compares, when nothing is left to wait for."""
+        at = x.at(index)
+        if not self._manual and id(x.root) not in self._untracked:
+            self._use(task, Tensor(x.root, x.flat, at, [1], [1]), False)
+        task.holds = lambda: COMPARISONS[word](x.flat[at].item(), number)
 
     def _depend(
         self, task: Submitted, function: Function, args: Sequence[Any], no_dep: Sequence[int]
@@ -164,6 +171,7 @@ class Together(Serial):
     def _go(self, task: Submitted, to_the_end: bool = False) -> None:
         if task.launch is None:
             self.order.begins(task, task.before)
+            task.begin = task.begin if task.holds() else None
         if task.begin is None:
             self._over(task)
             return
@@ -182,8 +190,8 @@ class Together(Serial):
     def finish(self, wanted: set[Submitted] | None = None) -> None:
         """See that tasks are over: those wanted, and what they wait for, or all. Who waits now is stuck."""
         for task in list(self.waiting):
-            begun = all(b.over for b in task.before)
-            if not task.over and begun and (wanted is None or wanted & set(self.waiting)):
+            needed = wanted is None or task in _all_before(wanted)
+            if needed and not task.over and all(b.over for b in task.before):
                 self._go(task, to_the_end=True)
                 self.go()
 
@@ -219,3 +227,13 @@ class Together(Serial):
             yield
         finally:
             self._manual = False
+
+
+def _all_before(tasks: set[Submitted]) -> set[Submitted]:
+    """Tasks, and those that they wait for."""
+    found, left = set(tasks), list(tasks)
+    while left:
+        more = left.pop().before - found
+        found |= more
+        left += more
+    return found

@@ -45,7 +45,9 @@ class Several(CallableProgram):
         parts = self.__dict__.get("parts", {})
         if name in parts:
             return parts[name]
-        raise AttributeError(f"{self.__dict__.get('name')} has no orchestration '{name}'")
+        raise AttributeError(
+            f"{self.__dict__.get('name')} has no attribute '{name}', and no such orchestration"
+        )
 
     def __call__(self, *args: Any, config: Any = None) -> Any:
         raise TypeError(

@@ -259,6 +259,9 @@ def call_function(
     bound.apply_defaults()
     if any(v is POISON for v in bound.arguments.values()):
         raise Quiet
+    for name, value in bound.arguments.items():
+        if isinstance(value, Value) and value in f.build.ranks and not value.name:
+            value.name = name  # that of a window is made by the call
     if declared in f.unit.active:
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
     if f.unit.exact is not None:
