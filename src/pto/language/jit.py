@@ -11,7 +11,7 @@ from ..diag import DiagnosticError
 from .arguments import WrongArguments
 from .declare import Declared
 from .eager import current, interpreter
-from .enums import FunctionType, Level
+from .enums import FunctionType, Level, Role
 
 _KINDS = {
     FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
@@ -181,7 +181,8 @@ def function(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
         kind = "host" if level in (Level.HOST, Level.GLOBAL, Level.POD) else _KINDS[type]
-        return Method(Declared(f, kind, enclosing, method=True, auto_scope=auto_scope))
+        python = kind == "host" and role is Role.SubWorker
+        return Method(Declared(f, kind, enclosing, method=True, auto_scope=auto_scope, python=python))
 
     return make if func is None else make(func)
 

@@ -30,7 +30,9 @@ from ..ir import (
     is_scalar,
     is_shaped,
     is_tensor,
+    replaced,
     scalar_type,
+    values_in,
 )
 from ..operators.core import OPERATORS
 from ..operators.ranks import Ranks, Window, window_of
@@ -95,6 +97,15 @@ def read_exactly(unit: Unit, declared: list[Declared]) -> None:
         _exact(unit, d)
 
 
+def _promised(declared: Declared, of: Function) -> Function:
+    """A function of an exact text whose body does not tell what it returns, for those who call it: it is
+    being read, or in Python."""
+    types = of.attrs["results"] = [written_type(said) for said in declared.results or ()]
+    function = Function(of.name, of.kind, of.loc)
+    function.params, function.returns = of.params, [Value(t) for t in types]
+    return function
+
+
 def _exact(unit: Unit, declared: Declared) -> Function:
     """A function of an exact text, read at its first use."""
     assert unit.exact is not None
@@ -135,7 +146,8 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     for value in symbols.values():
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
-    _read(unit, declared, function, bound, symbols)
+    if not declared.options.get("python"):
+        _read(unit, declared, function, bound, symbols)
     return function
 
 
@@ -143,6 +155,10 @@ def _as_said(declared: Declared) -> Function:
     """A function of an exact text: one of the host stays that."""
     function = _function(declared)
     function.attrs["host"] = declared.kind == "host"
+    if declared.options.get("python"):  # a worker of the host: nobody here looks into it
+        _, node = file_of(declared.function)
+        body = node.body[ast.get_docstring(node) is not None :]
+        function.attrs["python"] = [line for part in body for line in ast.unparse(part).splitlines()]
     return function
 
 
@@ -246,10 +262,11 @@ def call_function(
     bound.apply_defaults()
     if any(v is POISON for v in bound.arguments.values()):
         raise Quiet
-    if declared in f.unit.active:
+    again = declared in f.unit.active
+    if again and (f.unit.exact is None or declared.results is None):
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
     if f.unit.exact is not None:
-        spliced = declared.kind == "inline" and f.task is None
+        spliced = declared.kind == "inline" and f.task is None and not again
     else:
         spliced = declared.kind == "inline" or (declared.kind in ORCHESTRATORS and not f.build.in_core)
     if spliced:
@@ -361,7 +378,10 @@ def _dispatched(
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
     bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     if f.unit.exact is not None:
-        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place, attrs)
+        callee = _exact(f.unit, declared)
+        if declared in f.unit.active or declared.options.get("python"):
+            callee = _promised(declared, callee)
+        return _called(f, callee, list(bound.values()), [], free, place, attrs)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -387,7 +407,7 @@ def _called(
 ) -> Any:  # fmt: skip
     """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
-    results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
+    results = [v.type for v in values_in(callee.returns) if v not in params]
     options = {**attrs, **(f.task or {})}
     if attrs.get("deps") and options["deps"] is not attrs["deps"]:
         options["deps"] = [*attrs["deps"], *(options["deps"] or ())]
@@ -403,10 +423,7 @@ def _called(
     op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
-    out = [
-        v if not isinstance(v, Value) else values[params.index(v)] if v in params else next(made)
-        for v in callee.returns
-    ]
+    out = replaced(callee.returns, lambda v: values[params.index(v)] if v in params else next(made))
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind == "extern" else []
