@@ -38,7 +38,7 @@ _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "a
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
 _UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host", "python",
-           "results")  # fmt: skip
+           "body", "results")  # fmt: skip
 #: Words that `pto.language.distributed` has alone.
 _OF_RANKS = (NotifyOp, ReduceOp, WaitCmp)
 WIDTH = 100
@@ -85,7 +85,7 @@ def function_lines(
     if told:
         p.line(f"pl.func_attr({p.arg(told)})")
     p.block(function.body)
-    p.lines += function.attrs.get("python") or ()
+    p.lines += function.attrs.get("body") or ()
     if function.returns:
         p.line("return " + ", ".join(p.arg(v) for v in function.returns))
     if not p.lines:
@@ -94,7 +94,7 @@ def function_lines(
         core, path = next(iter(sources_of(function).items()))
         kind = f"type=pl.FunctionType.{core.upper()}, external_source={path!r}"
     if function.attrs.get("host"):
-        role = "SubWorker" if function.attrs.get("python") else "Orchestrator"
+        role = "SubWorker" if "body" in function.attrs else "Orchestrator"
         kind = f"level=pl.Level.HOST, role=pl.Role.{role}"
     said = [p.type(t) for t in function.attrs.get("results") or ()]
     gives = f" -> pl.Tuple[{', '.join(said)}]" if len(said) > 1 else f" -> {said[0]}" if said else ""

@@ -158,7 +158,7 @@ def _as_said(declared: Declared) -> Function:
     if declared.options.get("python"):  # a worker of the host: nobody here looks into it
         _, node = file_of(declared.function)
         body = node.body[ast.get_docstring(node) is not None :]
-        function.attrs["python"] = [line for part in body for line in ast.unparse(part).splitlines()]
+        function.attrs["body"] = [line for part in body for line in ast.unparse(part).splitlines()]
     return function
 
 
