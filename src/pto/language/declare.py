@@ -12,7 +12,7 @@ from ..diag import Span
 from .dtypes import DataType
 from .enums import FunctionType
 from .problems import TYPE, fail
-from .types import Annotation, annotation
+from .types import Annotation, DynVar, annotation
 
 #: Kinds of functions: what runs them.
 KINDS = {
@@ -99,6 +99,25 @@ class Declared:
             if found is not None:
                 out[name] = found
         return out
+
+    @cached_property
+    def results(self) -> list[Annotation] | None:
+        """What it says that it returns; None where it does not say all of it."""
+        given = self.function.__annotations__.get("return")
+        given = self._evaluated("return", given) if isinstance(given, str) else given
+        found = annotation(given)
+        parts = (
+            found.extras
+            if found is not None and found.kind == "tuple"
+            else getattr(given, "__args__", [given])
+        )
+        said = [annotation(part) for part in parts if part is not None]
+        known = [
+            s
+            for s in said
+            if s is not None and s.dtype is not None and DynVar not in map(type, s.shape or ())
+        ]
+        return known if len(known) == len(said) else None
 
     def _evaluated(self, name: str, text: str) -> Any:
         from .reader.frame import surroundings

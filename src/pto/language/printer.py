@@ -38,7 +38,8 @@ from .writer import BEFORE, BETWEEN, Writer
 _KINDS = {"orchestration": "Orchestration", "incore": "InCore", "aic": "AIC", "aiv": "AIV", "group": "Group"}
 _SPACES = {m.isa: m for m in MemorySpace}
 #: What is known of functions by other means than `pl.func_attr`.
-_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host")
+_UNTOLD = ("symbols", "hidden", "func_attr", "auto_scope", "undeclared", "source", "unsaid", "host", "python",
+           "body", "results")  # fmt: skip
 #: Words that `pto.language.distributed` has alone.
 _OF_RANKS = (NotifyOp, ReduceOp, WaitCmp)
 WIDTH = 100
@@ -85,6 +86,7 @@ def function_lines(
     if told:
         p.line(f"pl.func_attr({p.arg(told)})")
     p.block(function.body)
+    p.lines += function.attrs.get("body") or ()
     if function.returns:
         p.line("return " + ", ".join(p.arg(v) for v in function.returns))
     if not p.lines:
@@ -93,8 +95,11 @@ def function_lines(
         core, path = next(iter(sources_of(function).items()))
         kind = f"type=pl.FunctionType.{core.upper()}, external_source={path!r}"
     if function.attrs.get("host"):
-        kind = "level=pl.Level.HOST, role=pl.Role.Orchestrator"
-    head = broken(f"def {function.name}({', '.join(params)}):", WIDTH - 4)
+        role = "SubWorker" if "body" in function.attrs else "Orchestrator"
+        kind = f"level=pl.Level.HOST, role=pl.Role.{role}"
+    said = [p.type(t) for t in function.attrs.get("results") or ()]
+    gives = f" -> pl.Tuple[{', '.join(said)}]" if len(said) > 1 else f" -> {said[0]}" if said else ""
+    head = broken(f"def {function.name}({', '.join(params)}){gives}:", WIDTH - 4)
     return [f"@pl.function({kind})", *head, *(f"    {line}" if line else "" for line in p.lines)]
 
 
@@ -302,13 +307,19 @@ class _Printer(Writer):
         args = [self.arg(v) for v in a["args"]]
         more = {k: v for k, v in a.items() if k not in ("callee", "args") and (v or k == "device")}
         params = {p.value for p in callee.params}
-        own = sum(isinstance(v, Value) and v not in params for v in callee.returns)
+        own = sum(v not in params for v in values_in(callee.returns))
         task = op.results[own] if len(op.results) > own else None
         made = iter(op.results[:own])
-        targets = [
-            "_" if not isinstance(v, Value) or v in params else self.name(next(made)) for v in callee.returns
-        ]
-        if task is None and not more.keys() - {"device"}:
+
+        def target(v: Any) -> str:
+            if isinstance(v, tuple | list):
+                return f"({''.join(f'{target(part)}, ' for part in v).rstrip()})"
+            return "_" if not isinstance(v, Value) or v in params else self.name(next(made))
+
+        targets = [target(v) for v in callee.returns]
+        if task is None and not more.keys() - {"device", "sync_start"}:
+            if more.pop("sync_start", None):
+                more["attrs"] = {"sync_start": True}
             targets = targets if any(t != "_" for t in targets) else []
             args += [f"{k}={self.arg(v)}" for k, v in more.items()]
             self.line(f"{', '.join(targets)}{' = ' if targets else ''}self.{callee.name}({', '.join(args)})")
@@ -319,8 +330,8 @@ class _Printer(Writer):
         args += [f"{k}={self.said(k, v)}" for k, v in more.items()]
         targets.append(self.name(task) if task is not None else "_")
         word = "spmd_submit" if "core_num" in more else "submit"
-        target = f"{', '.join(targets)} = " if any(t != "_" for t in targets) else ""
-        self.line(f"{target}pl.{word}({', '.join((f'self.{callee.name}', *args))})")
+        given = f"{', '.join(targets)} = " if any(t != "_" for t in targets) else ""
+        self.line(f"{given}pl.{word}({', '.join((f'self.{callee.name}', *args))})")
 
     def said(self, word: str, arg: Any) -> str:
         """What a task says of itself."""

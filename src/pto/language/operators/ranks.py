@@ -87,7 +87,7 @@ def alloc_window_buffer(b: Build, size: Any, *, dtype: DataType | None = None, n
     """Memory that every rank has, all zeros: so many bytes, or a shape of some type."""
     sized(b, size, dtype)
     if dtype is None:
-        return Buffer(size)
+        return Buffer(b.static([size], "size")[0])
     return Buffer(math.prod(b.static(size, "size")) * dtype.bits // 8)
 
 

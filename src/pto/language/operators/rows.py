@@ -324,7 +324,8 @@ def elementwise(
     if is_scalar(lhs) and is_shaped(rhs) and signature.name == "div" and scalar is not None:
         x, s = (p.name for p in scalar.params[:2])
         return apply(b, scalar, {x: scalar_for(b, rhs, lhs, names[0]), s: rhs, **more}, level)
-    if is_shaped(lhs) and is_shaped(rhs) and not index.same_dims(lhs.type.shape, rhs.type.shape):
+    alike = is_shaped(lhs) and is_shaped(rhs) and index.same_dims(lhs.type.shape, rhs.type.shape)
+    if is_shaped(lhs) and is_shaped(rhs) and not alike and (signature.name in _BROADCAST or not b.exact):
         return _broadcast(b, signature, lhs, rhs, names[1])
     return apply(b, signature, {names[0]: lhs, names[1]: rhs, **more}, level)
 

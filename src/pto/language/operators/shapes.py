@@ -11,7 +11,7 @@ from ..enums import PadValue, TensorLayout
 from ..ir import ShapedType, TensorType, TileType, Value
 from ..problems import ARGUMENTS, SHAPE, UNSUPPORTED
 from .core import FUNCTIONS, OPERATORS, operator
-from .memory import shaped_value, tensor_value
+from .memory import dense_strides, shaped_value, tensor_value
 from .rows import array_type
 
 
@@ -77,6 +77,8 @@ def set_validshape(b: Build, x: Any, valid_rows: Any, valid_cols: Any) -> Value:
 def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout: Any = None) -> Value:
     """The same elements, row after row, in another shape, of which a part is valid."""
     tensor_value(b, x, "x")
+    if b.exact and layout is TensorLayout.DN:
+        return _by_columns(b, x, shape, valid_shape)
     if layout not in (None, TensorLayout.ND):
         b.fail(UNSUPPORTED, "a tensor seen column by column", "layout", expected="pl.ND", got=layout,
                help="pl.matmul(.., b_trans=True) takes a transpose, pl.transpose makes one")  # fmt: skip
@@ -87,6 +89,19 @@ def view(b: Build, x: Any, shape: Any = None, valid_shape: Any = None, *, layout
     return OPERATORS["slice"].function(
         b, made, list(made.type.shape), [0] * rank, b.dims(valid_shape, "valid_shape", rank)
     )
+
+
+def _by_columns(b: Build, x: Value, shape: Any, valid_shape: Any) -> Value:
+    """A tensor of a text seen column by column: rows are columns."""
+    if shape is not None:
+        x = OPERATORS["reshape"].function(b, x, shape)
+    t = x.type
+    turned = {
+        n: (*d[:-2], d[-1], d[-2]) for n, d in (("shape", t.shape), ("strides", dense_strides(b, t.shape)))
+    }
+    valid = None if valid_shape is None else b.dims(valid_shape, "valid_shape", t.rank)
+    made = t.replace(**turned, valid=None if valid is None else tuple(valid), layout=TensorLayout.DN.name)
+    return b.op("tensor.view", [made], x=x, valid_shape=valid, layout=TensorLayout.DN)
 
 
 @operator

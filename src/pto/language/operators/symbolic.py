@@ -18,7 +18,7 @@ from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE
 from ..types import HANDLES, CommCtx, Ptr
 from .core import Operator, operator
 
-#: What an operator gives: the type of a value, made of its arguments by name; or one of these.
+#: What an operator gives: a value of the type that follows from its arguments, or the argument of a name.
 Gives = Callable[[Build, dict[str, Any]], Type] | str
 #: Parameters that are handles, numbers, and lists of numbers: one per dimension of what these name.
 _HANDLES = {"ctx": (CommCtx, "pld.get_comm_ctx(t)"), "buf": (Ptr, "pld.alloc_window_buffer(..)")}
@@ -29,7 +29,7 @@ _DIMS = {"offsets": ("target", "signal"), "dst_offsets": ("dst",), "src_offsets"
 def ranked(
     level: str, gives: Gives, windows: str = "", name: str = ""
 ) -> Callable[[Callable[..., Any]], Operator]:
-    """An operator of several ranks. `windows` are those of its parameters that every rank has."""
+    """An operator of several ranks; parameters in `windows` are memory that every rank has."""
 
     def make(function: Callable[..., Any]) -> Operator:
         own = name or function.__name__
@@ -92,11 +92,11 @@ def on_the_host(b: Build, what: str) -> None:
 def sized(b: Build, size: Any, dtype: Any) -> None:
     """Memory is asked for in bytes, or by what it holds."""
     on_the_host(b, "alloc_window_buffer")
-    if is_scalar(size) != (dtype is None):
-        b.fail(ARGUMENTS, "bytes have no type" if is_scalar(size) else "a shape has a type", "dtype",
+    number = is_scalar(size)
+    if number != (dtype is None):
+        b.fail(ARGUMENTS, "bytes have no type" if number else "a shape has a type", "dtype",
                help="alloc_window_buffer([16, 64], dtype=pl.FP32)")  # fmt: skip
-    if not is_scalar(size):
-        extents(b, size, "size")
+    extents(b, [size] if number else size, "size")
 
 
 def extents(b: Build, given: Any, at: str) -> tuple[Any, ...]:

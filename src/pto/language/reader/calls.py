@@ -31,7 +31,9 @@ from ..ir import (
     is_scalar,
     is_shaped,
     is_tensor,
+    replaced,
     scalar_type,
+    values_in,
 )
 from ..operators.core import OPERATORS
 from ..operators.ranks import Ranks, Window, window_of
@@ -108,6 +110,15 @@ def read_exactly(unit: Unit, declared: list[Declared]) -> None:
         _exact(unit, d)
 
 
+def _promised(declared: Declared, of: Function) -> Function:
+    """A function of an exact text whose body does not tell what it returns, for those who call it: it is
+    being read, or in Python."""
+    types = of.attrs["results"] = [written_type(said) for said in declared.results or ()]
+    function = Function(of.name, of.kind, of.loc)
+    function.params, function.returns = of.params, [Value(t) for t in types]
+    return function
+
+
 def _exact(unit: Unit, declared: Declared) -> Function:
     """A function of an exact text, read at its first use."""
     assert unit.exact is not None
@@ -148,14 +159,20 @@ def _exact(unit: Unit, declared: Declared) -> Function:
     for value in symbols.values():
         function.body.args.append(value)
         value.owner, value.index = function.body, len(function.body.args) - 1
-    _read(unit, declared, function, bound, symbols)
+    if declared.kind != "python":
+        _read(unit, declared, function, bound, symbols)
     return function
 
 
 def _as_said(declared: Declared) -> Function:
     """A function of an exact text: one of the host stays that."""
     function = _function(declared)
-    function.attrs["host"] = declared.kind == "host"
+    function.attrs["host"] = declared.kind in ("host", "python")
+    if declared.kind == "python":  # a worker of the host: nobody here looks into it
+        function.kind = "orchestration"
+        _, node = file_of(declared.function)
+        body = node.body[ast.get_docstring(node) is not None :]
+        function.attrs["body"] = [line for part in body for line in ast.unparse(part).splitlines()]
     return function
 
 
@@ -262,10 +279,11 @@ def call_function(
     for name, value in bound.arguments.items():
         if isinstance(value, Value) and value in f.build.ranks and not value.name:
             value.name = name  # that of a window is made by the call
-    if declared in f.unit.active:
+    again = declared in f.unit.active
+    if again and (f.unit.exact is None or declared.results is None):
         fail(CALL, f"{declared.name} calls itself", f.span(node), help="loops repeat, functions do not")
     if f.unit.exact is not None:
-        spliced = declared.kind == "inline" and f.task is None
+        spliced = declared.kind == "inline" and f.task is None and not again
     else:
         spliced = declared.kind == "inline" or (declared.kind in ORCHESTRATORS and not f.build.in_core)
     if spliced:
@@ -377,7 +395,10 @@ def _dispatched(
     free = [v.value for v in bound.values() if isinstance(v, NoDep)]
     bound = {n: v.value if isinstance(v, NoDep) else v for n, v in bound.items()}
     if f.unit.exact is not None:
-        return _called(f, _exact(f.unit, declared), list(bound.values()), [], free, place, attrs)
+        callee = _exact(f.unit, declared)
+        if declared in f.unit.active or declared.kind == "python":
+            callee = _promised(declared, callee)
+        return _called(f, callee, list(bound.values()), [], free, place, attrs)
     for name, value in bound.items():
         said = declared.annotations.get(name)
         if said is not None:
@@ -403,7 +424,7 @@ def _called(
 ) -> Any:  # fmt: skip
     """The call itself, and what it gives. Where something is said of the task, that is a value, too."""
     params = [p.value for p in callee.params]
-    results = [v.type for v in callee.returns if isinstance(v, Value) and v not in params]
+    results = [v.type for v in values_in(callee.returns) if v not in params]
     options = {**attrs, **(f.task or {})}
     if attrs.get("deps") and options["deps"] is not attrs["deps"]:
         options["deps"] = [*attrs["deps"], *(options["deps"] or ())]
@@ -419,10 +440,7 @@ def _called(
     op = Op("call", {"callee": callee, "args": [*values, *hidden], **said}, [*results, *task], place)
     f.build.block.append(op)
     made = iter(op.results)
-    out = [
-        v if not isinstance(v, Value) else values[params.index(v)] if v in params else next(made)
-        for v in callee.returns
-    ]
+    out = replaced(callee.returns, lambda v: values[params.index(v)] if v in params else next(made))
     if not out:
         written = [v for v, p in zip(values, callee.params, strict=False) if p.direction != IN]
         out = written[: callee.attrs.get("gives")] if len(written) == 1 or callee.kind in FOREIGN else []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -63,18 +64,27 @@ def _file(name: str, text: str) -> File:
 
 def file_at(name: str, names: dict[str, Any] | None = None) -> File | None:
     """A file of Python by its name; None where its text is not to be had."""
-    lines = linecache.getlines(name, names)
-    return _file(name, "".join(lines)) if lines else None
+    text = "".join(linecache.getlines(name, names)) or (_command() if name == _COMMAND else "")
+    return _file(name, text) if text else None
+
+
+_COMMAND = "<string>"  # what Python calls the text of `python -c`, and others that have no file
+
+
+def _command() -> str:
+    """The text of `python -c`; some Pythons do not keep it."""
+    words = sys.orig_argv
+    return words[words.index("-c") + 1] if "-c" in words[:-1] else ""
 
 
 def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
     """The file of a function and its tree."""
     code = function.__code__
     file = file_at(code.co_filename, function.__globals__)
-    if file is None:
+    node = None if file is None else file.function(code.co_firstlineno, function.__name__)
+    if file is None or (node is None and code.co_filename == _COMMAND):
         fail(SYNTAX, f"the source of {function.__name__} cannot be read",
              help="write it in a file: functions are read from their text")  # fmt: skip
-    node = file.function(code.co_firstlineno, function.__name__)
     if node is None:
         fail(SYNTAX, f"{function.__name__} is not where it was in {code.co_filename}",
              help="the file has changed since it was loaded; a lambda cannot be read")  # fmt: skip

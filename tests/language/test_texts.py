@@ -1,5 +1,5 @@
-"""Programs of several ranks as text: without ranks that are known, they print in their own words and read back as the
-same text; with ranks, a text runs as the program does that it was printed from."""
+"""Programs as they are written, printed and read back as the same text. Of several ranks, which no text knows: it runs
+as the program does that it was printed from, with any number of them."""
 
 from __future__ import annotations
 
@@ -165,6 +165,73 @@ def test_texts_run() -> None:
         _printed(program)
 
 
+ROWS = pl.Tensor[[16, 64], pl.FP32]
+
+
+@pl.program
+class Odd:
+    """What a text may say though nothing runs it: functions that call themselves, work of Python, results within
+    results, columns, a mask of bytes."""
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
+    def verify(f: ROWS) -> pl.Tuple[ROWS, pl.Scalar[pl.INT32]]:  # noqa: N805
+        """Nobody here looks into it."""
+        import torch
+
+        with torch.no_grad():
+            return torch.relu(f), 3
+
+    @pl.function(type=pl.FunctionType.Inline)
+    def again(self, x: ROWS) -> ROWS:
+        return self.again(x)
+
+    @pl.function(type=pl.FunctionType.Group)
+    def first(self, x: ROWS, y: ROWS) -> ROWS:
+        return self.second(x, y)
+
+    @pl.function(type=pl.FunctionType.Group)
+    def second(self, x: ROWS, y: ROWS) -> ROWS:
+        r: ROWS = self.first(x, y)
+        return r
+
+    @pl.function(type=pl.FunctionType.InCore)
+    def nested(self, x: ROWS):
+        t = pl.load(x, [0, 0], [16, 64])
+        mask: pl.Tile[[16, 32], pl.UINT8, pl.Mem.Vec] = pl.cmp(t, t, cmp_type=0)
+        return 1, (pl.sel(mask, t, t),), pl.tensor.view(x, layout=pl.TensorLayout.DN)
+
+    @pl.function(level=pl.Level.HOST, role=pl.Role.Orchestrator)
+    def host(self, x: ROWS):
+        y, n = self.verify(x)
+        _, (tile,), turned = self.nested(self.first(self.again(y), x))
+        self.nested(x, attrs={"sync_start": True})
+        return tile, turned, n
+
+
+def test_what_only_texts_have() -> None:
+    text = _printed(Odd)
+    for line in (
+        "def verify(self, f: pl.Tensor[[16, 64], pl.FP32]) -> pl.Tuple[",
+        "            return (torch.relu(f), 3)",
+        "        v_0 = self.first(v, x)",
+        "        _, (tile,), turned = self.nested(v_0)",
+        "self.nested(x, attrs={'sync_start': True})",
+        "v_0 = pl.tensor.view(x, layout=pl.TensorLayout.DN)",
+    ):
+        assert line in text, text
+
+
+def test_the_text_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = "import pto.language as pl\n@pl.jit\ndef f(x: pl.Tensor[[8], pl.FP32]):\n    return x\n"
+    names: dict[str, Any] = {}
+    exec(compile(command, "<string>", "exec"), names)
+    monkeypatch.setattr("sys.orig_argv", ["python", "-c", command, "-v"])
+    assert "def f(self, x: pl.Tensor[[8], pl.FP32]):" in _printed(names["f"])
+    monkeypatch.setattr("sys.orig_argv", ["python", "-c", "pass"])
+    with pytest.raises(DiagnosticError, match="the source of f cannot be read"):
+        names["f"].as_python()
+
+
 WRONG = {
     "pld.rank(x)": "'ctx' is a pld.CommCtx",
     "pld.get_comm_ctx(x)": "'dist_tensor' is no window of several ranks",
@@ -174,6 +241,7 @@ WRONG = {
     "pld.alloc_window_buffer([2])": "a shape has a type",
     "pld.alloc_window_buffer([2, 0], dtype=pl.INT8)": "there is nothing in it",
     "pld.alloc_window_buffer(2, dtype=pl.INT8)": "bytes have no type",
+    "pld.alloc_window_buffer(0.5)": "holds integers",
 }
 
 
