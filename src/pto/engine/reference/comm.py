@@ -1,6 +1,6 @@
-"""Communication within one process: tensors of all ranks lie in one memory, so a remote copy is a copy.
+"""Communication: tensors of all ranks lie in one memory, so a remote copy is a copy.
 
-Launches over several ranks build on this; the order between ranks is given by tnotify and twait.
+The order between ranks is given by tnotify and twait; asynchronous copies are in `transfers`.
 """
 
 from __future__ import annotations
