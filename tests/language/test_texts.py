@@ -171,7 +171,7 @@ ROWS = pl.Tensor[[16, 64], pl.FP32]
 @pl.program
 class Odd:
     """What a text may say though nothing runs it: functions that call themselves, work of Python, results within
-    results, columns, a mask of bytes."""
+    results, columns, a mask of bytes, tasks of hosts."""
 
     @pl.function(level=pl.Level.HOST, role=pl.Role.SubWorker)
     def verify(f: ROWS) -> pl.Tuple[ROWS, pl.Scalar[pl.INT32]]:  # noqa: N805
@@ -204,7 +204,10 @@ class Odd:
     def host(self, x: ROWS):
         y, n = self.verify(x)
         _, (tile,), turned = self.nested(self.first(self.again(y), x))
-        self.nested(x, attrs={"sync_start": True})
+        with pl.at(level=pl.Level.GLOBAL, role=pl.Role.Orchestrator) as before:
+            self.nested(x, attrs={"sync_start": True})
+        with pl.at(level=pl.Level.HOST, deps=[before]):
+            self.nested(y)
         return tile, turned, n
 
 
@@ -215,7 +218,9 @@ def test_what_only_texts_have() -> None:
         "            return (torch.relu(f), 3)",
         "        v_0 = self.first(v, x)",
         "        _, (tile,), turned = self.nested(v_0)",
+        "with pl.at(level=pl.Level.GLOBAL, role=pl.Role.Orchestrator) as before:",
         "self.nested(x, attrs={'sync_start': True})",
+        "with pl.at(level=pl.Level.HOST, deps=[before]):",
         "v_0 = pl.tensor.view(x, layout=pl.TensorLayout.DN)",
     ):
         assert line in text, text

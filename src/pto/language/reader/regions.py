@@ -63,11 +63,12 @@ def _read_region(
     counter: str = "",
 ) -> None:
     place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
-    core = region.kind in _CORES
-    if region.kind == "at" and region.options["level"].value > Level.CORE_GROUP.value:
+    above = region.kind == "at" and region.options["level"].value > Level.CORE_GROUP.value
+    if above and f.unit.exact is None:
         read_body(f, body, f.live)  # there is one orchestrator
         return
-    if core:
+    core = region.kind in _CORES and not above
+    if region.kind in _CORES:
         region = region.replace(options={**region.options, **task_options(f, region.options, place)})
     if core and f.build.in_core and f.unit.exact is None:
         fail(
