@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -122,8 +123,9 @@ def test_e3016_races_between_ranks() -> None:
     told = {(d.code, lines[d.span.line - 1].strip()) for d in found if d.span is not None}
     put, read = "pld.tensor.put(data, right, x)", "before = pl.mul(data, 0.0)"
     assert told == {("PTO-E3016", put), ("PTO-E3016", read)}
-    assert "'by_regions_incore_5' reads data[0, 0] of rank 1, which 'by_regions_incore_0' writes" in str(
-        found[0]
+    assert (
+        "'by_regions_incore_5' of rank 1 reads data[0, 0] on rank 1, which 'by_regions_incore_0' of rank 0 writes"
+        in str(found[0])
     )
     np.testing.assert_array_equal(y[:, 1], [x.min(0)[0]] * RANKS)
 
@@ -235,6 +237,43 @@ def test_a_collective_of_the_host(tmp_path: Path) -> None:
     folder = tmp_path / "next_levels" / "builtin.tensor.allreduce__sum__fp32"  # as the field calls it
     assert {p.name for p in folder.rglob("*.pto")} == {"allreduce.pto", "allreduce_0.pto"}
     assert '_HERE / "kernels/aiv/allreduce_0.pto"' in (folder / "kernel_config.py").read_text()
+
+
+@pl.jit.incore
+def taken(data: pld.DistributedTensor[[2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[2, 9000], pl.FP32]]):
+    other = 1 - pld.rank(pld.get_comm_ctx(data))
+    for n in pl.range(2):
+        pl.store(pld.tile.remote_load(data, other, [n, 0], [1, 9000]), [n, 0], y)
+
+
+@pl.jit.host
+def met(x: pl.Tensor[[2, 2, 9000], pl.FP32], y: pl.Out[pl.Tensor[[2, 2, 9000], pl.FP32]]):
+    """A barrier has no window but its signal, and still stands between what a rank does before and after."""
+    places, signals = pld.alloc_window_buffer([2, 9000], dtype=pl.FP32), pld.alloc_window_buffer(8)
+    for r in pl.range(pld.world_size()):
+        staged(x[r], pld.window(places, [2, 9000], dtype=pl.FP32), device=r)
+    pld.tensor.barrier(pld.window(signals, [2, 1], dtype=pl.INT32))
+    for r in pl.range(pld.world_size()):
+        taken(pld.window(places, [2, 9000], dtype=pl.FP32), y[r], device=r)
+
+
+def test_a_barrier_of_the_host(tmp_path: Path) -> None:
+    x = np.round(_given(2, 2, 9000) * 64)
+    compiled = met.compile(x, x, config=_config(2))
+    y = np.zeros_like(x)
+    assert str(compiled.run([x, y], sanitize="all")) == "ok"
+    np.testing.assert_array_equal(y, x[::-1])
+    compiled.save(tmp_path, dumps=False)
+    compiled(x, y, config=pl.RunConfig(enable_chip_swimlane=1))
+    for rank in range(2):
+        names = [
+            task["name"]
+            for call in range(3)
+            for task in json.loads((tmp_path / f"dfx_outputs/rank{rank}/d{call}/deps.json").read_text())[
+                "tasks"
+            ]
+        ]
+        assert [n.rstrip("_0") for n in names] == ["staged", "barrier", "taken"]
 
 
 NR = pl.dynamic("NR")

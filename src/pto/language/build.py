@@ -46,6 +46,9 @@ class Build:
         self.split: Any = None  # which way the region at hand halves vector work
         self.exact = False  # what is read says all there is to say: nothing is inferred
         self.world = 1  # how many ranks there are
+        self.dispatch: tuple[int, int] | None = None  # the rank that the host calls, and how often it did
+        self.dispatches: dict[int, int] = {}  # how often each rank was called
+        self.windows: list[Any] = []  # of the host: one for every buffer
         self.ranks: dict[Value, Any] = {}  # windows of several ranks: whose they are (operators/ranks.py)
         self.touched: list[Value] = []  # those of them that operators were given, in order
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
@@ -62,6 +65,17 @@ class Build:
         finally:
             self.block = before
             self._numbers = known
+
+    @contextmanager
+    def on_rank(self, rank: int) -> Iterator[None]:
+        """While the host calls a rank."""
+        before, number = self.dispatch, self.dispatches.get(rank, 0)
+        self.dispatches[rank] = number + 1
+        self.dispatch = rank, number
+        try:
+            yield
+        finally:
+            self.dispatch = before
 
     # ---- operations ----
 

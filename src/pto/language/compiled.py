@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -67,6 +68,7 @@ class Compiled(CallableProgram):
         self.name = entry.name
         self._kernels: dict[str | None, dict[str, Any]] = {}
         self._others: dict[tuple[str, ...], Compiled] = {}
+        self._dispatches: dict[int, tuple[int, int]] = {}  # tasks of ranks in the last run
         self._torch = False  # whether the arguments of the last call were torch's
         #: What tasks in Python do, by name, where that is not their body.
         self.callbacks: Mapping[str, Any] = {}
@@ -187,13 +189,14 @@ class Compiled(CallableProgram):
         records and pictures. What is written waits for those who read what was there, as the program says it
         (`track_war`)."""
         from ..runtime import run
-        from .tasks import Tasks
+        from .tasks import Tasks, with_windows
 
         kernels = self.task_kernels
 
         def orchestrate(session: Any) -> None:
-            rt = Tasks(session, self.places)
+            rt = Tasks(session, self.places, with_windows(self.program.functions))
             rt.windows = self.windows
+            self._dispatches = rt.dispatches
             with session.scope():
                 self._begin(rt, kernels, values)
 
@@ -253,6 +256,12 @@ class Compiled(CallableProgram):
         swimlane_json.write(run.records, str(folder / "chip_swimlane_records.json"))
         run.save_swimlane(str(folder / "swimlane.html"), self.name)
         run.save_graph(str(folder / "deps.dot"))
+        for rank, number in sorted(set(self._dispatches.values())):
+            mine = [task for task, whose in self._dispatches.items() if whose == (rank, number)]
+            part = folder / f"rank{rank}" / f"d{number}"
+            part.mkdir(parents=True, exist_ok=True)
+            swimlane_json.write(run.records.of(mine), str(part / "chip_swimlane_records.json"))
+            (part / "deps.json").write_text(json.dumps(run.records.of(mine).graph(), indent=1) + "\n")
 
     def _plain(self, values: list[Any]) -> None:
         if self.is_graph:
@@ -284,7 +293,8 @@ class Compiled(CallableProgram):
 
     def run(self, values: list[Any], engine: str | None = None, **options: Any) -> RunResult:
         """Every task, one after the other, under watch."""
-        from .ranks import Together, has_windows
+        from .ranks import Together
+        from .tasks import with_windows
 
         result = RunResult()
         footprint = self._footprint(values) if options.get("sanitize") else None
@@ -312,7 +322,7 @@ class Compiled(CallableProgram):
             return kernel.begin(*args, **{**more, "watchers": [*more.get("watchers", ()), watcher]})
 
         together = None
-        if has_windows(self.program.functions):  # only there, launches can stand aside
+        if with_windows(self.program.functions):  # only there, launches can stand aside
             engine = "reference"
             together = Together(
                 begin, ended, self.places, footprint, self.program.functions, self.lowered.world

@@ -33,7 +33,11 @@ class Task:
         self.number = number
         self.name = name
         self.place = place
+        self.rank: int | None = None
         self.knows: Clock = {}
+
+    def __str__(self) -> str:
+        return f"'{self.name}'" + (f" of rank {self.rank}" if self.rank is not None else "")
 
 
 class _Touch:
@@ -141,20 +145,19 @@ class Order:
         self._told.add(pair)
         row, *rest = map(int, np.unravel_index(element, window.array.shape))
         rows = window.array.shape[0] // self.world
-        which = f"{window.name or 'window'}[{', '.join(map(str, (row % rows, *rest)))}] of rank {row // rows}"
+        which = f"{window.name or 'window'}[{', '.join(map(str, (row % rows, *rest)))}] on rank {row // rows}"
         did, does = ("writes" if t.write else "reads" for t in (old, new))
         found = Diagnostic(
             RANKS,
-            f"race between ranks: '{new.task.name}' {does} {which}, which '{old.task.name}' {did}, "
-            "in either order",
+            f"race between ranks: {new.task} {does} {which}, which {old.task} {did}, in either order",
             new.op.loc,
             help="let one of them notify when it is done with it, and the other wait for that: "
             "pld.system.notify and pld.system.wait, or pld.tensor.barrier between the two",
         )
         found.notes += [
-            (f"'{old.task.name}' {did} it here", old.op.loc),
-            (f"'{old.task.name}' is submitted here", old.task.place),
-            (f"'{new.task.name}' is submitted here", new.task.place),
+            (f"{old.task} {did} it here", old.op.loc),
+            (f"{old.task} is submitted here", old.task.place),
+            (f"{new.task} is submitted here", new.task.place),
         ]
         self.diagnostics.append(found)
 

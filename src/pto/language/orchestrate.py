@@ -134,6 +134,8 @@ class _Writer(Writer):
     def _call(self, op: Op) -> None:
         a = op.args
         more = "".join(f", {w}={self.arg(a[k])}" for k, w in _OPTIONS.items() if a.get(k))
+        if a.get("dispatch"):
+            more += f", dispatch={a['dispatch']}"
         if a.get("no_dep_args"):
             more += f", no_dep={untracked(a)}"
         more += f", at={self.place(op)}"

@@ -294,7 +294,11 @@ class _Printer(Writer):
 
     def _region(self, op: Op) -> None:
         kind = op.args["kind"]
-        shown = {k: v for k, v in op.args.items() if k != "kind" and v not in (None, [], "", False)}
+        shown = {
+            k: v
+            for k, v in op.args.items()
+            if k not in ("kind", "dispatch") and v not in (None, [], "", False)
+        }
         task = next((r for r in op.results if r.type.dtype.isa == "task"), None)
         suffix = f" as {self.name(task)}" if task is not None else ""
         self.line(f"with pl.{kind}({', '.join(f'{k}={self.said(k, v)}' for k, v in shown.items())}){suffix}:")
@@ -305,7 +309,9 @@ class _Printer(Writer):
         a = op.args
         callee: Function = a["callee"]
         args = [self.arg(v) for v in a["args"]]
-        more = {k: v for k, v in a.items() if k not in ("callee", "args") and (v or k == "device")}
+        more = {
+            k: v for k, v in a.items() if k not in ("callee", "args", "dispatch") and (v or k == "device")
+        }
         params = {p.value for p in callee.params}
         own = sum(v not in params for v in values_in(callee.returns))
         task = op.results[own] if len(op.results) > own else None

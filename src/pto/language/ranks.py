@@ -15,12 +15,7 @@ from ..diag import Span
 from .footprint import Claim
 from .happens import Order, Task
 from .ir import IN, Function, TensorType
-from .serial import COMPARISONS, Serial, Tensor, flat
-
-
-def has_windows(functions: Mapping[str, Function]) -> bool:
-    """Whether tasks of a program may wait for other ranks."""
-    return any(f.attrs.get("windows") for f in functions.values())
+from .serial import COMPARISONS, Chain, Serial, Tensor, flat
 
 
 class _Use:
@@ -79,6 +74,7 @@ class Together(Serial):
         self._roots: list[Any] = []  # so that their numbers stay theirs
         self._manual = False
         self._untracked: set[int] = set()
+        self._chain = Chain(self.task_dummy)
 
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
@@ -95,8 +91,16 @@ class Together(Serial):
     def submit(self, kernel: Any, *args: Any, at: int = 0, predicate: Any = None, **options: Any) -> int:
         place = self.places[at]
         self.check_windows(args, place)
-        task = self._task(kernel.name, place, options.get("deps") or ())
-        function = self.functions[kernel.name]
+        function, dispatch = self.functions[kernel.name], options.get("dispatch")
+        deps = flat(options.get("deps") or ())
+        chained = dispatch if function.attrs.get("windows") else None
+        if chained is not None:
+            deps += self._chain.before(*chained)
+        task = self._task(kernel.name, place, deps)
+        if dispatch is not None:
+            task.rank = dispatch[0]
+        if chained is not None:
+            self._chain.add(chained[0], task.number)
         for param, arg in zip(function.params, args, strict=False):
             if param.name in function.attrs.get("windows", ()):
                 self.order.window(arg.root, param.name)

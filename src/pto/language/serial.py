@@ -103,6 +103,28 @@ class Windows:
         return self.arrays[self._next - 1]
 
 
+class Chain:
+    """What the host calls a rank for, one after the other: tasks that have windows wait for all of those of
+    the call before. `join(tasks)` gives a task that waits for several."""
+
+    def __init__(self, join: Callable[[list[int]], Any]) -> None:
+        self.join = join
+        self._now: dict[int, tuple[int, list[int]]] = {}  # by rank: the call, and its tasks
+        self._before: dict[int, list[int]] = {}
+
+    def before(self, rank: int, number: int) -> list[int]:
+        """Tasks that one of a call waits for."""
+        call, tasks = self._now.get(rank, (number, []))
+        if call != number:
+            self._before[rank] = [self.join(tasks)] if len(tasks) > 1 else tasks
+            tasks = []
+        self._now[rank] = number, tasks
+        return self._before.get(rank, [])
+
+    def add(self, rank: int, task: int) -> None:
+        self._now[rank][1].append(task)
+
+
 class Serial:
     """Runs a task when it is submitted. `launch(kernel, arguments, options)` does it; its options are
     those of the task, and the `place` where it is submitted."""

@@ -8,13 +8,13 @@ not wait.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
 from .ir import IN, OUT, Function, TensorType
-from .serial import Serial, Tensor, flat
+from .serial import Chain, Serial, Tensor, flat
 
 if TYPE_CHECKING:
     from ..diag import Span
@@ -48,14 +48,23 @@ def core_of(module: Module) -> str:
     return "aic" if kinds == {"cube"} else "aiv"
 
 
+def with_windows(functions: Mapping[str, Function]) -> set[str]:
+    """Functions whose tasks may wait for other ranks."""
+    return {name for name, f in functions.items() if f.attrs.get("windows")}
+
+
 class Tasks(Serial):
     """Submits tasks to a runtime."""
 
-    def __init__(self, rt: Runtime, places: Sequence[Span | None]) -> None:
+    def __init__(self, rt: Runtime, places: Sequence[Span | None], with_windows: Container[str] = ()) -> None:
         super().__init__(_nobody, places)
         self.rt = rt
         self._cluster: int | None = None
         self.made: list[Any] = []  # arrays that live as long as the run
+        self.with_windows = with_windows  # functions whose tasks may wait for other ranks
+        self._chain = Chain(self.task_dummy)
+        #: Of tasks of ranks: which rank, and its how many-eth call by the host.
+        self.dispatches: dict[int, tuple[int, int]] = {}
 
     def tensor(
         self, shape: Sequence[int], dtype: str, init: Any = None, manual_dep: bool = False, name: str = "",
@@ -100,7 +109,16 @@ class Tasks(Serial):
             options["predicate"] = (self.rt.external(tensor.flat), [tensor.at(index)], word, number)
         if self._cluster is not None and not options.get("blocks") and kernel.core != "mixed":
             options["cluster"] = self._cluster
-        return self.rt.submit(kernel, *values, **options)
+        dispatch = options.pop("dispatch", None)
+        chained = dispatch if kernel.name in self.with_windows else None
+        if chained is not None:
+            options["deps"] = [*options.get("deps", ()), *self._chain.before(*chained)]
+        task = self.rt.submit(kernel, *values, **options)
+        if dispatch is not None:
+            self.dispatches[task] = dispatch
+        if chained is not None:
+            self._chain.add(chained[0], task)
+        return task
 
     def task_dummy(self, deps: Sequence[Any]) -> int | None:
         return self.rt.task_dummy(flat(deps))

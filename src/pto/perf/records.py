@@ -55,6 +55,20 @@ class Records:
     def __repr__(self) -> str:
         return f"<Records: {len(self.tasks)} tasks, {len(self.edges)} edges, {len(self.phases)} phases>"
 
+    def of(self, tasks: Sequence[int]) -> Records:
+        """Those of some tasks, and what is between them."""
+        import numpy as np
+
+        both = np.isin(self.edges["pred"], tasks) & np.isin(self.edges["succ"], tasks)
+        mine = self.tasks[np.isin(self.tasks["task_id"], tasks)]
+        return Records(mine, self.edges[both], None, None, self.names, self.sites, self.stats)
+
+    def graph(self) -> dict[str, Any]:
+        """Tasks by number, each with its name and those that wait for it."""
+        after = self.fanouts()
+        names = {int(t["task_id"]): self.name(int(t["func_id"])) for t in self.tasks}
+        return {"tasks": [{"id": i, "name": n, "fanout": after.get(i, [])} for i, n in names.items()]}
+
     # -- what they say ---------------------------------------------------------------------------------
 
     def name(self, func_id: int) -> str:

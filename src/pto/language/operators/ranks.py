@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ...isa.record import Record
@@ -109,7 +109,10 @@ def window(b: Build, buf: Any, shape: Any, *, dtype: DataType) -> Window:
     if t.dtype != dtype or tuple(t.shape) != whole_shape:
         b.fail(UNSUPPORTED, "two windows of one buffer have different shapes", "shape", got=list(sizes),
                help="give each its own pld.alloc_window_buffer(..)")  # fmt: skip
-    return Window(buf, sizes, dtype)
+    made = Window(buf, sizes, dtype)
+    if not any(w.buffer is buf for w in b.windows):
+        b.windows.append(made)
+    return made
 
 
 # ---- who is who ----
@@ -313,7 +316,14 @@ def _collective(function: Callable[..., Any]) -> Operator:
             called = _builtin(function.__name__, bound.arguments)
             for rank in range(b.world):
                 local = [window_of(b, a, rank) if isinstance(a, Window) else a for a in args]
-                _task(b, function, local, kwargs, called)
+                # all ranks meet: what this one did before to any window, and does after, is in order with it
+                rest = [
+                    w
+                    for w in b.windows
+                    if not any(isinstance(a, Window) and a.buffer is w.buffer for a in args)
+                ]
+                with b.on_rank(rank):
+                    _task(b, function, local, kwargs, called, [window_of(b, w, rank) for w in rest])
         else:
             _task(b, function, list(args), kwargs)
         return bound.arguments.get("target", args[0])
@@ -332,12 +342,14 @@ def _builtin(name: str, given: dict[str, Any]) -> str:
 
 
 def _task(
-    b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], called: str = ""
-) -> None:
-    own = [a for a in args if isinstance(a, Value) and a in b.ranks]
+    b: Build, function: Callable[..., Any], args: list[Any], kwargs: dict[str, Any], called: str = "",
+    others: Sequence[Value] = (),
+) -> None:  # fmt: skip
+    own = [*(a for a in args if isinstance(a, Value) and a in b.ranks), *others]
     wholes = [b.ranks[a].whole for a in own]
     said = forms.at(name_hint=function.__name__, no_dep_args=wholes, windows=[*wholes, *own])
-    op = Op("region", {"kind": said.kind, **said.options, "builtin": called}, [], b.place)
+    more = {"builtin": called, "dispatch": b.dispatch}
+    op = Op("region", {"kind": said.kind, **said.options, **more}, [], b.place)
     block = op.add_block()
     with b.into(block):
         b.in_core = True

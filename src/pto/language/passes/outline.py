@@ -98,7 +98,7 @@ class _Outliner(Rewriter):
 
 
 #: What a region says of its task.
-_OPTIONS = ("deps", "no_dep_args", "core_num", "sync_start", "predicate")
+_OPTIONS = ("deps", "no_dep_args", "core_num", "sync_start", "predicate", "dispatch")
 
 
 class _Inner(Rewriter):

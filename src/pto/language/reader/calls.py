@@ -261,7 +261,9 @@ def call_function(
         if f.unit.exact is not None:
             said["device"] = device
         else:
-            args, kwargs = _of_a_rank(f, node, args, kwargs, device)
+            rank, args, kwargs = _of_a_rank(f, node, args, kwargs, device)
+            with f.build.on_rank(rank):
+                return call_function(f, node, declared, args, {**kwargs, "attrs": attrs})
     try:
         bound = declared.signature.bind(*args, **kwargs)
     except TypeError as e:
@@ -310,7 +312,7 @@ def _attrs(f: Frame, node: ast.Call, attrs: Any) -> Mapping[str, Any]:
 
 def _of_a_rank(
     f: Frame, node: ast.Call, args: list[Any], kwargs: dict[str, Any], device: Any
-) -> tuple[list[Any], dict[str, Any]]:
+) -> tuple[int, list[Any], dict[str, Any]]:
     """`device=` of a call by the host: windows are those of that rank."""
     rank = index.known(device) if is_scalar(device) else None
     if rank is None or not 0 <= rank < f.unit.world:
@@ -320,7 +322,7 @@ def _of_a_rank(
     def local(a: Any) -> Any:
         return window_of(f.build, a, rank) if isinstance(a, Window) else a
 
-    return [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
+    return rank, [local(a) for a in args], {k: local(v) for k, v in kwargs.items()}
 
 
 def _without_waiting(f: Frame, node: ast.Call, args: list[Any], attrs: Mapping[str, Any]) -> list[Any]:
@@ -432,6 +434,8 @@ def _called(
     said = {k: v for k, v in said.items() if v not in (None, [], False)}
     if f.unit.exact is not None and "device" in attrs:
         said["device"] = attrs["device"]
+    if f.build.dispatch is not None:
+        said["dispatch"] = f.build.dispatch
     if free:
         said["no_dep_args"] = [*said.get("no_dep_args", ()), *free]
     if "core_num" in said:

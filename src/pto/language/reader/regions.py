@@ -87,6 +87,8 @@ def _read_region(
             bind(f, task, f.build.block.ops[-1].results[-1])
         return
     op, touched = Op("region", {"kind": region.kind, **region.options}, [], place), len(f.build.touched)
+    if f.build.dispatch is not None:
+        op.args["dispatch"] = f.build.dispatch
     block = op.add_block()
     before = dict(f.names)
     was, f.build.in_core = f.build.in_core, f.build.in_core or core
