@@ -455,7 +455,7 @@ def test_status_2_is_usage(arguments: list[str], capsys: Capture) -> None:
 
 
 def test_status_70_is_our_bug(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pto.engine.reference.kernel.Grid.run", lambda _: 1 / 0)
+    monkeypatch.setattr("pto.engine.reference.kernel.Grid.go", lambda _: 1 / 0)
     where = folder / "reports"
     where.mkdir()
     with knobs.override(PTO_REPRODUCER_DIR=str(where)):

@@ -32,7 +32,7 @@ def test_kernels_compute_the_same(name: str) -> None:
     assert expected
 
 
-@together("name", corpus.NAMES)
+@together("name", [name for name in corpus.NAMES if not name.startswith("rank_")])
 def test_correct_programs_stay_correct(name: str) -> None:
     """Programs around synchronisation: what passes leave has the same results and no race."""
     program = corpus.load(f"{name}.good")

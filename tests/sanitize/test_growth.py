@@ -139,13 +139,13 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
     from pto.engine.reference.grid import Grid
 
     seen: list[Grid] = []
-    run = Grid.run
+    go = Grid.go
 
-    def remembering(self: Grid) -> None:
+    def remembering(self: Grid) -> bool:
         seen.append(self)
-        run(self)
+        return go(self)
 
-    monkeypatch.setattr(Grid, "run", remembering)
+    monkeypatch.setattr(Grid, "go", remembering)
     kernel = pto.kernel(pto.parse(LOOP), engine="reference")
     kernel.run(np.zeros(64, np.float32), np.zeros(64, np.float32), 1, blocks=20, sanitize="race")
     kept = {key for buffer in seen[0].gm.buffers for key in buffer.shadows}

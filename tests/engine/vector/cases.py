@@ -48,7 +48,7 @@ class VectorCase(Case):
         super().__init__(plan, seed)
         self.core.semantics = SEMANTICS[semantics]
         self.core.grid = SimpleNamespace(
-            tracks=False, blocks=1, span=lambda op: None, semantics=self.core.semantics
+            tracks=False, blocks=1, ranks=1, span=lambda op: None, semantics=self.core.semantics
         )
         self.memory: Array = self.core.buffers["vec"].data
         for declared in self.row.results:
