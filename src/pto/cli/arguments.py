@@ -134,17 +134,13 @@ class Argument:
     def _fresh(self, dtype: str, dims: str, path: str | None) -> None:
         import numpy as np
 
-        from ..engine.memory import array_of
-        from ..isa.dtypes import DTYPES
+        from ..engine.memory import array_of, stored_shape
 
         made = self._zeros(dtype, dims)
         if made is None:
             return
         shape, name = made
-        bits = DTYPES[name].bits
-        if bits < 8:
-            shape[-1] = -(-shape[-1] * bits // 8)
-        self.values = [np.zeros(shape, array_of(name)) for _ in range(self.count)]
+        self.values = [np.zeros(stored_shape(shape, name), array_of(name)) for _ in range(self.count)]
         self.path = path
 
     def _number(self, text: str) -> None:

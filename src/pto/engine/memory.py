@@ -8,6 +8,7 @@ views and pointers are descriptors of places in a buffer: two tiles on the same 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
@@ -475,6 +476,12 @@ def _view_axes(
     down = [views.element_offset(layout, i, 0, shape, strides, c0) for i in range(r, r + rows)]
     across = [views.element_offset(layout, 0, j, shape, strides, c0) for j in range(c, c + cols)]
     return scattered(np.array(down, np.intp)), scattered(np.array(across, np.intp))
+
+
+def stored_shape(shape: Sequence[int], dtype: str) -> tuple[int, ...]:
+    """Extents of the array that holds so many elements: of those below a byte several share one."""
+    bits = DTYPES[dtype].bits
+    return (*shape[:-1], -(-shape[-1] * bits // 8)) if bits < 8 and shape else tuple(shape)
 
 
 @cache

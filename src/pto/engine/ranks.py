@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..isa.dtypes import DTYPES, SPELLINGS
+from ..isa.dtypes import SPELLINGS
 from .elements import Array
-from .memory import array_of
+from .memory import array_of, stored_shape
 
 if TYPE_CHECKING:
     from .entry import Launchable, LaunchResult
@@ -90,9 +90,7 @@ class World:
         found = SPELLINGS.get(str(dtype).lower())
         if found is None:
             raise ValueError(f"unknown element type {dtype!r}")
-        dims = (shape,) if isinstance(shape, int) else tuple(shape)
-        if DTYPES[found.name].bits < 8 and dims:
-            dims = (*dims[:-1], -(-dims[-1] * DTYPES[found.name].bits // 8))
+        dims = stored_shape((shape,) if isinstance(shape, int) else tuple(shape), found.name)
         made = Window(self, self._used, dims, found.name)
         size = int(np.prod(dims, dtype=object)) * array_of(found.name).itemsize
         if made.offset + size > self.stride:

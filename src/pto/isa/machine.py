@@ -38,6 +38,8 @@ PIPES: dict[str, Pipe] = {
 
 #: All pipes of a core, where a barrier or a row names a pipe.
 EVERY_PIPE = Pipe("ALL", 6, 6)
+#: Where an instruction that uses every pipe may still be at work when it returns: with its last store.
+LAST_PIPE = "MTE3"
 
 #: Pipes with a queue: what goes to S, the scalar unit does itself.
 QUEUES: tuple[str, ...] = tuple(name for name in PIPES if name != "S")

@@ -5,6 +5,8 @@ The order between ranks is given by tnotify and twait; asynchronous copies are i
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,11 @@ from ..region import Region, blocked, scattered
 from .handles import Group
 from .instr import IllegalInstruction, Instr
 from .registry import executor
+
+#: How a signal is compared, of numbers and of arrays.
+COMPARED: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name) for name in ("eq", "ne", "gt", "ge", "lt", "le")
+}
 
 #: Extents of a tensor in five dimensions, outermost first.
 Extents = tuple[int, ...]
@@ -257,7 +264,4 @@ def held(i: Instr) -> Array:
 
 def holds(i: Instr) -> bool:
     """Whether every element of the signal compares as asked."""
-    values, wanted = held(i), i.arg("cmpValue")
-    compared = {"eq": values == wanted, "ne": values != wanted, "gt": values > wanted, "ge": values >= wanted,
-                "lt": values < wanted, "le": values <= wanted}[str(i.attr("cmp"))]  # fmt: skip
-    return bool(compared.all())
+    return bool(COMPARED[str(i.attr("cmp"))](held(i), i.arg("cmpValue")).all())

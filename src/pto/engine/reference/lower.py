@@ -13,6 +13,7 @@ from ...diag import Diagnostic
 from ...ir.core import Module, Operation
 from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
+from ...isa.machine import EVERY_PIPE, LAST_PIPE
 from ...isa.profiles import Profile
 from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync, transfers
@@ -202,7 +203,7 @@ class Lower(Control):
         arguments = self.arguments(op)
         poison = self.poisoning(op)
         pipe = pipe_of(op, self.program.profile)
-        issuing = "MTE3" if pipe == "ALL" else pipe
+        issuing = LAST_PIPE if pipe == EVERY_PIPE.name else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
         if not results:
@@ -210,7 +211,7 @@ class Lower(Control):
             def step(core: Core) -> int | None:
                 i = Instr(op, arguments(core), core, issuing)
                 poison(core, i)
-                if pipe == "ALL":  # the pipes are drained before; the last store is on its way when it ends
+                if pipe == EVERY_PIPE.name:  # drained before; its last store is left on its way
                     if not core.drained:
                         core.waiting = "all its pipes to drain"
                         return BLOCKED

@@ -12,11 +12,10 @@ from ..elements import Array
 from ..memory import Buffer, View
 from ..watch import WatchedCore, WatchedLaunch
 from .sanitizer import Sanitizer
-from .telling import words_of
+from .telling import word_at, words_of
 
 #: A signal: its window, and the byte it begins at.
 Cell = tuple[Buffer, int]
-
 
 #: Larger windows hold data: of those nobody remembers what was there before the launch.
 _SIGNALS = 1 << 16
@@ -46,7 +45,7 @@ class SignalCheck(Sanitizer):
         if cell not in self.touched:
             self.given[cell] = core, op
         self.touched.add(cell)
-        held = _value(cell)
+        held = word_at(*cell)
         if held < 0 and str(op.attr("notifyOp")) == "AtomicAdd":
             d = core.diagnostic(
                 op,
@@ -74,7 +73,7 @@ class SignalCheck(Sanitizer):
             stale = cell not in self.touched and self._unchanged(cell)
             self.touched.add(cell)
             self.given.pop(cell, None)
-            held = _value(cell)
+            held = word_at(*cell)
             if held and stale:
                 d = core.diagnostic(
                     op,
@@ -103,11 +102,6 @@ class SignalCheck(Sanitizer):
             )
             d.severity = "warning"
             self.reports.add(("given", op), d)
-
-
-def _value(cell: Cell) -> int:
-    buffer, offset = cell
-    return int(buffer.data[offset : offset + 4].view(np.int32)[0])
 
 
 def _named(cell: Cell) -> str:

@@ -8,14 +8,13 @@ that themselves come after it.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...ir.core import Operation
 from ..memory import Buffer, View
+from ..reference.comm import COMPARED
 from ..watch import WatchedCore
 from .clock import Clock, Token, join, joined, knows
 
@@ -23,11 +22,6 @@ from .clock import Clock, Token, join, joined, knows
 Tokens = dict[int, Token]
 #: Additions to one signal that are kept apart; older ones count as waited for.
 MOST = 64
-
-_COMPARED: dict[str, Callable[[int, int], bool]] = {
-    "eq": operator.eq, "ne": operator.ne, "gt": operator.gt, "ge": operator.ge, "lt": operator.lt,
-    "le": operator.le,
-}  # fmt: skip
 
 
 class Given(NamedTuple):
@@ -69,7 +63,7 @@ class Word:
 
     def told(self, compare: str, wanted: int) -> Tokens:
         """What is known to have been done once the signal compares as wanted."""
-        holds = _COMPARED[compare]
+        holds = COMPARED[compare]
         now = self.held + sum(given.amount for given in self.added)
         found = self.done
         settled: set[int] = set()
@@ -98,7 +92,7 @@ class Signals:
         adds = str(op.attr("notifyOp")) == "AtomicAdd"
         word = self.words.get((buffer, offset))
         if word is None:
-            word = self.words[buffer, offset] = Word(_held(buffer, offset) - value if adds else 0)
+            word = self.words[buffer, offset] = Word(word_at(buffer, offset) - value if adds else 0)
             self._places.setdefault(buffer, []).append(offset)
         agent = clock.agent(core, "S")
         done = joined([(clock, clock.release(core, "S"))])
@@ -114,7 +108,7 @@ class Signals:
         """Something else has written there: nobody is told by what a signal held before."""
         for offset in self._places.get(buffer, ()):
             if low < offset + 4 and offset < high:
-                self.words[buffer, offset] = Word(_held(buffer, offset))
+                self.words[buffer, offset] = Word(word_at(buffer, offset))
 
     def awaited(self, clock: Clock, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
         """A core has found that a signal compares as wanted."""
@@ -140,7 +134,8 @@ def words_of(signal: View) -> list[int]:
     return [int(n) for n in words.ravel()]
 
 
-def _held(buffer: Buffer, offset: int) -> int:
+def word_at(buffer: Buffer, offset: int) -> int:
+    """What a signal holds."""
     return int(buffer.data[offset : offset + 4].view(np.int32)[0])
 
 

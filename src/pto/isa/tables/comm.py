@@ -56,8 +56,8 @@ p2p = Family(
     ),
     notes=(
         *_STAGED,
-        "blocking: complete when the next instruction starts; ordering against other ranks is by tnotify "
-        "and twait",
+        "all pipes are drained before it; its last store may be on its way when it returns: a barrier has to "
+        "come before what follows it, a tnotify above all",
         "the manuals' text has no staging tiles: lowering adds one",
     ),
 )  # fmt: skip
@@ -100,8 +100,8 @@ transfer = Family(
         "memref/src": "memref<128x{T}, #pto.address_space<gm>>",
     },
     notes=(
-        "at most 64 operations of a session are outstanding before issue blocks; the simulator copies at "
-        "once and returns handle 0",
+        "at most 64 operations of a session are outstanding before issue blocks; engines copy at "
+        "once, the reference engine under a schedule as late as the wait",
         "session and workspace outlive pending events; one session serves one flow; RDMA addresses lie in "
         "registered memory and the queue belongs to peer",
     ),
