@@ -38,6 +38,8 @@ def main(arguments: Sequence[str]) -> int:
     add("--timeout", type=float, default=120, metavar="SECONDS",
         help="for each program, for --report (default: 120)")  # fmt: skip
     add("--platform", metavar="NAME", default="a2a3", help="what tests run for, for --report (default: a2a3)")
+    add("--device", metavar="LIST", default="0-7",
+        help="devices that tests of several ranks find, all simulated, for --report (default: 0-7)")  # fmt: skip
     add("script", nargs="?", help="script, or the first folder of a report")
     add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders")
     given, rest = _split(list(arguments))
@@ -68,7 +70,7 @@ def _split(arguments: list[str]) -> tuple[list[str], list[str]]:
     return arguments, []
 
 
-_VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform")
+_VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform", "--device")
 
 
 def _report(p: Parser, options: Any, level: str) -> int:
@@ -80,7 +82,9 @@ def _report(p: Parser, options: Any, level: str) -> int:
     for tree in trees:
         if not os.path.exists(tree):
             p.error(f"'{tree}' does not exist")
-    return report(options.report, trees, level or "off", options.jobs, options.timeout, options.platform)
+    return report(
+        options.report, trees, level or "off", options.jobs, options.timeout, options.platform, options.device
+    )
 
 
 def _run(options: Any, level: str) -> int:

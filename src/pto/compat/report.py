@@ -18,8 +18,9 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -72,23 +73,28 @@ def programs(trees: Sequence[str]) -> list[tuple[Path, str]]:
     return list(dict.fromkeys(found))
 
 
-def run(folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str) -> int:
+def run(
+    folder: str, trees: Sequence[str], sanitize: str, jobs: int, timeout: float, platform: str, devices: str
+) -> int:
     """Run everything; 0 if every program passed or was skipped."""
     out = Path(folder)
     out.mkdir(parents=True, exist_ok=True)
     todo = programs(trees)
-    rows: list[Row] = []
+    made: list[list[Row]] = [[] for _ in todo]  # in the order of the files, whichever ends first
     progress = _Progress(len(todo))
-    options = _Options(sanitize, timeout, platform)
+    options = _Options(sanitize, timeout, platform, devices)
     begin = time.time()
     with ThreadPoolExecutor(jobs or os.cpu_count() or 1) as pool:
+        at = {pool.submit(_file, file, how, options, progress): i for i, (file, how) in enumerate(todo)}
         try:
-            for made in pool.map(lambda job: _file(job[0], job[1], options, progress), todo):
-                rows += made
-                _write(out, trees, rows, options, time.time() - begin)
+            for ended in as_completed(at):
+                made[at[ended]] = ended.result()
+                _write(out, trees, list(chain(*made)), options, time.time() - begin)
         except KeyboardInterrupt:
             options.stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
             raise
+    rows = list(chain(*made))
     _write(out, trees, rows, options, time.time() - begin)
     count = Counter(r.outcome for r in rows)
     said = ", ".join(f"{count[o]} {o}" for o in OUTCOMES if count[o])
@@ -101,6 +107,7 @@ class _Options:
     sanitize: str
     timeout: float
     platform: str
+    devices: str
     stop: threading.Event = field(default_factory=threading.Event)
 
 
@@ -207,12 +214,11 @@ def why(text: str) -> str:
 def _tests(file: Path, options: _Options, place: str) -> list[Row]:
     """A row per test. What a test kills is begun again behind it."""
     rows: list[Row] = []
-    base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
+    base = ["-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short",
+            f"--platform={options.platform}", f"--device={options.devices}"]  # fmt: skip
     for _ in range(_AGAIN):
         done = [a for r in rows for a in ("--deselect", r.test)]
-        ended = _process(
-            [*base, f"--platform={options.platform}", *done, str(file.resolve())], options, place
-        )
+        ended = _process([*base, *done, str(file.resolve())], options, place)
         made = list(_outcomes(file, ended, options))
         rows += made
         if not made or made[-1].outcome not in ("timeout", "crashed"):
