@@ -1,5 +1,6 @@
 // How long a launch may go on: cores ask at the ends of their loops, so that one which never ends can be ended. They ask
 // rarely, first after one repetition, then less and less often until about a millisecond lies between two questions.
+// Where there are several ranks the others go on then.
 #pragma once
 
 #include <signal.h>
@@ -96,6 +97,7 @@ class Patience {
     const detail::Launch& launch = *static_cast<detail::Fiber*>(core.fiber)->thread->launch;
     auto& given = static_cast<Running&>(*launch.given);
     if (launch.over.load(detail::kRelaxed)) core.host->fail(core, "");  // by another core, which said why
+    if (launch.ranks > 1) detail::step_aside(false);  // the loop may look for what another rank writes
     const uint64_t time = now();
     if (begun_ == 0) begun_ = asked_ = time;
     if (given.deadline != 0 && time >= given.deadline)

@@ -46,10 +46,12 @@ def far(rank: int) -> str:
 """
 
 
-def kernel(body: str, arguments: str) -> Any:
-    return pto.kernel(
-        pto.parse(program(HEAD + body, arguments, "attributes {pto.entry}")), engine="reference"
-    )
+def kernel(body: str, arguments: str, engine: str | None = "reference") -> Any:
+    return pto.kernel(pto.parse(program(HEAD + body, arguments, "attributes {pto.entry}")), engine=engine)
+
+
+#: Those that compile take long: they have programs of their own.
+engines = pytest.mark.parametrize("engine", ["reference", "native"])
 
 
 def codes(result: LaunchResult) -> list[str]:
@@ -98,14 +100,25 @@ def test_the_examples(count: int) -> None:
     rng = np.random.default_rng(count)
     x = [rng.integers(-99, 99, (8 * count, 64)).astype(np.float32) for _ in range(count)]
     y = [np.zeros((8 * count, 64), np.float32) for _ in range(count)]
-    all_reduce = pto.kernel(pto.parse(EXAMPLES / "02_ring_all_reduce.pto"))
-    options: list[dict[str, Any]] = [{}, {"sanitize": "all"}, {"schedule": 5}]
-    for more in options:
+    module = pto.parse(EXAMPLES / "02_ring_all_reduce.pto")
+    all_reduce = pto.kernel(module)
+    options: list[tuple[str, dict[str, Any]]] = [
+        ("native", {}),
+        ("native", {"threads": 2}),
+        ("cpp", {}),
+        ("reference", {"sanitize": "all"}),
+        ("reference", {"schedule": 5}),
+    ]
+    for engine, more in options:
+        if engine == "cpp":
+            all_reduce = pto.kernel(module, engine="cpp")
+        elif engine == "reference":
+            all_reduce = pto.kernel(module, engine="reference")
         for rank in range(count):
             signals[rank][:] = 0
             y[rank][:] = 0
         result = world.run(all_reduce, lambda r: [x[r], slots, signals, world.context, y[r]], **more)
-        assert result.diagnostics == [] and result.engine == "reference"
+        assert result.diagnostics == [] and result.engine == engine
         for rank in range(count):
             np.testing.assert_array_equal(y[rank], sum(x))
 
@@ -129,12 +142,14 @@ pto.store_scalar %last, %out[%there] : !pto.ptr<i64>, i64
 """.replace("{{", "{").replace("}}", "}")
 
 
-def test_every_rank_has_blocks_and_barriers_of_its_own() -> None:
-    k = kernel(COUNT, "%ctx: !pto.ptr<i64>, %out: !pto.ptr<i64>")
+@engines
+def test_every_rank_has_blocks_and_barriers_of_its_own(engine: str) -> None:
+    k = kernel(COUNT, "%ctx: !pto.ptr<i64>, %out: !pto.ptr<i64>", engine)
     world = pto.ranks(3)
     outs = [np.full(4, -1, np.int64) for _ in range(3)]
     said = io.StringIO()
-    result = world.run(k, [[world.context, out] for out in outs], blocks=2, sanitize="all", out=said)
+    more: dict[str, Any] = {"sanitize": "all"} if engine == "reference" else {}
+    result = world.run(k, [[world.context, out] for out in outs], blocks=2, out=said, **more)
     assert result.diagnostics == []
     assert [out.tolist() for out in outs] == [[2, 12, 12, 12]] * 3
     assert sorted(said.getvalue().splitlines()) == sorted(
@@ -142,7 +157,8 @@ def test_every_rank_has_blocks_and_barriers_of_its_own() -> None:
     )
 
 
-def test_a_rank_may_ask_until_another_answers() -> None:
+@engines
+def test_a_rank_may_ask_until_another_answers(engine: str) -> None:
     """Neither a failing test nor a loop around it keeps another rank, or a later block of it, from going on."""
     body = f"""{far(0)}
     %true = arith.constant true
@@ -164,13 +180,36 @@ def test_a_rank_may_ask_until_another_answers() -> None:
       %theirs = pto.make_tensor_view %there, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>
       pto.tnotify(%theirs, %one : !pto.tensor_view<1x1xi32>, i32) {{notifyOp = #pto<notify_op AtomicAdd>}}
     }}"""
-    k = kernel(body, "%ctx: !pto.ptr<i64>, %sig: !pto.ptr<i32>")
-    for seed in (None, 1, 2):
+    k = kernel(body, "%ctx: !pto.ptr<i64>, %sig: !pto.ptr<i32>", engine)
+    for more in ({}, {"schedule": 1}, {"schedule": 2}) if engine == "reference" else ({}, {"threads": 2}):
         world = pto.ranks(2)
         signal = world.window(1, "i32")
-        result = world.run(k, [[world.context, signal]] * 2, blocks=2, schedule=seed, max_steps=2_000_000)
+        result = world.run(k, [[world.context, signal]] * 2, blocks=2, timeout=20, **more)
         assert result.ok, result.diagnostics
         assert signal[0][0] == 2
+
+
+@engines
+def test_a_rank_may_look_until_another_has_written(engine: str) -> None:
+    """Plain loads in a loop, which nothing waits in."""
+    body = f"""{far(0)}
+    %is = arith.cmpi eq, %rank, %c0 : index
+    scf.if %is {{
+      scf.while (%going = %c0) : (index) -> () {{
+        %found = pto.load_scalar %flag[%c0] : !pto.ptr<i32> -> i32
+        %more = arith.cmpi ne, %found, %one : i32
+        scf.condition(%more)
+      }} do {{
+        scf.yield %c0 : index
+      }}
+    }} else {{
+      %there = pto.addptr %flag, %far0 : !pto.ptr<i32> -> !pto.ptr<i32>
+      pto.store_scalar %one, %there[%c0] : !pto.ptr<i32>, i32
+    }}"""
+    k = kernel(body, "%ctx: !pto.ptr<i64>, %flag: !pto.ptr<i32>", engine)
+    world = pto.ranks(2)
+    flag = world.window(1, "i32")
+    assert world.run(k, [[world.context, flag]] * 2, timeout=20).ok
 
 
 # -- transfers and collectives against NumPy ---------------------------------------------------------------
@@ -230,8 +269,9 @@ def collective(name: str, count: int, root: int, shape: tuple[int, int]) -> tupl
     return "\n".join(lines), arguments
 
 
+@engines
 @pytest.mark.parametrize("name", ["tbroadcast", "treduce", "comm.tgather", "comm.tscatter"])
-def test_collectives(name: str) -> None:
+def test_collectives(name: str, engine: str) -> None:
     for count, root, shape in (
         (1, 0, (8, 64)),
         (2, 1, (8, 64)),
@@ -240,7 +280,7 @@ def test_collectives(name: str) -> None:
         (8, 7, (8, 64)),
     ):
         world = pto.ranks(count, window_bytes=1 << 16)
-        k = kernel(*collective(name, count, root, shape))
+        k = kernel(*collective(name, count, root, shape), engine)
         members, ready, done = world.window(shape), world.window(1, "i32"), world.window(1, "i32")
         rng = np.random.default_rng(count)
         stacked = name in ("comm.tgather", "comm.tscatter")
@@ -249,7 +289,8 @@ def test_collectives(name: str) -> None:
             members[rank][:] = rng.integers(-9, 9, shape)
         held = np.stack([members[rank].copy() for rank in range(count)])
         before = [v.copy() for v in y]
-        result = world.run(k, [[world.context, members, ready, done, v] for v in y], sanitize="all")
+        more: dict[str, Any] = {"sanitize": "all"} if engine == "reference" else {}
+        result = world.run(k, [[world.context, members, ready, done, v] for v in y], **more)
         assert result.diagnostics == [], (name, count)
         after = np.stack([members[rank] for rank in range(count)])
         want_held, want = held, before[root]
@@ -311,9 +352,119 @@ def test_a_wrong_argument_names_its_rank() -> None:
         world.run(k, [[pto.ranks(2).window((1, 8), "i32"), *right[1:]], right])
 
 
-def test_only_the_reference_engine_has_ranks_so_far() -> None:
+def test_engines_tell_the_same(tmp_path: Path) -> None:
+    """Of what goes wrong on a rank: which, where, and what the others wait for."""
+    text = (EXAMPLES / "01_hello.pto").read_text()
+    stuck = "\n".join(line for line in text.splitlines() if "pto.tnotify" not in line)
+    found: dict[str, list[Any]] = {}
+    for engine in ("reference", "native"):
+        world = pto.ranks(2)
+        window, signal = world.window((1, 8), "i32"), world.window(1, "i32")
+        out = [np.zeros((1, 8), np.int32) for _ in range(2)]
+        k = pto.kernel(pto.parse(stuck), engine=engine)
+        result = world.run(k, [[window, signal, world.context, o] for o in out])
+        (d,) = result.diagnostics
+        assert (d.code, len(d.notes)) == ("PTO-E2104", 1)
+        assert "ge 1 (holds 0)" in d.message and "rank 1" in d.notes[0][0]
+        found.setdefault(engine, []).append(d.span.line if d.span else 0)
+        small = [window, signal, world.context, np.zeros((1, 4), np.int32)]
+        k = pto.kernel(pto.parse(text), engine=engine)
+        result = world.run(k, [[window, signal, world.context, out[0]], small])
+        (d,) = result.diagnostics
+        assert d.code == "PTO-E2101" and "of %out of rank 1" in d.message and "rank 1)" in d.message
+        found[engine].append(d.span.line if d.span else 0)
+    assert found["reference"] == found["native"]
+
+
+@engines
+def test_a_rank_reaches_no_memory_of_another_but_its_windows(engine: str) -> None:
+    body = """
+    %is = arith.cmpi eq, %rank, %c0 : index
+    scf.if %is {
+      pto.store_scalar %one, %y[%by] : !pto.ptr<i32>, i32
+    }"""
+    k = kernel(body, "%ctx: !pto.ptr<i64>, %y: !pto.ptr<i32>, %by: index", engine)
+    both = np.zeros(2, np.int32)
     world = pto.ranks(2)
-    world.window((1, 8), "i32"), world.window(1, "i32")
-    k = pto.kernel(pto.parse(EXAMPLES / "01_hello.pto"), engine="native")
-    with pytest.raises(DiagnosticError, match="PTO-E2403"):
-        world.run(k, [[]] * 2)
+    result = world.run(k, [[world.context, both[:1], 1], [world.context, both[1:], 0]])
+    assert codes(result) == ["PTO-E2101"] and both.tolist() == [0, 0]
+
+
+# -- C++ ---------------------------------------------------------------------------------------------------
+
+CPP = """
+#include <pto/pto-inst.hpp>
+#include <pto/comm/pto_comm_inst.hpp>
+using namespace pto;
+
+struct CommContext {
+  uint64_t workSpace, workSpaceSize;
+  uint32_t rankId, rankNum;
+  uint64_t winSize, windowsIn[64], windowsOut[64];
+};
+
+template <class T>
+AICORE __gm__ T* remote(__gm__ CommContext* ctx, __gm__ T* own, int peer) {
+  const uint64_t offset = (uint64_t)own - ctx->windowsIn[ctx->rankId];
+  return (__gm__ T*)(ctx->windowsIn[peer] + offset);
+}
+
+using Cells = GlobalTensor<float, Shape<1, 1, 1, -1, 16>, Stride<1, 1, 1, 16, 1>>;
+AICORE Cells cells(__gm__ float* at, int rows) { return Cells(at, Shape<1, 1, 1, -1, 16>(rows)); }
+using Staging = Tile<TileType::Vec, float, 4, 16, BLayout::RowMajor, -1, -1>;
+
+// The root reduces, gathers, scatters and broadcasts windows of 4x16; every rank waits for it by polling.
+extern "C" __global__ AICORE void together(__gm__ CommContext* ctx, __gm__ float* win, __gm__ float* out,
+                                           __gm__ int32_t* sig, __gm__ float* sum, __gm__ float* all, int root) {
+  const int ranks = ctx->rankNum, rank = ctx->rankId;
+  comm::Signal ready(remote(ctx, sig, root));
+  pipe_barrier(PIPE_ALL);
+  comm::TNOTIFY(ready, 1, comm::NotifyOp::AtomicAdd);
+  Staging staging(4, 16), other(4, 16);
+  TASSIGN(staging, 0x0);
+  TASSIGN(other, 0x400);
+  if (rank == root) {
+    comm::TWAIT(ready, ranks, comm::WaitCmp::GE);
+    Cells members[16], outs[16];
+    for (int r = 0; r < ranks; ++r) {
+      members[r] = cells(remote(ctx, win, r), 4);
+      outs[r] = cells(remote(ctx, out, r), 4);
+    }
+    comm::ParallelGroup<Cells> group(members, ranks, root), into(outs, ranks, root);
+    Cells total = cells(sum, 4), stacked = cells(all, 4 * ranks);
+    comm::TREDUCE(group, total, staging, other, comm::ReduceOp::Sum);
+    comm::TGATHER(group, stacked, staging);
+    comm::TSCATTER(into, stacked, staging);
+    comm::TBROADCAST(group, total, staging);
+    pipe_barrier(PIPE_ALL);
+    for (int r = 0; r < ranks; ++r) {
+      comm::Signal done(remote(ctx, sig + 1, r));
+      comm::TNOTIFY(done, 1, comm::NotifyOp::Set);
+    }
+  }
+  volatile __gm__ int32_t* done = sig + 1;
+  while (*done == 0) dcci((__gm__ void*)done, SINGLE_CACHE_LINE);
+}
+"""
+
+
+def test_cpp_of_ranks(tmp_path: Path) -> None:
+    path = tmp_path / "together.cpp"
+    path.write_text(CPP)
+    k = pto.kernel(str(path), target="a2a3")
+    for count, root in ((1, 0), (2, 1), (5, 3), (16, 0)):
+        world = pto.ranks(count, window_bytes=1 << 16)
+        win, out, sig = world.window((4, 16)), world.window((4, 16)), world.window(2, "i32")
+        for rank in range(count):
+            win[rank][:] = rank + np.arange(16)
+        before = np.stack([win[rank].copy() for rank in range(count)])
+        sums = [np.zeros((4, 16), np.float32) for _ in range(count)]
+        alls = [np.zeros((count, 4, 16), np.float32) for _ in range(count)]
+        of_all = [world.context, win, out, sig]
+        result = world.run(k, [[*of_all, *own, root] for own in zip(sums, alls, strict=True)])
+        assert result.diagnostics == [] and result.engine == "cpp"
+        np.testing.assert_array_equal(sums[root], before.sum(0))
+        np.testing.assert_array_equal(alls[root], before)
+        for rank in range(count):
+            np.testing.assert_array_equal(out[rank], before[rank])
+            np.testing.assert_array_equal(win[rank], before.sum(0))

@@ -33,11 +33,13 @@ inline uint64_t part_of(const pto_launch& launch, const Core& core, uint64_t add
 [[gnu::noinline]] inline uint64_t word_of(const pto_launch& launch, const Core& core, int index,
                                           int first_special = 0) {
   const int special = launch.special != nullptr ? launch.special[first_special + index] : 0;
+  const uint64_t given = launch.args[static_cast<size_t>(core.grid->rank) * static_cast<size_t>(launch.argc) +
+                                     static_cast<size_t>(index)];
   return special == 1   ? core.block_idx
          : special == 2 ? core.block_num
          : special == 3 ? core.subblock_idx
-         : special == 4 ? part_of(launch, core, launch.args[index])
-                        : launch.args[index];
+         : special == 4 ? part_of(launch, core, given)
+                        : given;
 }
 
 template <class T>

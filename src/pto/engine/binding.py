@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from ..diag import Diagnostic, Span
+from ..diag import Diagnostic, DiagnosticError, Span
 from ..ir.core import Value
 from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
@@ -24,10 +24,11 @@ fit = lru_cache(make_fit)
 
 
 class Windows:
-    """The windows of all ranks in the memory of a launch."""
+    """The windows of all ranks in the memory of a launch. `base` is where kernels find those of rank 0."""
 
-    def __init__(self, world: World, gm: GlobalMemory) -> None:
+    def __init__(self, world: World, gm: GlobalMemory, base: int = WINDOWS_BASE) -> None:
         self.world = world
+        self.base = base
         self._buffers: dict[tuple[Window, int], Buffer] = {}
         for n, window in enumerate(world.windows):
             for rank in range(world.ranks):
@@ -105,9 +106,11 @@ class Binding:
         if function.loc is not None:
             named = function.loc.find(f"%{param.name}") if param is not None else None
             span = named or function.loc.head
-        if self._windows is not None:
-            message += f" (rank {self.rank})"
-        return Diagnostic(code, message, span, **facts)
+        return Diagnostic(code, self._told(message), span, **facts)
+
+    def _told(self, message: str) -> str:
+        """A message; of several ranks it says whose."""
+        return f"{message} (rank {self.rank})" if self._windows is not None else message
 
     def _value(self, param: Value, value: Any) -> Any:
         type = param.type
@@ -153,7 +156,7 @@ class Binding:
         if self._windows is not None and isinstance(value, Window) and value.world is self._windows.world:
             return value[self.rank]
         if self._windows is not None and isinstance(value, Context):
-            return self._windows.world.context_of(self.rank, WINDOWS_BASE)
+            return self._windows.world.context_of(self.rank, self._windows.base)
         return value
 
     def _scalar(self, param: Value, type: ScalarType, value: Any) -> Any:
@@ -231,6 +234,24 @@ class Binding:
         for original, dense in self._copies:
             if original.flags.writeable:
                 original[...] = dense
+
+
+def bound(
+    args: Sequence[Any], gm: GlobalMemory, world: World | None, base: int,
+    make: Callable[[GlobalMemory, Windows | None, int], Binding],
+) -> list[Binding]:  # fmt: skip
+    """The arguments of every rank, or of a launch without ranks; raises where some are wrong."""
+    if world is None:
+        bindings, given = [make(gm, None, 0)], [args]
+    else:
+        windows = Windows(world, gm, base)
+        bindings, given = [make(gm, windows, rank) for rank in range(world.ranks)], list(args)
+    problems = [
+        problem for binding, own in zip(bindings, given, strict=True) for problem in binding.bind(own)
+    ]
+    if problems:
+        raise DiagnosticError(problems)
+    return bindings
 
 
 def _same_memory(a: Array, b: Array) -> bool:

@@ -106,6 +106,11 @@ class World:
         """The bytes of all windows of a rank."""
         return memoryview(self._memory)[rank * self.stride : (rank + 1) * self.stride]
 
+    @property
+    def address(self) -> int:
+        """Where the memory of rank 0 lies in this process."""
+        return np.frombuffer(self._memory, np.uint8).ctypes.data
+
     def context_of(self, rank: int, base: int) -> Array:
         """The structure that a rank is given, where the memory of rank 0 lies at `base`."""
         words = np.zeros(CONTEXT_WORDS, np.int64)

@@ -75,6 +75,12 @@ inline void check_spelled(bool spelled, const char* name, const char* what) {
   if (!spelled) failf("[PTO-E1301] %s: no C++ spelling %s", name, what);
 }
 
+/// The name of the array that holds an address; empty where none does.
+PTO_COMMON const char* name_of(const volatile void* data);
+
+/// The root alone calls a collective: its tensor is no other rank's.
+PTO_COMMON void check_root(const volatile void* data, int member);
+
 /// Where in its source the program is; see `mark` in launch_abi.hpp.
 PTO_COMMON void mark(int32_t at);
 
@@ -82,6 +88,31 @@ PTO_COMMON void mark(int32_t at);
 inline bool holds(const pto_array& array, uint64_t first, uint64_t bytes) {
   const uint64_t at = first - reinterpret_cast<uint64_t>(array.data);
   return at <= array.bytes && bytes <= array.bytes - at;
+}
+
+inline const pto_array* array_at(const volatile void* data) {
+  const Core* me = current;
+  for (int i = 0; me != nullptr && me->arrays != nullptr && i < me->array_count; ++i)
+    if (holds(me->arrays[i], reinterpret_cast<uint64_t>(data), 1)) return &me->arrays[i];
+  return nullptr;
+}
+
+[[gnu::cold]] PTO_BODY const char* name_of(const volatile void* data) {
+  const pto_array* found = array_at(data);
+  return found != nullptr ? found->name : "";
+}
+
+PTO_BODY void check_root(const volatile void* data, int member) {
+  const Core* me = current;
+  if (me == nullptr || me->grid == nullptr || me->grid->ranks == 0) return;
+  const pto_array* found = array_at(data);
+  const int32_t home = found == nullptr ? 0 : found->owner < 0 ? -found->owner : found->owner;
+  if (home != 0 && static_cast<uint32_t>(home) != me->grid->rank + 1)
+    failf(
+        "[PTO-E2102] rank %u calls it, but the root, member %d, is a tensor of rank %d: the root alone calls "
+        "a "
+        "collective",
+        me->grid->rank, member, home - 1);
 }
 
 [[gnu::cold]] PTO_BODY void outside(const char* name, uint64_t data, int64_t low, int64_t high) {

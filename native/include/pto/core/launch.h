@@ -15,13 +15,15 @@ typedef struct pto_array {
   void* data;
   uint64_t bytes;
   const char* name;
+  int32_t
+      owner;  // of several ranks: 0 all have it; r + 1 rank r alone; -(r + 1) rank r, and the others reach it
 } pto_array;
 
 /// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
 typedef struct pto_launch {
-  uint32_t size;  // sizeof(pto_launch) of the caller
-  int32_t argc;   // words in args
-  const uint64_t* args;
+  uint32_t size;           // sizeof(pto_launch) of the caller
+  int32_t argc;            // words in args, of one rank
+  const uint64_t* args;    // of one rank after another
   const uint8_t* special;  // null, or by argument: 0 as given, 1 block, 2 blocks, 3 sub-block, 4 its part;
                            // on the virtual machine for each code of its program
   int32_t blocks;          // at least 1
@@ -38,6 +40,8 @@ typedef struct pto_launch {
   const void* program;  // of the virtual machine: what it executes; else not used
   uint64_t limit;       // of the virtual machine: nanoseconds that the launch may take; 0: any time
   uint64_t steps;       // of the virtual machine: repetitions of loops that a core may make; 0: any number
+  int32_t ranks;        // that run together, each with so many blocks; 0: one, whom nobody calls a rank
+  int32_t rank;         // out: that of the core that failed
 } pto_launch;
 
 #endif

@@ -50,6 +50,7 @@ struct Waiting {
   void* state;
   void (*describe)(void* state, char* text, size_t size);
   void* description;
+  bool polls = false;  // it can go on, but what it looks for may need a block that has not started
 };
 
 /// What becomes of global memory. The last three combine with what is there: two of a kind may come in either
@@ -92,7 +93,7 @@ struct Cluster {
   char* cube_memory;       // the L1 of its cube core, which the vector cores may write to
 };
 
-/// What all blocks of a launch share.
+/// What all blocks of a launch share; of several ranks each has one.
 struct Grid {
   Cluster* clusters = nullptr;
   uint32_t blocks = 1;
@@ -101,6 +102,8 @@ struct Grid {
   Atomic<uint32_t> here[3] = {};                // cores at a barrier
   Atomic<uint32_t> round[3] = {};               // barriers passed
   Atomic<uint32_t> flags[2][kSemaphores] = {};  // signals to like cores of all blocks, by kind and id
+  uint32_t rank = 0, ranks = 0;                 // 0 ranks: there is one, whom nobody calls so
+  bool line_begun = false;                      // of what it prints
 };
 
 /// The two outer loops of burst copies, as their registers have them: loop 1 is the inner one.
@@ -265,6 +268,22 @@ inline void wait_until(Ready&& ready, const What& what) {
   }
 }
 
+/// Let other cores go on, for what this one looks for in memory may be what they write. Where it `polls`, and so
+/// may go on for ever, further blocks are started too.
+inline void step_aside(bool polls) {
+  Core& me = core();
+  if (me.host == nullptr) {
+    sched_yield();
+    return;
+  }
+  Waiting waiting{};
+  waiting.ready = [](void*) { return true; };
+  waiting.describe = [](void*, char* text, size_t size) { std::snprintf(text, size, "its turn"); };
+  waiting.polls = polls;
+  me.host->wait(me, waiting);
+  current = &me;
+}
+
 /// Where a program that no launch runs prints to; standard output unless it says otherwise.
 inline void (*plain_print)(const char* text) = nullptr;
 
@@ -403,5 +422,12 @@ inline int64_t GetSubBlockIdx() { return static_cast<int64_t>(get_subblockid());
 inline int64_t GetSubBlockNum() { return get_subblockdim(); }
 inline int64_t get_coreid() { return pto::detail::core().block_idx; }
 inline uint64_t get_task_cookie() { return pto::detail::core().task_cookie; }
+
+/// Who reads the same place again and again calls it before each time: another rank may be who writes there.
+inline void dcci(const volatile void*, int, int = 0) {
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  const pto::detail::Core* me = pto::detail::current;
+  if (me != nullptr && me->grid != nullptr && me->grid->ranks > 1) pto::detail::step_aside(false);
+}
 
 [[noreturn]] inline void trap() { pto::detail::fail("[PTO-E2105] trap: the program trapped"); }

@@ -124,5 +124,3 @@ struct dcci_dst_t {
 };
 inline constexpr int SINGLE_CACHE_LINE = 0, ENTIRE_DATA_CACHE = 1, CACHELINE_OUT = 2;
 inline void dsb(mem_dsb_t) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void dcci(const volatile void*, int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
-inline void dcci(const volatile void*, int, int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -2,7 +2,8 @@
 //
 // A core runs until it ends or has to wait; then the next one that can goes on. A thread starts a further
 // block only when none of its cores can run. When no thread has anything to do and cores are left, the launch
-// is stuck.
+// is stuck. Ranks are grids beside each other: the first block of each starts at once, since one rank may look for
+// what another writes without ever waiting.
 #pragma once
 
 #include "pto/core/launch_abi.hpp"
@@ -67,11 +68,16 @@ struct Launch {
   int threads = 1;
   const Rooms* rooms = nullptr;
   bool checked = false;
-  Grid grid;
+  Grid only;
+  Grid* grids = nullptr;  // one per rank
+  uint32_t ranks = 1;
+  uint32_t blocks = 1;              // of one rank
+  pto_array* arrays = nullptr;      // what each rank reaches, for one after another; null: as given
+  int32_t* array_counts = nullptr;  // of each
   Thread* workers = nullptr;
-  Atomic<uint32_t> next_block{0};
-  Atomic<uint64_t> epoch{1};  // grows whenever a core has run
-  Atomic<bool> over{false};   // failed or stuck
+  Atomic<uint64_t> next_block{0};  // block b of rank r is b * ranks + r
+  Atomic<uint64_t> epoch{1};       // grows whenever a core has run
+  Atomic<bool> over{false};        // failed or stuck
   pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 };
 
@@ -89,20 +95,27 @@ struct Thread {
 
 inline thread_local Thread* this_thread = nullptr;
 
-/// Which core this is: nothing where there is only one, else its block, if there are several, and its name.
+/// Which core this is: nothing where there is only one, else its rank, its block, if there are several, and its name.
 struct Where {
   char text[48] = "";
   explicit Where(const Core& core) {
-    const bool mixed = core.grid->participants[2] > core.grid->blocks;
-    const char* name = !mixed                        ? ""
-                       : core.kind == CoreKind::Cube ? "AIC"
-                       : core.subblock_idx == 0      ? "AIV0"
-                                                     : "AIV1";
-    if (core.grid->blocks > 1) {
-      std::snprintf(text, sizeof text, "block %u%s%s", core.block_idx, mixed ? ", " : "", name);
-    } else {
-      std::snprintf(text, sizeof text, "%s", name);
-    }
+    const Grid& grid = *core.grid;
+    const char* kind = grid.participants[2] <= grid.blocks ? ""
+                       : core.kind == CoreKind::Cube       ? "AIC"
+                       : core.subblock_idx == 0            ? "AIV0"
+                                                           : "AIV1";
+    if (grid.ranks > 0) add("rank %u", grid.rank);
+    if (grid.blocks > 1) add("block %u", core.block_idx);
+    if (kind[0] != 0) add("%s", kind);
+  }
+
+ private:
+  template <class T>
+  void add(const char* format, T what) {
+    const size_t at = std::strlen(text);
+    if (at > 0) std::snprintf(text + at, sizeof text - at, ", ");
+    const size_t next = std::strlen(text);
+    std::snprintf(text + next, sizeof text - next, format, what);
   }
 };
 
@@ -118,6 +131,7 @@ struct Where {
     }
     if (core != nullptr) {
       launch.given->mark = core->mark;
+      launch.given->rank = static_cast<int32_t>(core->grid->rank);
       std::memcpy(launch.given->touched, core->touched, sizeof core->touched);
     }
     launch.over.store(true);
@@ -190,11 +204,27 @@ inline void host_wait(Core& core, const Waiting& waiting) {
 }
 
 inline void host_print(Core& core, const char* text) {
-  Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
-  if (launch.given->print != nullptr) {
-    launch.given->print(text);
-  } else {
-    std::fputs(text, stdout);
+  const Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
+  const auto put = [&](const char* part) {
+    if (launch.given->print != nullptr) {
+      launch.given->print(part);
+    } else {
+      std::fputs(part, stdout);
+    }
+  };
+  Grid& grid = *core.grid;
+  if (grid.ranks == 0) return put(text);
+  while (*text != 0) {  // every line names its rank
+    const char* end = std::strchr(text, '\n');
+    const size_t length = end != nullptr ? static_cast<size_t>(end - text) + 1 : std::strlen(text);
+    char line[1100];
+    const int before = grid.line_begun ? 0 : std::snprintf(line, sizeof line, "rank %u: ", grid.rank);
+    const size_t room = sizeof line - static_cast<size_t>(before) - 1, some = length < room ? length : room;
+    std::memcpy(line + before, text, some);
+    line[static_cast<size_t>(before) + some] = 0;
+    put(line);
+    text += some;
+    grid.line_begun = text[-1] != '\n';
   }
 }
 
@@ -302,8 +332,11 @@ inline thread_local Pool pool;
 /// Start the next block on this thread; false where none is left.
 [[gnu::cold]] inline bool admit(Thread& thread) {
   Launch& launch = *thread.launch;
-  const uint32_t block = launch.next_block.fetch_add(1);
-  if (block >= launch.grid.blocks) return false;
+  const uint64_t next = launch.next_block.fetch_add(1);
+  if (next >= uint64_t{launch.blocks} * launch.ranks) return false;
+  const auto rank = static_cast<uint32_t>(next % launch.ranks),
+             block = static_cast<uint32_t>(next / launch.ranks);
+  Grid& grid = launch.grids[rank];
   for (int i = 0; i < launch.role_count; ++i) {
     Fiber* fiber = new_fiber(thread);
     if (fiber == nullptr) {
@@ -316,17 +349,21 @@ inline thread_local Pool pool;
     Core& core = fiber->core;
     std::memcpy(core.space, spaces, sizeof spaces);
     core.block_idx = block;
-    core.block_num = launch.grid.blocks;
+    core.block_num = grid.blocks;
     core.kind = launch.roles[i].kind;
     core.subblock_idx = launch.roles[i].sub;
-    core.subblock_num = launch.grid.vectors > 0 ? launch.grid.vectors : 1;
-    core.cluster = &launch.grid.clusters[block];
+    core.subblock_num = grid.vectors > 0 ? grid.vectors : 1;
+    core.cluster = &grid.clusters[block];
     if (core.kind == CoreKind::Vector && core.subblock_idx < 2)
       core.cluster->vector_memory[core.subblock_idx] = core.space[0];
     if (core.kind == CoreKind::Cube) core.cluster->cube_memory = core.space[1];
-    core.grid = &launch.grid;
+    core.grid = &grid;
     core.arrays = launch.given->arrays;
     core.array_count = launch.given->array_count;
+    if (launch.arrays != nullptr) {
+      core.arrays = launch.arrays + static_cast<size_t>(launch.given->array_count) * rank;
+      core.array_count = launch.array_counts[rank];
+    }
     core.host = &kHost;
     core.fiber = fiber;
     fiber->role = &launch.roles[i];
@@ -349,8 +386,9 @@ inline bool turn(Thread& thread) {
       link = &fiber.next;
       continue;
     }
+    const bool polls = fiber.waiting != nullptr && fiber.waiting->polls;
     resume(thread, fiber);
-    went = true;
+    went |= !polls || fiber.done || fiber.waiting == nullptr || !fiber.waiting->polls;
     if (fiber.done) {
       *link = fiber.next;
       if (thread.last == &fiber.next) thread.last = link;
@@ -407,6 +445,11 @@ inline bool turn(Thread& thread) {
   mine.ss_sp = pool.signal_stack + kGuard;
   mine.ss_size = kStack;
   const bool has_stack = pool.signal_stack != nullptr && sigaltstack(&mine, &before) == 0;
+  if (launch.ranks > 1) {
+    const auto threads = static_cast<uint32_t>(launch.threads);
+    for (uint32_t n = (launch.ranks + threads - 1) / threads; n > 0 && admit(thread); --n) {
+    }
+  }
   for (bool blocks_left = true; !launch.over.load();) {
     const uint64_t epoch = launch.epoch.load();
     if (turn(thread)) continue;
@@ -431,12 +474,50 @@ inline bool turn(Thread& thread) {
   return nullptr;
 }
 
-[[gnu::cold]] inline void drop_clusters(Grid& grid) {
-  if (grid.clusters == nullptr) return;
-  for (uint32_t b = 0; b < grid.blocks; ++b) {
-    for (Atomic<void*>& shared : grid.clusters[b].shared) std::free(shared.load());
+/// The grids of all ranks, and what each rank reaches: what is its own first. False where there is no memory.
+[[gnu::cold]] inline bool make_grids(Launch& launch, const Grid& like) {
+  const auto& given = *launch.given;
+  launch.grids = launch.ranks > 1 ? new (std::nothrow) Grid[launch.ranks] : &launch.only;
+  if (launch.grids == nullptr) return false;
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    Grid& grid = launch.grids[rank];
+    grid.blocks = like.blocks, grid.vectors = like.vectors;
+    std::memcpy(grid.participants, like.participants, sizeof grid.participants);
+    grid.rank = rank, grid.ranks = static_cast<uint32_t>(given.ranks);
+    grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
+    if (grid.clusters == nullptr) return false;
   }
-  std::free(static_cast<void*>(grid.clusters));
+  if (given.arrays == nullptr || given.ranks == 0) return true;
+  const auto count = static_cast<size_t>(given.array_count);
+  launch.arrays = static_cast<pto_array*>(std::malloc((count * launch.ranks + 1) * sizeof(pto_array)));
+  launch.array_counts = static_cast<int32_t*>(std::calloc(launch.ranks, sizeof(int32_t)));
+  if (launch.arrays == nullptr || launch.array_counts == nullptr) return false;
+  for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
+    pto_array* const into = launch.arrays + count * rank;
+    int32_t& found = launch.array_counts[rank];
+    const auto own = static_cast<int32_t>(rank) + 1;
+    for (const bool first : {true, false}) {
+      for (size_t i = 0; i < count; ++i) {
+        const int32_t owner = given.arrays[i].owner;
+        if (first ? owner == own || owner == -own : owner <= 0 && owner != -own)
+          into[found++] = given.arrays[i];
+      }
+    }
+  }
+  return true;
+}
+
+[[gnu::cold]] inline void drop_grids(Launch& launch) {
+  for (uint32_t rank = 0; launch.grids != nullptr && rank < launch.ranks; ++rank) {
+    const Grid& grid = launch.grids[rank];
+    for (uint32_t b = 0; grid.clusters != nullptr && b < grid.blocks; ++b) {
+      for (Atomic<void*>& shared : grid.clusters[b].shared) std::free(shared.load());
+    }
+    std::free(static_cast<void*>(grid.clusters));
+  }
+  if (launch.grids != &launch.only) delete[] launch.grids;
+  std::free(launch.arrays);
+  std::free(launch.array_counts);
 }
 
 PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int argc, const Rooms& rooms,
@@ -447,7 +528,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
   launch.given = given;
   launch.rooms = &rooms;
   launch.checked = checked;
-  Grid& grid = launch.grid;
+  Grid grid;  // as that of every rank is to be
   for (int i = 0; i < count; ++i) {
     if (count > 1 && roles[i].kind == CoreKind::Vector &&
         roles[i].sub >= static_cast<uint32_t>(given->subblocks)) {
@@ -463,8 +544,11 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
     grid.participants[1] += (kind != CoreKind::Vector) * grid.blocks;
     grid.participants[2] += grid.blocks;
   }
+  launch.blocks = grid.blocks;
+  launch.ranks = given->ranks > 1 ? static_cast<uint32_t>(given->ranks) : 1;
   launch.threads = given->threads < 1 ? 1 : given->threads > 256 ? 256 : given->threads;
-  if (launch.threads > given->blocks) launch.threads = given->blocks;
+  const uint64_t most = uint64_t{launch.blocks} * launch.ranks;
+  if (static_cast<uint64_t>(launch.threads) > most) launch.threads = static_cast<int>(most);
   if (given->size != sizeof(pto_launch)) {
     give_up(launch, 1, "[PTO-E2102] the caller and the kernel were built for different launch interfaces");
   } else if (given->argc != argc) {
@@ -476,10 +560,10 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
   }
   if (given->status != 0) return given->status;
   given->mark = -1;
+  given->rank = 0;
   given->touched[0] = given->touched[1] = 0;
-  grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
   Thread* workers = new (std::nothrow) Thread[static_cast<size_t>(launch.threads)];
-  if (grid.clusters == nullptr || workers == nullptr) {
+  if (!make_grids(launch, grid) || workers == nullptr) {
     give_up(launch, 1, "[PTO-E2102] no memory for the launch");
   } else {
     launch.workers = workers;
@@ -496,7 +580,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
       drop_fibers(workers[t].live);
     }
   }
-  drop_clusters(grid);
+  drop_grids(launch);
   delete[] workers;
   return given->status;
 }

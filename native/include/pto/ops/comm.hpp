@@ -183,9 +183,10 @@ inline void wait_for(T& what) {
 }
 
 template <class Group>
-inline void check_group([[maybe_unused]] const Group& group) {
+inline void check_group(const Group& group) {
   PTO_CHECK(group.GetSize() > 0 && group.GetRootIdx() >= 0 && group.GetRootIdx() < group.GetSize(),
             "PTO-E2102", "root is %d, but the group has %d members", group.GetRootIdx(), group.GetSize());
+  check_root(group[group.GetRootIdx()].data(), group.GetRootIdx());
 }
 
 }  // namespace detail
@@ -391,23 +392,46 @@ inline bool all_signals(Global& signal, int32_t value, WaitCmp cmp) {
   return all;
 }
 
+/// What the signals of a tensor hold, in words, where that is short.
+struct Held {
+  char text[128] = "";
+  template <class Global>
+  explicit Held(const Global& signal) {
+    const auto* base = reinterpret_cast<const int32_t*>(signal.data());
+    const Extents box = extents_of(signal);
+    if (box.at[0] * box.at[1] * box.at[2] * box.at[3] * box.at[4] > 8) return;
+    int length = 0;
+    walk_rows(signal, signal, box, 0, 0, [&](int64_t row, int64_t) {
+      for (int64_t i = 0; i < box.at[4]; ++i)
+        length += std::snprintf(text + length, sizeof text - static_cast<size_t>(length), "%s%d",
+                                length == 0 ? " (holds " : ", ",
+                                __atomic_load_n(base + row + i * signal.GetStride(4), __ATOMIC_ACQUIRE));
+    });
+    if (length > 0) std::snprintf(text + length, sizeof text - static_cast<size_t>(length), ")");
+  }
+};
+
 }  // namespace detail
 
 template <class Global, class... Events>
 inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
-  return detail::all_signals(signal, value, cmp);
+  const bool all = detail::all_signals(signal, value, cmp);
+  if (!all) detail::step_aside(true);
+  return all;
 }
 
 template <class Global, class... Events>
 inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
+  const char* const name = detail::name_of(signal.data());
   detail::wait_until([&] { return detail::all_signals(signal, value, cmp); },
                      [&](char* text, size_t size) {
                        constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
-                       std::snprintf(text, size, "a signal %s %d", kNames[static_cast<int>(cmp)], value);
+                       std::snprintf(text, size, "a signal%s%s %s %d%s", name[0] != 0 ? " of " : "", name,
+                                     kNames[static_cast<int>(cmp)], value, detail::Held(signal).text);
                      });
 }
 

@@ -12,7 +12,7 @@ from ...diag import Diagnostic, Span
 from ...ir.types import ScalarType
 from ..binding import Binding
 from ..elements import encode
-from ..memory import GlobalMemory, Pointer, View
+from ..memory import Buffer, GlobalMemory, Pointer, View
 from .library import ViewArgument
 
 
@@ -23,27 +23,32 @@ class LaunchMemory:
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._at: dict[int, int] = {}
-        #: Address, bytes and name of every array.
-        self.arrays: list[tuple[int, int, bytes]] = []
+        #: Address, bytes, name and owner of every array.
+        self.arrays: list[tuple[int, int, bytes, int]] = []
         self._views: list[ViewArgument] = []
+        for buffer in gm.buffers:  # those of other ranks are reached without being an argument
+            if buffer.rank is not None:
+                self._map(buffer, -(buffer.rank + 1))
 
-    def word(self, value: Pointer | View) -> int:
-        """The address of a bound array."""
-        data = value.buffer.data
+    def _map(self, buffer: Buffer, owner: int) -> int:
+        data = buffer.data
+        if not data.flags.writeable:
+            copy = np.array(data)
+            self.copies.append((buffer.name, data, copy))
+            data = copy
+        found = self._at[id(buffer)] = data.ctypes.data
+        self.arrays.append((found, data.size, buffer.name.encode(), owner))
+        return found
+
+    def word(self, value: Pointer | View, owner: int = 0) -> int:
+        """The address of a bound array, which belongs to whom launch.h says."""
         found = self._at.get(id(value.buffer))
-        if found is None:
-            if not data.flags.writeable:
-                copy = np.array(data)
-                self.copies.append((value.buffer.name, data, copy))
-                data = copy
-            found = self._at[id(value.buffer)] = data.ctypes.data
-            self.arrays.append((found, data.size, value.buffer.name.encode()))
-        return found + value.offset
+        return (self._map(value.buffer, owner) if found is None else found) + value.offset
 
-    def view(self, value: View) -> int:
+    def view(self, value: View, owner: int = 0) -> int:
         """The address of a description of a bound array."""
         shape, stride = value.dims5
-        made = ViewArgument(self.word(value), shape, stride)
+        made = ViewArgument(self.word(value, owner), shape, stride)
         self._views.append(made)
         return ctypes.addressof(made)
 

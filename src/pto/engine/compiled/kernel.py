@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
 from ...ir.core import Operation
 from ...ir.facts import may_fail, may_repeat
 from ...ir.types import ViewType
 from ...verify import verify_flags
-from ..binding import Binding
+from ..binding import Binding, Windows, bound
 from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options, sound
 from ..memory import DealtPointer, GlobalMemory, Pointer
 from . import bounds
@@ -23,9 +23,12 @@ from .arguments import LaunchMemory, word
 from .library import INTERRUPTED, STUCK, Library, Outcome
 from .quick import outcome, quick
 
+if TYPE_CHECKING:
+    from ..ranks import World
+
 _CODE = re.compile(
     r"^(?:\[PTO\]\s*)?\[(?P<code>(?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\]\s*(?P<text>.*?)"
-    r"(?:; fix: (?P<fix>.*?))?(?P<core> \((?:block|AIC|AIV)[^()]*\))?$",
+    r"(?:; fix: (?P<fix>.*?))?(?P<core> \((?:rank|block|AIC|AIV)[^()]*\))?$",
     re.DOTALL,
 )
 
@@ -66,9 +69,11 @@ class CompiledKernel(Launchable):
         progress: Any = None,
         timeout: float | None = None,
         max_steps: int | None = None,
+        ranks: World | None = None,
         **others: Any,
     ) -> LaunchResult:
-        """One launch on `blocks` blocks, which `threads` host threads share.
+        """One launch on `blocks` blocks, which `threads` host threads share. With `ranks` (see `World.run`)
+        every rank has so many, and `args` are for each of them a list of arguments.
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
         Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
@@ -76,7 +81,8 @@ class CompiledKernel(Launchable):
         engine was named, the launch is another's; `progress`, which every engine takes, has nothing to say
         here.
         """
-        plain = subblocks is None and out is None and timeout is None and max_steps is None and not others
+        named = (subblocks, out, timeout, max_steps, ranks)
+        plain = all(value is None for value in named) and not others
         if self._quick is not None and plain:
             if type(blocks) is int and type(threads) is int and blocks >= 1 and 1 <= threads <= 256:
                 done = self._quick.call(args, blocks, threads)
@@ -86,7 +92,7 @@ class CompiledKernel(Launchable):
         if elsewhere is not None:
             return elsewhere.run(
                 *args, blocks=blocks, subblocks=subblocks, out=out, progress=progress, timeout=timeout,
-                max_steps=max_steps, **others,
+                max_steps=max_steps, ranks=ranks, **others,
             )  # fmt: skip
         check_options(blocks, subblocks, None, max_steps, others.get("memory_map", False), timeout)
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
@@ -95,18 +101,16 @@ class CompiledKernel(Launchable):
         result = LaunchResult(self.engine)
         result.diagnostics += self.findings
         gm = GlobalMemory()
-        binding = self._binding(gm)
-        problems = binding.bind(args)
-        if problems:
-            raise DiagnosticError(problems)
+        bindings = bound(args, gm, ranks, ranks.address if ranks is not None else 0, self._binding)
         kept = LaunchMemory(gm)
         try:
             problem = self._launch(
-                binding, kept, blocks, subblocks or self.subblocks, threads, out or sys.stdout, timeout or 0,
-                max_steps or 0,
+                bindings, kept, ranks is not None, blocks, subblocks or self.subblocks, threads,
+                out or sys.stdout, timeout or 0, max_steps or 0,
             )  # fmt: skip
         finally:
-            binding.write_back()
+            for binding in bindings:
+                binding.write_back()
         if problem is None:
             problem = kept.changed(self.span())
         if problem is not None:
@@ -121,7 +125,7 @@ class CompiledKernel(Launchable):
         if done.status:
             self._check_interrupted(done)
             gm = GlobalMemory()
-            binding = self._binding(gm)
+            binding = self._binding(gm, None, 0)
             binding.bind(args)
             kept = LaunchMemory(gm)
             for value in binding.values[self._longest]:
@@ -130,29 +134,29 @@ class CompiledKernel(Launchable):
             result.diagnostics.append(self._problem(self._marked(done), kept, binding))
         return result
 
-    def _binding(self, gm: GlobalMemory) -> Binding:
-        return Binding(self, gm)
+    def _binding(self, gm: GlobalMemory, windows: Windows | None, rank: int) -> Binding:
+        return Binding(self, gm, windows, rank)
 
     def _launch(
-        self, binding: Binding, kept: LaunchMemory, blocks: int, subblocks: int, threads: int, out: TextIO,
-        limit: float, steps: int,
+        self, bindings: list[Binding], kept: LaunchMemory, ranks: bool, blocks: int, subblocks: int,
+        threads: int, out: TextIO, limit: float, steps: int,
     ) -> Diagnostic | None:  # fmt: skip
-        values = binding.values[self._longest]
         words = [
             word(t, v)
             if isinstance(v, int | float | str)
-            else kept.view(v)
+            else kept.view(v, owner)
             if isinstance(t, ViewType)
-            else kept.word(v)
-            for t, v in zip(self._types, values, strict=True)
+            else kept.word(v, owner)
+            for owner, binding in enumerate(bindings, 1 if ranks else 0)
+            for t, v in zip(self._types, binding.values[self._longest], strict=True)
         ]
-        special = self._special(binding)
+        special = self._special(bindings[0])
         done = self._library.call(
             self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program,
-            limit, steps,
+            limit, steps, len(bindings) if ranks else 0,
         )  # fmt: skip
         self._check_interrupted(done)
-        return self._problem(self._marked(done), kept, binding) if done.status else None
+        return self._problem(self._marked(done), kept, bindings[done.rank]) if done.status else None
 
     def _check_interrupted(self, done: Outcome) -> None:
         if done.status == INTERRUPTED:

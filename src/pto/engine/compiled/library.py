@@ -35,13 +35,20 @@ class Launch(ctypes.Structure):
         ("program", ctypes.c_void_p),
         ("limit", ctypes.c_uint64),
         ("steps", ctypes.c_uint64),
+        ("ranks", ctypes.c_int32),
+        ("rank", ctypes.c_int32),
     )
 
 
 class ArrayArgument(ctypes.Structure):
     """`pto_array` of launch.hpp: a piece of global memory."""
 
-    _fields_ = (("data", ctypes.c_void_p), ("bytes", ctypes.c_uint64), ("name", ctypes.c_char_p))
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("bytes", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("owner", ctypes.c_int32),
+    )
 
 
 class ViewArgument(ctypes.Structure):
@@ -69,6 +76,8 @@ class Outcome(NamedTuple):
     mark: int = -1
     #: Addresses, the last one excluded, of an access that left the arrays of the launch; empty for none.
     touched: range = range(0)
+    #: Of the core that failed.
+    rank: int = 0
 
 
 _seen: dict[str, tuple[int, int, int]] = {}
@@ -132,25 +141,27 @@ class Library:
         threads: int = 1,
         special: bytes | None = None,
         write: Callable[[str], Any] | None = None,
-        arrays: Sequence[tuple[int, int, bytes]] | None = None,
+        arrays: Sequence[tuple[int, int, bytes, int]] | None = None,
         program: int = 0,
         limit: float = 0,
         steps: int = 0,
+        ranks: int = 0,
     ) -> Outcome:
-        """Call an entry point with 64-bit words.
+        """Call an entry point with 64-bit words; with `ranks` those of one rank after another.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
         of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
-        size and name of all of global memory: an access outside fails. `program` is the address of what a
-        library executes that is a machine itself; such a one ends a launch that takes more than `limit`
-        seconds, or a core of which repeats loops more than `steps` times, and one that is interrupted.
+        size, name and owner (see launch.h) of all of global memory: an access outside fails. `program` is the
+        address of what a library executes that is a machine itself; such a one ends a launch that takes more
+        than `limit` seconds, or a core of which repeats loops more than `steps` times, and one that is
+        interrupted.
         """
         function = getattr(self._loaded, symbol)
         error = ctypes.create_string_buffer(_ERROR_SIZE)
         array = (ctypes.c_uint64 * max(1, len(words)))(*words)
         launch = Launch()
         launch.size = ctypes.sizeof(Launch)
-        launch.argc = len(words)
+        launch.argc, launch.ranks = len(words) // max(1, ranks), ranks
         launch.args = ctypes.addressof(array)
         launch.special = special
         launch.blocks, launch.subblocks, launch.threads = blocks, subblocks, threads
@@ -171,7 +182,8 @@ class Library:
             if not launch.status:
                 raise
             status = INTERRUPTED
-        return Outcome(status, error.value.decode("utf-8", "replace"), launch.mark, range(*launch.touched))
+        text = error.value.decode("utf-8", "replace")
+        return Outcome(status, text, launch.mark, range(*launch.touched), launch.rank)
 
 
 def loaded(build: Callable[[], Built]) -> tuple[Built, Library]:

@@ -28,7 +28,7 @@ from ...isa.record import Record
 from ...objects.contents import check_whole
 from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
-from ..binding import Binding
+from ..binding import Binding, Windows
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Library, Outcome, loaded
 from ..memory import GlobalMemory, Pointer
@@ -170,8 +170,8 @@ class FileKernel(CompiledKernel):
 
     # -- a launch -------------------------------------------------------------------------------------------
 
-    def _binding(self, gm: GlobalMemory) -> Binding:
-        return _FileBinding(self, gm)
+    def _binding(self, gm: GlobalMemory, windows: Windows | None, rank: int) -> Binding:
+        return _FileBinding(self, gm, windows, rank)
 
     def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
         d = super()._problem(done._replace(touched=range(0), mark=-1), kept, binding)
@@ -205,7 +205,7 @@ class _FileBinding(Binding):
         if param is None and "expected" in facts:
             facts["expected"] = _POINTER.sub(_spelled, facts["expected"]).replace("%", "")
         message = message.replace(f"'@{self.kernel.name}'", f"'{self.kernel.name}'")
-        return Diagnostic(code, message, self.kernel.span(name), **facts)
+        return Diagnostic(code, self._told(message), self.kernel.span(name), **facts)
 
     def _value(self, param: Any, value: Any) -> Any:
         type = param.type
@@ -213,7 +213,7 @@ class _FileBinding(Binding):
             array = self._array(param, type, value)
             if isinstance(array, Diagnostic):
                 return array
-            return Pointer(self.gm.add(f"%{param.name}", array), 0, "u8", param.name)
+            return Pointer(self._mapped(param, value, array), 0, "u8", param.name)
         if isinstance(type, ViewType) and isinstance(value, np.ndarray) and value.ndim < len(type.dims):
             value = value.reshape((1,) * (len(type.dims) - value.ndim) + value.shape)
         return super()._value(param, value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError
@@ -11,9 +12,9 @@ from ...driver import complete
 from ...ir.core import Module
 from ...isa.profiles import Profile
 from .. import elements
-from ..binding import Binding, Windows
+from ..binding import Binding, bound
 from ..entry import Launchable, LaunchResult, check_options
-from ..memory import GlobalMemory
+from ..memory import WINDOWS_BASE, GlobalMemory
 from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError
@@ -103,7 +104,7 @@ class ReferenceKernel(Launchable):
         names = parse_names(sanitize)
         result.checked = names
         gm = GlobalMemory()
-        bindings = _bindings(self, gm, args, ranks)
+        bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
         watch = watching(names, shadow, memory_map, watchers)
         program = self.program(watch is not None and watch.tracks)
         roles = [
@@ -191,23 +192,6 @@ class Launch:
             self.grid.watch.tell("launch_ended", self.result)
         if self.grid.broken is not None and self.result.ok:
             self.result.diagnostics.append(self.grid.broken.diagnostic)
-
-
-def _bindings(
-    kernel: Launchable, gm: GlobalMemory, args: Sequence[Any], ranks: World | None
-) -> list[Binding]:
-    """The arguments of every rank; raises where some are wrong."""
-    if ranks is None:
-        bindings, given = [Binding(kernel, gm)], [args]
-    else:
-        windows = Windows(ranks, gm)
-        bindings, given = [Binding(kernel, gm, windows, rank) for rank in range(ranks.ranks)], args
-    problems = [
-        problem for binding, own in zip(bindings, given, strict=True) for problem in binding.bind(own)
-    ]
-    if problems:
-        raise DiagnosticError(problems)
-    return bindings
 
 
 def made(request: Request) -> ReferenceKernel:
