@@ -13,6 +13,7 @@ VERBS = {
     "build": "compile a kernel to a shared library with the system's C++ compiler",
     "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
+    "ranks": "run whole C++ programs as ranks: device runtime, communication, kernels and launches",
     "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",

@@ -459,7 +459,7 @@ inline bool turn(Thread& thread) {
     pthread_mutex_lock(&launch.lock);
     const bool stuck = !launch.over.load() && all_idle(launch, epoch);
     pthread_mutex_unlock(&launch.lock);
-    if (stuck) {
+    if (stuck && (launch.given->idle == nullptr || launch.given->idle(epoch) != 0)) {
       report_stuck(launch);
     } else {
       sched_yield();
@@ -496,10 +496,10 @@ inline bool turn(Thread& thread) {
     pto_array* const into = launch.arrays + count * rank;
     int32_t& found = launch.array_counts[rank];
     const auto own = static_cast<int32_t>(rank) + 1;
-    for (const bool first : {true, false}) {
+    for (int others = 0; others < 2; ++others) {
       for (size_t i = 0; i < count; ++i) {
         const int32_t owner = given.arrays[i].owner;
-        if (first ? owner == own || owner == -own : owner <= 0 && owner != -own)
+        if (others == 0 ? owner == own || owner == -own : owner <= 0 && owner != -own)
           into[found++] = given.arrays[i];
       }
     }

@@ -37,6 +37,7 @@ class Launch(ctypes.Structure):
         ("steps", ctypes.c_uint64),
         ("ranks", ctypes.c_int32),
         ("rank", ctypes.c_int32),
+        ("idle", ctypes.c_void_p),
     )
 
 

@@ -33,9 +33,14 @@ def _tools(found: Compiler) -> tuple[str, str, str]:
     return found.identity, compilers.headers_digest(), common.identity if common else ""
 
 
+def key_of(found: Compiler, kind: str, *what: str) -> str:
+    """A key of the cache for what a compiler makes with our headers."""
+    return cache.key(kind, *_tools(found), *found.flags, *what)
+
+
 def _key(found: Compiler, units: Sequence[Unit], flags: Sequence[str], *more: str) -> str:
     texts = (part for u in units for part in (u.name, f"{u.flags}{u.apart}", u.text))
-    return cache.key("units", *_tools(found), *found.flags, *flags, *more, *texts)
+    return key_of(found, "units", *flags, *more, *texts)
 
 
 def cached(units: Sequence[Unit], files: Sequence[Unit], flags: Sequence[str]) -> Built:
@@ -69,12 +74,12 @@ def cached_with_includes(units: Sequence[Unit], flags: Sequence[str], text: str)
 
     def build(work: Path) -> Built:
         built = compile_units(found, units, [], [*flags, "-MMD"], work)
-        return built.replace(files=tuple(_included(work))) if built.ok else built
+        return built.replace(files=tuple(included(work))) if built.ok else built
 
     return cache.built(_key(found, units, flags, text), "kernel", build, cache.Files())
 
 
-def _included(work: Path) -> list[str]:
+def included(work: Path) -> list[str]:
     """Files of users that the units in a folder include, from what the compiler noted (`-MMD`)."""
     ours = (str(work), str(compilers.include_dir()))
     names: set[str] = set()

@@ -1,0 +1,220 @@
+#include "group.hpp"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace pto::host {
+namespace {
+
+struct Seen {
+  uint32_t turns = 0;
+  uint64_t polls = 0;
+};
+
+struct Joined {
+  Group* group;
+  bool known = false;  // `seen` holds
+  Seen seen[kMostRanks];
+};
+
+std::mutex lock;
+std::vector<Joined> joined;
+bool waits = false;
+uint64_t moved = 0, looks = 0;
+constexpr ssize_t kHead = 16;  // magic, ranks and window of a board
+
+/// A member that is no more has ended, one way or another.
+void check_alive(Member& member) {
+  const int32_t process = member.process.load();
+  if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
+    member.failed.store(1);
+    member.state.store(State::ended);
+  }
+}
+
+/// Whether nobody of a group can go on. Who calls it waits.
+bool is_stuck(Joined& one, bool alive) {
+  Board& board = one.group->board();
+  bool all = true, same = one.known;
+  for (uint32_t r = 0; r < board.ranks && all; ++r) {
+    Member& member = board.members[r];
+    if (alive) check_alive(member);
+    const State state = member.state.load();
+    all = state == State::waiting || state == State::ended;
+    if (state != State::waiting || r == one.group->rank()) continue;
+    same = same && member.turns.load() == one.seen[r].turns;
+  }
+  if (!all) return one.known = false;
+  if (!same) {
+    for (uint32_t r = 0; r < board.ranks; ++r)
+      one.seen[r] = {board.members[r].turns.load(), board.members[r].polls.load()};
+    one.known = true;
+    return false;
+  }
+  for (uint32_t r = 0; r < board.ranks; ++r) {
+    if (r == one.group->rank() || board.members[r].state.load() != State::waiting) continue;
+    if (board.members[r].polls.load() < one.seen[r].polls + 2 ||
+        board.members[r].turns.load() != one.seen[r].turns)
+      return false;
+  }
+  return true;
+}
+
+size_t size_of(const Board& board) { return kWindows + board.ranks * board.window; }
+
+}  // namespace
+
+int Group::make(uint32_t ranks, uint64_t window) {
+  const int file = memfd_create("pto-ranks", MFD_CLOEXEC);
+  if (file < 0) return -1;
+  Board head{};
+  head.magic = kMagic, head.ranks = ranks, head.window = (window + 4095) / 4096 * 4096;
+  if (ftruncate(file, static_cast<off_t>(size_of(head))) == 0 && pwrite(file, &head, kHead, 0) == kHead)
+    return file;
+  close(file);
+  return -1;
+}
+
+Group* Group::open(int process, int file) {
+  int opened = file;
+  if (process != 0 && process != getpid()) {
+    char path[64];
+    std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, file);
+    opened = ::open(path, O_RDWR | O_CLOEXEC);
+  }
+  Board head{};
+  if (opened < 0 || pread(opened, &head, kHead, 0) != kHead || head.magic != kMagic ||
+      head.ranks > kMostRanks)
+    return nullptr;
+  void* at = mmap(nullptr, size_of(head), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, opened, 0);
+  return at == MAP_FAILED ? nullptr : new Group(static_cast<Board*>(at), opened, size_of(head));
+}
+
+void Group::join(uint32_t rank) {
+  rank_ = rank;
+  Member& mine = board_->members[rank];
+  mine.process.store(getpid());
+  mine.turns.fetch_add(1);
+  mine.state.store(State::running);
+  const std::lock_guard<std::mutex> held(lock);
+  static const int once = std::atexit([] { ended(false); });
+  (void)once;
+  joined.push_back({this, false, {}});
+}
+
+void Group::leave() {
+  const std::lock_guard<std::mutex> held(lock);
+  for (size_t n = 0; n < joined.size(); ++n)
+    if (joined[n].group == this) joined.erase(joined.begin() + static_cast<ptrdiff_t>(n--));
+  board_->members[rank_].turns.fetch_add(1);
+  board_->members[rank_].state.store(State::ended);
+  munmap(board_, size_);
+  close(file_);
+  delete this;
+}
+
+void Group::meet() {
+  Meeting& at = board_->meeting;
+  const uint32_t round = at.round.load();
+  if (at.here.fetch_add(1) + 1 == board_->ranks) {
+    at.here.store(0);
+    at.round.fetch_add(1);
+    return;
+  }
+  wait_until([&] { return at.round.load() != round; }, "the others at a barrier of the host");
+}
+
+void Group::tell(uint32_t from, void* bytes, size_t count) {
+  auto* at = static_cast<char*>(bytes);
+  for (size_t part; count > 0; at += part, count -= part) {
+    part = count < sizeof board_->letter ? count : sizeof board_->letter;
+    if (rank_ == from) std::memcpy(board_->letter, at, part);
+    meet();
+    if (rank_ != from) std::memcpy(at, board_->letter, part);
+    meet();
+  }
+}
+
+bool look(uint64_t moves, const char* what) {
+  const std::lock_guard<std::mutex> held(lock);
+  for (Joined& one : joined) {
+    Member& mine = one.group->board().members[one.group->rank()];
+    if (!waits) {
+      std::snprintf(mine.what, sizeof mine.what, "%s", what);
+      mine.state.store(State::waiting);
+    }
+    if (!waits || moves != moved) mine.turns.fetch_add(1);
+    mine.polls.fetch_add(1);
+  }
+  waits = true;
+  moved = moves;
+  ++looks;
+  if (looks % 16 != 0) return false;
+  for (Joined& one : joined) {
+    Board& board = one.group->board();
+    if (board.over.load() != 0) return true;
+    if (is_stuck(one, looks % 4096 == 0)) {
+      board.over.store(1);
+      return true;
+    }
+  }
+  // First the processor is left to others, then the thread sleeps a little: more ranks than processors are usual.
+  if (looks % 4096 == 0) {
+    const timespec nap{0, 50'000};
+    nanosleep(&nap, nullptr);
+  }
+  return false;
+}
+
+void go_on() {
+  const std::lock_guard<std::mutex> held(lock);
+  if (!waits) return;
+  for (Joined& one : joined) {
+    Member& mine = one.group->board().members[one.group->rank()];
+    mine.turns.fetch_add(1);
+    mine.state.store(State::running);
+    one.known = false;
+  }
+  waits = false;
+}
+
+void ended(bool failed) {
+  const std::lock_guard<std::mutex> held(lock);
+  for (Joined& one : joined) {
+    Member& mine = one.group->board().members[one.group->rank()];
+    if (failed) {
+      mine.failed.store(1);
+      continue;
+    }
+    mine.turns.fetch_add(1);
+    mine.state.store(State::ended);
+  }
+}
+
+void wait_until(const std::function<bool()>& holds, const char* what) {
+  for (uint64_t turn = 0; !holds(); ++turn) {
+    if (look(0, what)) {
+      if (holds()) break;
+      const uint32_t rank = joined.empty() ? 0 : joined[0].group->rank();
+      std::fprintf(stderr, "[PTO-E2104] rank %u is stuck: waits for %s, and nobody can go on\n", rank, what);
+      ended(true);
+      std::fflush(nullptr);
+      _exit(70);
+    }
+    sched_yield();
+  }
+  go_on();
+}
+
+}  // namespace pto::host

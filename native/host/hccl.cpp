@@ -1,0 +1,185 @@
+// The communication library (hccl/hccl.h): groups whose members were told of the first one's process and file.
+#include "hccl.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "group.hpp"
+#include "hccl/hccl.h"
+
+#define PTO_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using pto::host::Group;
+using pto::host::kMostRanks;
+
+/// What a root tells the others. Windows are made for as many as there can be: nobody has said how many there are.
+struct Root {
+  char magic[8];
+  int32_t process, file;
+};
+constexpr char kRoot[8] = "pto-hcc";
+
+/// The structure that kernels are given.
+struct Context {
+  uint64_t work_space, work_space_size;
+  uint32_t rank, ranks;
+  uint64_t window;
+  uint64_t windows_in[kMostRanks], windows_out[kMostRanks];
+};
+static_assert(sizeof(Context) == 1056);
+
+struct Comm {
+  Group* group;
+  uint32_t rank, ranks;
+  Context* context = nullptr;
+  std::vector<std::string> names;
+};
+
+std::mutex lock;
+std::vector<Comm*> comms;
+
+uint64_t window_size() {
+  const char* text = std::getenv("HCCL_BUFFSIZE");
+  const long megabytes = text != nullptr ? std::strtol(text, nullptr, 10) : 200;
+  return static_cast<uint64_t>(megabytes > 0 ? megabytes : 200) << 20;
+}
+
+Comm* comm_of(void* given) {
+  const std::lock_guard<std::mutex> held(lock);
+  for (Comm* comm : comms)
+    if (comm == given) return comm;
+  return nullptr;
+}
+
+}  // namespace
+
+int32_t pto::host::windows(pto_array* into, int32_t room) {
+  const std::lock_guard<std::mutex> held(lock);
+  int32_t count = 0;
+  const auto add = [&](void* at, uint64_t size, const char* name) {
+    if (count < room && into != nullptr) into[count] = {at, size, name, 0};
+    ++count;
+  };
+  for (Comm* comm : comms) {
+    if (comm->context == nullptr) continue;
+    add(comm->context, sizeof(Context), "the context of a group");
+    for (uint32_t r = 0; r < comm->ranks; ++r)
+      add(comm->group->window_of(r), comm->group->window(), comm->names[r].c_str());
+  }
+  return count;
+}
+
+PTO_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* root) {
+  if (root == nullptr) return HCCL_E_PTR;
+  const int file = Group::make(kMostRanks, window_size());
+  if (file < 0) return HCCL_E_MEMORY;
+  Root told{};
+  std::memcpy(told.magic, kRoot, sizeof kRoot);
+  told.process = getpid(), told.file = file;
+  std::memset(root, 0, sizeof *root);
+  std::memcpy(root->internal, &told, sizeof told);
+  return HCCL_SUCCESS;
+}
+
+PTO_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* root, uint32_t rank,
+                                           HcclComm* into) {
+  Root told;
+  if (root == nullptr || into == nullptr) return HCCL_E_PTR;
+  std::memcpy(&told, root->internal, sizeof told);
+  if (std::memcmp(told.magic, kRoot, sizeof kRoot) != 0 || rank >= ranks || ranks > kMostRanks) {
+    std::fprintf(
+        stderr,
+        "[PTO-E2420] HcclCommInitRootInfo: rank %u of %u, or a root info that HcclGetRootInfo did not make\n",
+        rank, ranks);
+    return HCCL_E_PARA;
+  }
+  Group* group = Group::open(told.process, told.file);
+  if (group == nullptr) {
+    std::fprintf(stderr, "[PTO-E2420] HcclCommInitRootInfo: the process of the root is gone\n");
+    return HCCL_E_INTERNAL;
+  }
+  group->board().ranks = ranks;  // every member says the same
+  group->join(rank);
+  auto* comm = new Comm{group, rank, ranks, nullptr, {}};
+  for (uint32_t r = 0; r < ranks; ++r) comm->names.push_back("the window of rank " + std::to_string(r));
+  {
+    const std::lock_guard<std::mutex> held(lock);
+    comms.push_back(comm);
+  }
+  *into = comm;
+  group->meet();
+  return HCCL_SUCCESS;
+}
+
+PTO_EXPORT HcclResult HcclCommDestroy(HcclComm given) {
+  Comm* comm = comm_of(given);
+  if (comm == nullptr) return HCCL_E_PARA;
+  const std::lock_guard<std::mutex> held(lock);
+  std::erase(comms, comm);
+  comm->group->leave();
+  std::free(comm->context);
+  delete comm;
+  return HCCL_SUCCESS;
+}
+
+PTO_EXPORT HcclResult HcclGetCommName(HcclComm given, char* name) {
+  if (comm_of(given) == nullptr || name == nullptr) return HCCL_E_PARA;
+  std::snprintf(name, 128, "pto-%p", given);
+  return HCCL_SUCCESS;
+}
+PTO_EXPORT HcclResult HcclGetRankSize(HcclComm given, uint32_t* ranks) {
+  Comm* comm = comm_of(given);
+  if (comm == nullptr) return HCCL_E_PARA;
+  *ranks = comm->ranks;
+  return HCCL_SUCCESS;
+}
+PTO_EXPORT HcclResult HcclGetRankId(HcclComm given, uint32_t* rank) {
+  Comm* comm = comm_of(given);
+  if (comm == nullptr) return HCCL_E_PARA;
+  *rank = comm->rank;
+  return HCCL_SUCCESS;
+}
+PTO_EXPORT HcclResult HcclBarrier(HcclComm given, aclrtStream) {
+  Comm* comm = comm_of(given);
+  if (comm == nullptr) return HCCL_E_PARA;
+  comm->group->meet();
+  return HCCL_SUCCESS;
+}
+
+// Calls below that layer, which programs declare themselves.
+PTO_EXPORT HcclResult HcomGetCommHandleByGroup(const char* name, HcclComm* into) {
+  void* found = nullptr;
+  if (std::sscanf(name, "pto-%p", &found) != 1 || comm_of(found) == nullptr) return HCCL_E_PARA;
+  *into = found;
+  return HCCL_SUCCESS;
+}
+/// A mesh: the context that is given next is the structure that kernels take.
+PTO_EXPORT HcclResult HcomGetL0TopoTypeEx(const char*, uint32_t* topology, uint32_t) {
+  *topology = 1;
+  return HCCL_SUCCESS;
+}
+PTO_EXPORT HcclResult HcclAllocComResourceByTiling(HcclComm given, void*, void*, void** context) {
+  Comm* comm = comm_of(given);
+  if (comm == nullptr || context == nullptr) return HCCL_E_PARA;
+  if (comm->context == nullptr) {
+    auto* made = static_cast<Context*>(std::calloc(1, sizeof(Context)));
+    if (made == nullptr) return HCCL_E_MEMORY;
+    made->rank = comm->rank, made->ranks = comm->ranks;
+    made->window = comm->group->window();
+    for (uint32_t r = 0; r < comm->ranks; ++r)
+      made->windows_in[r] = made->windows_out[r] = reinterpret_cast<uint64_t>(comm->group->window_of(r));
+    const std::lock_guard<std::mutex> held(lock);
+    comm->context = made;
+  }
+  *context = comm->context;
+  return HCCL_SUCCESS;
+}

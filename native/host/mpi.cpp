@@ -1,0 +1,83 @@
+// The functions of MPI that programs load by name, over the group that the launcher made (`pto ranks`): its file is
+// named in the environment. A program that was started alone is the only rank.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "group.hpp"
+
+#define PTO_EXPORT extern "C" __attribute__((visibility("default")))
+
+namespace {
+
+using pto::host::Group;
+
+int number(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? static_cast<int>(std::strtol(text, nullptr, 10)) : otherwise;
+}
+
+Group* world() {
+  static Group* const found = [] {
+    const int file = number("PTO_RANKS_FILE", -1);
+    Group* group = Group::open(0, file >= 0 ? file : Group::make(1, 4096));
+    if (group == nullptr) {
+      std::fprintf(
+          stderr,
+          "[PTO-E2420] the ranks that PTO_RANKS_FILE names are gone: start the program with pto ranks\n");
+      std::exit(70);
+    }
+    group->join(static_cast<uint32_t>(number("PTO_RANK", 0)));
+    return group;
+  }();
+  return found;
+}
+
+/// Bytes of an element; the handles of MPICH have them in their second byte.
+size_t size_of(int type) { return static_cast<size_t>(type >> 8 & 0xff); }
+
+}  // namespace
+
+PTO_EXPORT int MPI_Init(int*, char***) {
+  world()->meet();
+  return 0;
+}
+PTO_EXPORT int MPI_Initialized(int* flag) {
+  *flag = 1;
+  return 0;
+}
+PTO_EXPORT int MPI_Finalize() {
+  world()->meet();
+  return 0;
+}
+PTO_EXPORT int MPI_Comm_size(int, int* size) {
+  *size = static_cast<int>(world()->ranks());
+  return 0;
+}
+PTO_EXPORT int MPI_Comm_rank(int, int* rank) {
+  *rank = static_cast<int>(world()->rank());
+  return 0;
+}
+PTO_EXPORT int MPI_Barrier(int) {
+  world()->meet();
+  return 0;
+}
+PTO_EXPORT int MPI_Bcast(void* bytes, int count, int type, int root, int) {
+  world()->tell(static_cast<uint32_t>(root), bytes, static_cast<size_t>(count) * size_of(type));
+  return 0;
+}
+PTO_EXPORT int MPI_Allgather(const void* mine, int count, int type, void* all, int each, int into, int) {
+  const size_t size = static_cast<size_t>(each) * size_of(into);
+  auto* at = static_cast<char*>(all);
+  if (reinterpret_cast<intptr_t>(mine) != -1)  // else it is in its place
+    std::memcpy(at + world()->rank() * size, mine, static_cast<size_t>(count) * size_of(type));
+  for (uint32_t r = 0; r < world()->ranks(); ++r) world()->tell(r, at + r * size, size);
+  return 0;
+}
+PTO_EXPORT int MPI_Abort(int, int status) {
+  pto::host::ended(true);
+  std::fflush(nullptr);
+  _exit(status != 0 ? status : 1);
+}

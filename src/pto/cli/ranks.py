@@ -1,0 +1,128 @@
+"""`pto ranks`: whole programs as ranks that reach each other's windows."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+
+from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..reading import SUFFIXES, read
+from .common import FAILED, OK, Parser, add_diagnostics, add_target, show
+
+_EXAMPLES = """\
+  pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   built here, then started as four processes
+  pto ranks -n 2 ./program                            built elsewhere: with c++ $(pto ranks --flags)
+  pto ranks -n 2 main.cpp -o program                  built only
+
+A program is one that was written for devices: it calls the device runtime (acl/acl.h), its communication
+library (hccl/hccl.h) and MPI as it would there, and launches its kernels with <<<blocks, nullptr, stream>>>.
+Every line that it prints names its rank. Ranks that wait for each other for ever, and those that are killed,
+are told and end the others.
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    p = Parser("pto ranks", "Start a program as several processes whose kernels reach each other.", _EXAMPLES)
+    add = p.add_argument
+    add("-n", dest="ranks", type=_count, default=1, metavar="N", help="how many (default: 1)")
+    add("-o", dest="output", metavar="FILE", help="write the program that was built there, and do not start it")
+    add("-I", dest="include", action="append", default=[], metavar="DIR", help="where sources find files")
+    add("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help="for sources")
+    add("-l", dest="link", action="append", default=[], metavar="LIBRARY", help="a library that they need")
+    add("--timeout", type=float, metavar="SECONDS", help="end them all after that time, and say what they did")
+    add("--flags", action="store_true", help="print what such a program is compiled and linked with")
+    add_target(p)
+    add_diagnostics(p)
+    add("input", nargs="*", metavar="FILE", help="C++ sources, or a program")
+    words = list(arguments)
+    own = words[words.index("--") + 1 :] if "--" in words else []
+    options = p.parse_args(words[: len(words) - len(own) - ("--" in words)])
+    if bool(options.input) == options.flags:
+        p.error("--flags takes no FILE" if options.flags else "no program given")
+    try:
+        return _run(options, own)
+    except DiagnosticError as e:
+        show(e.diagnostics, options.diagnostics)
+        return FAILED if has_errors(e.diagnostics) else OK
+
+
+def _count(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    from ..engine.ranks import MOST_RANKS
+
+    if not text.isdigit() or not 1 <= int(text) <= MOST_RANKS:
+        raise ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
+    return int(text)
+
+
+def _run(options: object, own: list[str]) -> int:
+    from argparse import Namespace
+
+    from ..host import build, launch
+    from ..isa.profiles import DEFAULT, profile
+
+    assert isinstance(options, Namespace)
+    target = profile(options.arch or DEFAULT)
+    if options.flags:
+        print(" ".join(["-std=c++20", *build.compile_flags(target), *build.link_flags()]))
+        return OK
+    sources = [name for name in options.input if name.endswith(SUFFIXES)]
+    if sources and len(sources) != len(options.input):
+        raise DiagnosticError([
+            Diagnostic("PTO-E2421", "a program is C++ sources, or one file that can be started; not both",
+                       help="arguments of the program go behind --")
+        ])  # fmt: skip
+    program = _built(options, sources, target) if sources else _startable(options.input)
+    if program is None:
+        return OK
+    done = launch.run([program, *own], options.ranks, options.timeout)
+    problems = [Diagnostic("PTO-E2422", text) for text in done.reports]
+    show(problems, options.diagnostics)
+    worst = next((s for s in done.statuses if s), 0)
+    return worst if 0 < worst < 128 else FAILED if worst or problems else OK
+
+
+def _built(options: object, names: list[str], target: object) -> str | None:
+    from argparse import Namespace
+
+    from ..host import build
+    from ..isa.profiles import Profile
+
+    assert isinstance(options, Namespace) and isinstance(target, Profile)
+    sources = []
+    for name in names:
+        source, problems = read(name)
+        if source is None:
+            raise DiagnosticError(problems)
+        sources.append(source)
+    flags = [f"-I{d}" for d in options.include] + [f"-D{d}" for d in options.define]
+    flags += [f"-l{name}" for name in options.link]
+    begin = time.monotonic()
+    made = build.program(sources, target, flags)
+    if options.output is None:
+        return made.path
+    shutil.copy(made.path, options.output)
+    seconds = time.monotonic() - begin
+    print(f"{options.output}: {len(sources)} sources, {seconds:.1f} s", file=sys.stderr)
+    return None
+
+
+def _startable(names: list[str]) -> str:
+    name, *more = names
+    if more:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2421", f"one program is started, but {len(names)} files are named",
+                       help="arguments of the program go behind --")
+        ])  # fmt: skip
+    found = shutil.which(name) or (name if os.path.isfile(name) and os.access(name, os.X_OK) else None)
+    if found is None:
+        why = "it cannot be executed" if os.path.exists(name) else "no such file"
+        raise DiagnosticError([
+            Diagnostic("PTO-E0001", f"cannot start '{name}': {why}",
+                       help="give C++ sources, or a program that they were compiled to")
+        ])  # fmt: skip
+    return os.path.abspath(found)

@@ -1,0 +1,174 @@
+"""Ranks as processes: started together, watched, and ended together.
+
+They share a group (native/host/group.hpp), a file without a name whose number each is told: when the last of
+them is gone, so is the memory, whoever was killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from typing import IO
+
+from ..isa.record import Record
+from .build import library
+
+#: `Board` and `Member` of native/host/group.hpp.
+_HEAD = struct.Struct("<IIQ")
+_MAGIC, _WINDOWS, _MEMBERS = 0x50544F52, 1 << 20, 64
+_MEMBER = struct.Struct("<IIQii232s")
+_WAITING, _ENDED = 2, 3
+
+#: Seconds that the others have to end by themselves when a rank has failed.
+GRACE = 2.0
+#: Seconds after which a rank is told of that has been stopped, while another one waits.
+STOPPED = 5.0
+_WINDOW = 4096
+
+
+class Outcome(Record):
+    """How the ranks ended: the status of each (negative: a signal), and what is to be said of it."""
+
+    statuses: tuple[int, ...]
+    reports: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        return not any(self.statuses) and not self.reports
+
+
+class _Ranks:
+    def __init__(self, command: Sequence[str], ranks: int, environment: Mapping[str, str]) -> None:
+        self.ranks = ranks
+        self.file = os.memfd_create("pto-ranks", 0)
+        os.ftruncate(self.file, _WINDOWS + ranks * _WINDOW)
+        os.pwrite(self.file, _HEAD.pack(_MAGIC, ranks, _WINDOW), 0)
+        self.processes: list[subprocess.Popen[str]] = []
+        self.readers: list[threading.Thread] = []
+        self._printing = threading.Lock()
+        for rank in range(ranks):
+            env = {
+                **environment, "PTO_RANK": str(rank), "PTO_RANKS_FILE": str(self.file),
+                "MPI_LIB_PATH": str(library()),
+            }  # fmt: skip
+            process = subprocess.Popen(
+                list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
+                errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+            )  # fmt: skip
+            self.processes.append(process)
+            for pipe, out in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
+                assert pipe is not None
+                reader = threading.Thread(target=self._copy, args=(rank, pipe, out), daemon=True)
+                reader.start()
+                self.readers.append(reader)
+
+    def _copy(self, rank: int, pipe: IO[str], out: IO[str]) -> None:
+        prefix = f"rank {rank}: " if self.ranks > 1 else ""
+        for line in pipe:
+            with self._printing:
+                out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
+                out.flush()
+
+    def member(self, rank: int) -> tuple[int, str]:
+        """State of a rank, and what it waits for."""
+        data = os.pread(self.file, _MEMBER.size, _MEMBERS + rank * 256)
+        state, _, _, _, _, what = _MEMBER.unpack(data)
+        return state, what.split(b"\0")[0].decode("utf-8", "replace")
+
+    def said(self, rank: int) -> str:
+        """What a rank is doing, in words."""
+        status = self.processes[rank].poll()
+        if status is not None:
+            return f"rank {rank} has ended" + (f" with status {status}" if status else "")
+        state, what = self.member(rank)
+        return f"rank {rank} waits for {what}" if state == _WAITING else f"rank {rank} was at work"
+
+    def end(self) -> None:
+        """End all that are left, whatever they have started."""
+        for process in self.processes:
+            if process.poll() is None:
+                try:
+                    os.killpg(process.pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    continue
+        for process in self.processes:
+            process.wait()
+
+    def close(self) -> None:
+        for reader in self.readers:
+            reader.join(5)
+        os.close(self.file)
+
+
+def run(
+    command: Sequence[str], ranks: int, timeout: float | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:  # fmt: skip
+    """Start so many processes of a command and wait for them."""
+    all = _Ranks(command, ranks, os.environ if environment is None else environment)
+    try:
+        reports = _watched(all, timeout)
+    finally:
+        all.end()
+        all.close()
+    return Outcome(tuple(p.returncode for p in all.processes), tuple(reports))
+
+
+def _watched(all: _Ranks, timeout: float | None) -> list[str]:
+    begin = time.monotonic()
+    failed: float | None = None
+    stopped: dict[int, float] = {}
+    pause = 0.001
+    while True:
+        statuses = [p.poll() for p in all.processes]
+        now = time.monotonic()
+        if None not in statuses:
+            return _deaths(statuses)
+        if failed is None and any(statuses):
+            failed = now
+        if failed is not None and now - failed > GRACE:
+            left = [all.said(r) for r, s in enumerate(statuses) if s is None]
+            return [*_deaths(statuses), f"{', '.join(left)}: ended, since another rank has failed"]
+        if timeout is not None and now - begin > timeout:
+            said = ", ".join(all.said(r) for r in range(all.ranks))
+            return [f"not done after {timeout:g} s: {said}"]
+        for rank, process in enumerate(all.processes):
+            if statuses[rank] is None and _is_stopped(process.pid):
+                since = stopped.setdefault(rank, now)
+                waits = [r for r in range(all.ranks) if all.member(r)[0] == _WAITING and r != rank]
+                if now - since > STOPPED and waits:
+                    others = ", ".join(all.said(r) for r in waits)
+                    return [f"rank {rank} (process {process.pid}) has been stopped for {STOPPED:g} s; {others}"]
+            else:
+                stopped.pop(rank, None)
+        time.sleep(pause)
+        pause = min(0.1, pause * 1.5)
+
+
+def _is_stopped(process: int) -> bool:
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rpartition(")")[2].split()[0] in ("T", "t")
+    except OSError:
+        return False
+
+
+def _deaths(statuses: Sequence[int | None]) -> list[str]:
+    return [
+        f"rank {rank} was killed by {_signal_name(-status)}"
+        for rank, status in enumerate(statuses)
+        if status is not None and status < 0
+    ]
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
