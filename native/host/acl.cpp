@@ -250,6 +250,8 @@ PTO_EXPORT int32_t pto_host_idle(uint64_t moves) {
 }
 
 PTO_EXPORT void pto_host_ended(void* stream, int status, const char* text) {
+  pto::host::go_on();
+  if (status == 0) return;
   stream_of(stream).error = ACL_ERROR_RT_AICORE_EXCEPTION;
   message = text;
   if (status == 2) {
@@ -260,6 +262,5 @@ PTO_EXPORT void pto_host_ended(void* stream, int status, const char* text) {
   } else {
     std::fprintf(stderr, "%s\n", text);
   }
-  pto::host::go_on();
   pto::host::ended(true);
 }

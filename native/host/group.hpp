@@ -51,7 +51,7 @@ inline constexpr size_t kWindows = 1 << 20;  // where they begin
 static_assert(sizeof(Board) <= kWindows);
 static_assert(sizeof(Member) == 256 && offsetof(Board, members) == 64);
 
-class Group {
+class [[gnu::visibility("default")]] Group {
  public:
   /// The file of a new one; -1 where the system has no memory for it.
   static int make(uint32_t ranks, uint64_t window);
@@ -90,6 +90,6 @@ bool look(uint64_t moves, const char* what);
 /// The process goes on.
 void go_on();
 /// The process ends, or one of its kernels has failed.
-void ended(bool failed);
+[[gnu::visibility("default")]] void ended(bool failed);
 
 }  // namespace pto::host

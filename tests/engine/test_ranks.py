@@ -279,6 +279,8 @@ def test_collectives(name: str, engine: str) -> None:
         (5, 0, (8, 128)),
         (8, 7, (8, 64)),
     ):
+        if engine == "native" and count != 3:  # what calls a group is compiled for each size
+            continue
         world = pto.ranks(count, window_bytes=1 << 16)
         k = kernel(*collective(name, count, root, shape), engine)
         members, ready, done = world.window(shape), world.window(1, "i32"), world.window(1, "i32")

@@ -28,11 +28,19 @@ def main(arguments: Sequence[str]) -> int:
     p = Parser("pto ranks", "Start a program as several processes whose kernels reach each other.", _EXAMPLES)
     add = p.add_argument
     add("-n", dest="ranks", type=_count, default=1, metavar="N", help="how many (default: 1)")
-    add("-o", dest="output", metavar="FILE", help="write the program that was built there, and do not start it")
+    add(
+        "-o",
+        dest="output",
+        metavar="FILE",
+        help="write the program that was built there, and do not start it",
+    )
     add("-I", dest="include", action="append", default=[], metavar="DIR", help="where sources find files")
     add("-D", dest="define", action="append", default=[], metavar="NAME[=VALUE]", help="for sources")
+    add("-L", dest="folders", action="append", default=[], metavar="DIR", help="where libraries are")
     add("-l", dest="link", action="append", default=[], metavar="LIBRARY", help="a library that they need")
-    add("--timeout", type=float, metavar="SECONDS", help="end them all after that time, and say what they did")
+    add(
+        "--timeout", type=float, metavar="SECONDS", help="end them all after that time, and say what they did"
+    )
     add("--flags", action="store_true", help="print what such a program is compiled and linked with")
     add_target(p)
     add_diagnostics(p)
@@ -82,8 +90,8 @@ def _run(options: object, own: list[str]) -> int:
     done = launch.run([program, *own], options.ranks, options.timeout)
     problems = [Diagnostic("PTO-E2422", text) for text in done.reports]
     show(problems, options.diagnostics)
-    worst = next((s for s in done.statuses if s), 0)
-    return worst if 0 < worst < 128 else FAILED if worst or problems else OK
+    worst = next((s for s in done.statuses if s), OK)
+    return FAILED if problems else worst
 
 
 def _built(options: object, names: list[str], target: object) -> str | None:
@@ -100,7 +108,7 @@ def _built(options: object, names: list[str], target: object) -> str | None:
             raise DiagnosticError(problems)
         sources.append(source)
     flags = [f"-I{d}" for d in options.include] + [f"-D{d}" for d in options.define]
-    flags += [f"-l{name}" for name in options.link]
+    flags += [f"-L{d}" for d in options.folders] + [f"-l{name}" for name in options.link]
     begin = time.monotonic()
     made = build.program(sources, target, flags)
     if options.output is None:

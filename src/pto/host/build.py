@@ -18,10 +18,10 @@ from ..isa.profiles import Profile
 from .rewrite import units
 
 
-def library() -> Path:
+def library(name: str = "libpto_host.so") -> Path:
     """What programs call, as a shared library of the package."""
     native = importlib.util.find_spec("pto._native")
-    path = Path(native.origin or "").parent / "lib" / "libpto_host.so" if native is not None else None
+    path = Path(native.origin or "").parent / "lib" / name if native is not None else None
     if path is None or not path.is_file():
         raise DiagnosticError([
             Diagnostic("PTO-E2401", "the library of whole programs is missing",
@@ -63,7 +63,9 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str]) -
     return built
 
 
-def _compiled(found: compilers.Compiler, sources: Sequence[Source], flags: Sequence[str], work: Path) -> Built:
+def _compiled(
+    found: compilers.Compiler, sources: Sequence[Source], flags: Sequence[str], work: Path
+) -> Built:
     def object_of(numbered: tuple[int, Source]) -> tuple[str, str]:
         number, source = numbered
         place = work / str(number)

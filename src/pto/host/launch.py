@@ -55,7 +55,7 @@ class _Ranks:
         for rank in range(ranks):
             env = {
                 **environment, "PTO_RANK": str(rank), "PTO_RANKS_FILE": str(self.file),
-                "MPI_LIB_PATH": str(library()),
+                "MPI_LIB_PATH": str(library("libmpi_pto.so")),
             }  # fmt: skip
             process = subprocess.Popen(
                 list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
@@ -144,7 +144,9 @@ def _watched(all: _Ranks, timeout: float | None) -> list[str]:
                 waits = [r for r in range(all.ranks) if all.member(r)[0] == _WAITING and r != rank]
                 if now - since > STOPPED and waits:
                     others = ", ".join(all.said(r) for r in waits)
-                    return [f"rank {rank} (process {process.pid}) has been stopped for {STOPPED:g} s; {others}"]
+                    return [
+                        f"rank {rank} (process {process.pid}) has been stopped for {STOPPED:g} s; {others}"
+                    ]
             else:
                 stopped.pop(rank, None)
         time.sleep(pause)

@@ -50,11 +50,12 @@ def _callee(bare: str, end: int) -> int | None:
     while at > 0 and bare[at - 1].isspace():
         at -= 1
     if bare[at - 1 : at] == ">":
-        depth = 0
+        angles = parentheses = 0
         while at > 0:
             at -= 1
-            depth += {">": 1, ")": 1, "<": -1, "(": -1}.get(bare[at], 0)
-            if depth == 0:
+            parentheses += {")": 1, "(": -1}.get(bare[at], 0)
+            angles += {">": 1, "<": -1}.get(bare[at], 0) if not parentheses else 0
+            if angles == 0 and not parentheses:
                 break
     m = re.search(r"(?:::\s*)?(?:\b\w+\s*::\s*(?:template\s+)?)*\b[A-Za-z_]\w*\s*$", bare[:at])
     return m.start() if m is not None else None

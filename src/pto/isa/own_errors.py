@@ -858,6 +858,25 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Give the function a name of letters, digits and underscores.",
     ),
     (
+        "PTO-E2420",
+        "wrong call of a whole program",
+        "A program that pto ranks started calls the device runtime or its communication library with what it "
+        "cannot have: memory that was not allocated, more bytes than there are, a group that is gone.",
+        "Check what the call is given.",
+    ),
+    (
+        "PTO-E2421",
+        "sources of a program that cannot be read",
+        "A launch with <<<...>>> is not that of a named kernel, or files are given that are not one program.",
+        "Write kernel<<<blocks, nullptr, stream>>>(arguments); arguments of the program go behind --.",
+    ),
+    (
+        "PTO-E2422",
+        "ranks that did not end well",
+        "A rank was killed, was stopped while others waited for it, or the time that they had was up.",
+        "The message says what each rank did: look at the first that ended.",
+    ),
+    (
         "PTO-E2801",
         "no records of a run",
         "A file or array holds no records of the task runtime, is damaged, or is of another version.",

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "pto/core/access.hpp"
+#include "pto/core/assign.hpp"
 #include "pto/core/bounds.hpp"
 #include "pto/core/events.hpp"
 
@@ -233,6 +234,8 @@ inline RecordEvent TGET(Dst& dst, Src& src, Rest&&... rest) {
 namespace sdma {
 inline constexpr uint32_t kAutoChannelGroupIdx = UINT32_MAX;
 inline constexpr uint64_t kDefaultSdmaBlockBytes = 1024 * 1024;
+inline constexpr uint32_t UB_ALIGN_SIZE = 256, kSdmaMinTransferBytes = 64, kSdmaMaxChannel = 48;
+/// `comm_block_offset`: bytes from the beginning of source and destination to the share of a core.
 struct SdmaBaseConfig {
   uint64_t block_bytes = kDefaultSdmaBlockBytes, comm_block_offset = 0;
   uint32_t queue_num = 1;
@@ -244,9 +247,10 @@ struct AsyncSession {
   DmaEngine engine = DmaEngine::SDMA;
   bool valid = false;
   uint32_t destRankId = 0, myPe = 0;
+  uint64_t commBlockOffset = 0;
 };
 
-/// Copies are done when the call returns, so there is nothing to wait for.
+/// Copies are done when the call returns, so a wait has nothing to wait for. What A5 does at once has no handle.
 struct AsyncEvent {
   uint64_t handle = 0;
   DmaEngine engine = DmaEngine::SDMA;
@@ -259,8 +263,10 @@ struct AsyncEvent {
 
 template <DmaEngine Engine = DmaEngine::SDMA, class Scratch>
 inline bool BuildAsyncSession(Scratch&, const void*, AsyncSession& session, uint32_t = 0,
-                              const sdma::SdmaBaseConfig& = {}, uint32_t = sdma::kAutoChannelGroupIdx) {
+                              const sdma::SdmaBaseConfig& config = {},
+                              uint32_t = sdma::kAutoChannelGroupIdx) {
   session.engine = Engine;
+  session.commBlockOffset = config.comm_block_offset;
   return session.valid = true;
 }
 /// Without a scratch tile: to a peer.
@@ -273,12 +279,16 @@ inline bool BuildAsyncSession(const void*, uint32_t peer, AsyncSession& session,
 }
 
 template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
-inline AsyncEvent TPUT_ASYNC(Dst& dst, Src& src, const AsyncSession&, Rest&&... rest) {
+inline AsyncEvent TPUT_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
   (detail::wait_for(rest), ...);
   PTO_CHECK(detail::holds(detail::extents_of(dst), detail::extents_of(src)), "PTO-E2102",
             "TPUT_ASYNC: dst has fewer elements than src");
-  detail::copy(dst, src, detail::extents_of(src));
-  return {0, Engine};
+  Dst to = dst;
+  Src from = src;
+  detail::bind(to, reinterpret_cast<const char*>(dst.data()) + session.commBlockOffset);
+  detail::bind(from, reinterpret_cast<const char*>(src.data()) + session.commBlockOffset);
+  detail::copy(to, from, detail::extents_of(src));
+  return {detail::kIsa == detail::Isa::a5 ? uint64_t{0} : uint64_t{1}, Engine};
 }
 template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
 inline AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {

@@ -1,0 +1,4 @@
+// For programs that include this path.
+#pragma once
+
+#include "pto/pto-inst.hpp"
