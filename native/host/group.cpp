@@ -32,6 +32,7 @@ std::mutex lock;
 std::vector<Joined> joined;
 bool waits = false;
 uint64_t moved = 0, looks = 0;
+constexpr int kStuck = 3;      // status of a process that can never go on
 constexpr ssize_t kHead = 16;  // magic, ranks and window of a board
 
 /// A member that is no more has ended, one way or another.
@@ -39,6 +40,7 @@ void check_alive(Member& member) {
   const int32_t process = member.process.load();
   if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
     member.failed.store(1);
+    member.turns.fetch_add(1);
     member.state.store(State::ended);
   }
 }
@@ -52,8 +54,7 @@ bool is_stuck(Joined& one, bool alive) {
     if (alive) check_alive(member);
     const State state = member.state.load();
     all = state == State::waiting || state == State::ended;
-    if (state != State::waiting || r == one.group->rank()) continue;
-    same = same && member.turns.load() == one.seen[r].turns;
+    same = same && (r == one.group->rank() || member.turns.load() == one.seen[r].turns);
   }
   if (!all) return one.known = false;
   if (!same) {
@@ -210,7 +211,7 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
       std::fprintf(stderr, "[PTO-E2104] rank %u is stuck: waits for %s, and nobody can go on\n", rank, what);
       ended(true);
       std::fflush(nullptr);
-      _exit(70);
+      _exit(kStuck);
     }
     sched_yield();
   }

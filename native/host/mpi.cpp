@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 #include "group.hpp"
 
@@ -74,6 +75,21 @@ PTO_EXPORT int MPI_Allgather(const void* mine, int count, int type, void* all, i
   if (reinterpret_cast<intptr_t>(mine) != -1)  // else it is in its place
     std::memcpy(at + world()->rank() * size, mine, static_cast<size_t>(count) * size_of(type));
   for (uint32_t r = 0; r < world()->ranks(); ++r) world()->tell(r, at + r * size, size);
+  return 0;
+}
+PTO_EXPORT int MPI_Gather(const void* mine, int count, int type, void* all, int each, int into, int root,
+                          int) {
+  const bool here = world()->rank() == static_cast<uint32_t>(root);
+  const size_t size = static_cast<size_t>(count) * size_of(type),
+               step = static_cast<size_t>(each) * size_of(into);
+  const bool in_place = reinterpret_cast<intptr_t>(mine) == -1;
+  for (uint32_t r = 0; r < world()->ranks(); ++r) {
+    std::vector<char> part(here ? step : size);
+    if (r == world()->rank())
+      std::memcpy(part.data(), in_place ? static_cast<char*>(all) + r * step : mine, part.size());
+    world()->tell(r, part.data(), part.size());
+    if (here) std::memcpy(static_cast<char*>(all) + r * step, part.data(), step);
+  }
   return 0;
 }
 PTO_EXPORT int MPI_Abort(int, int status) {

@@ -47,6 +47,14 @@
 #include "pto/ops/instances.hpp"
 #endif
 
+namespace pto {
+/// The name behind TSTORE, which some kernels call.
+template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone>
+inline void TSTORE_IMPL(Dst& dst, Src& src) {
+  TSTORE<Src, Dst, atomicType>(dst, src);
+}
+}  // namespace pto
+
 // PTO_CPU_LEAN leaves out the host calls, and with them most of what there is to read: kernels need none.
 #ifndef PTO_CPU_LEAN
 #include <utility>  // users' sources count on it

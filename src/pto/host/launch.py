@@ -18,6 +18,7 @@ from typing import IO
 
 from ..isa.record import Record
 from .build import library
+from .meeting import Place, placed, shared_file
 
 #: `Board` and `Member` of native/host/group.hpp.
 _HEAD = struct.Struct("<IIQ")
@@ -43,18 +44,29 @@ class Outcome(Record):
         return not any(self.statuses) and not self.reports
 
 
+def group_file(ranks: int) -> int:
+    """The file of a new group."""
+    file = os.memfd_create("pto-ranks", 0)
+    os.ftruncate(file, _WINDOWS + ranks * _WINDOW)
+    os.pwrite(file, _HEAD.pack(_MAGIC, ranks, _WINDOW), 0)
+    return file
+
+
 class _Ranks:
-    def __init__(self, command: Sequence[str], ranks: int, environment: Mapping[str, str]) -> None:
-        self.ranks = ranks
-        self.file = os.memfd_create("pto-ranks", 0)
-        os.ftruncate(self.file, _WINDOWS + ranks * _WINDOW)
-        os.pwrite(self.file, _HEAD.pack(_MAGIC, ranks, _WINDOW), 0)
+    """Processes of a command: all ranks of a group, or the one that this process was started for."""
+
+    def __init__(
+        self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None
+    ) -> None:
+        self.ranks = ranks if place is None else 1
+        self.file = group_file(ranks) if place is None else shared_file(place)
         self.processes: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
         self._printing = threading.Lock()
-        for rank in range(ranks):
+        for rank in range(self.ranks):
+            number = rank if place is None else place.rank
             env = {
-                **environment, "PTO_RANK": str(rank), "PTO_RANKS_FILE": str(self.file),
+                **environment, "PTO_RANK": str(number), "PTO_RANKS_FILE": str(self.file),
                 "MPI_LIB_PATH": str(library("libmpi_pto.so")),
             }  # fmt: skip
             process = subprocess.Popen(
@@ -110,8 +122,11 @@ def run(
     command: Sequence[str], ranks: int, timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:  # fmt: skip
-    """Start so many processes of a command and wait for them."""
-    all = _Ranks(command, ranks, os.environ if environment is None else environment)
+    """Start so many processes of a command and wait for them. Under another launcher, which has started this
+    process once for each rank, it is one."""
+    given = os.environ if environment is None else environment
+    place = placed(given)
+    all = _Ranks(command, place.ranks if place is not None else ranks, given, place)
     try:
         reports = _watched(all, timeout)
     finally:
