@@ -219,3 +219,12 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
 }
 
 }  // namespace pto::host
+
+int32_t pto_host_join(int32_t file, int32_t rank) {
+  pto::host::Group* group = pto::host::Group::open(0, file);
+  if (group == nullptr) return 1;
+  group->join(static_cast<uint32_t>(rank));
+  return 0;
+}
+
+void pto_host_left() { pto::host::ended(false); }

@@ -93,3 +93,10 @@ void go_on();
 [[gnu::visibility("default")]] void ended(bool failed);
 
 }  // namespace pto::host
+
+extern "C" {
+/// This process is a rank of the group of a file that it has inherited: 0, or 1 where that is none.
+[[gnu::visibility("default")]] int32_t pto_host_join(int32_t file, int32_t rank);
+/// It has done what it had to do.
+[[gnu::visibility("default")]] void pto_host_left(void);
+}

@@ -512,6 +512,11 @@ def test_wrong_arguments_of_ranks(
     assert any(message in d["message"] + d["help"] for d in found)
 
 
-def test_ranks_on_an_engine_that_has_none(capsys: Capture) -> None:
-    assert main(["run", *HELLO, "--engine", "native", "--", *WINDOWS, "i32:1x8"]) == 1
-    assert "engine native has no --ranks" in capsys.readouterr().err
+def test_processes_are_those_of_ranks(capsys: Capture) -> None:
+    assert main(["run", *HELLO, "--processes", "--", *WINDOWS, "i32:1x8"]) == 0
+    assert "2 ranks of 1 block" in capsys.readouterr().out
+    assert main(["run", *HELLO, "--processes", "--sanitize", "all", "--", *WINDOWS, "i32:1x8"]) == 1
+    assert "has no --processes" in (said := capsys.readouterr().err) or "has no --sanitize" in said
+    with pytest.raises(SystemExit):
+        main(["run", HELLO[0], "--processes"])
+    assert "say how many with --ranks N" in capsys.readouterr().err

@@ -105,7 +105,9 @@ def test_the_examples(count: int) -> None:
     options: list[tuple[str, dict[str, Any]]] = [
         ("native", {}),
         ("native", {"threads": 2}),
+        ("native", {"processes": True}),
         ("cpp", {}),
+        ("cpp", {"processes": True}),
         ("reference", {"sanitize": "all"}),
         ("reference", {"schedule": 5}),
     ]
@@ -364,9 +366,10 @@ def test_engines_tell_the_same(tmp_path: Path) -> None:
         window, signal = world.window((1, 8), "i32"), world.window(1, "i32")
         out = [np.zeros((1, 8), np.int32) for _ in range(2)]
         k = pto.kernel(pto.parse(stuck), engine=engine)
-        result = world.run(k, [[window, signal, world.context, o] for o in out])
-        (d,) = result.diagnostics
-        assert (d.code, len(d.notes)) == ("PTO-E2104", 1)
+        for more in ({}, {"processes": True}) if engine == "native" else ({},):
+            result = world.run(k, [[window, signal, world.context, o] for o in out], **more)
+            (d,) = result.diagnostics
+            assert (d.code, len(d.notes)) == ("PTO-E2104", 1)
         assert "ge 1 (holds 0)" in d.message and "rank 1" in d.notes[0][0]
         found.setdefault(engine, []).append(d.span.line if d.span else 0)
         small = [window, signal, world.context, np.zeros((1, 4), np.int32)]
@@ -390,6 +393,31 @@ def test_a_rank_reaches_no_memory_of_another_but_its_windows(engine: str) -> Non
     world = pto.ranks(2)
     result = world.run(k, [[world.context, both[:1], 1], [world.context, both[1:], 0]])
     assert codes(result) == ["PTO-E2101"] and both.tolist() == [0, 0]
+
+
+def test_processes_of_ranks() -> None:
+    """They print, fail and die as ranks of one process do."""
+    body = """
+    %bad = arith.cmpi eq, %rank, %by : index
+    pto.print ins("on %d\\0A", %low : i32)
+    scf.if %bad {
+      %far = arith.constant 1000 : index
+      pto.store_scalar %one, %y[%far] : !pto.ptr<i32>, i32
+    }
+    pto.store_scalar %low, %y[%c0] : !pto.ptr<i32>, i32"""
+    k = kernel(body, "%ctx: !pto.ptr<i64>, %y: !pto.ptr<i32>, %by: index", "native")
+    world = pto.ranks(3)
+    y = [np.full(1, -1, np.int32) for _ in range(3)]
+    said = io.StringIO()
+    result = world.run(k, [[world.context, a, 9] for a in y], processes=True, out=said)
+    assert result.diagnostics == [] and [int(a[0]) for a in y] == [0, 1, 2]
+    assert sorted(said.getvalue().splitlines()) == [f"rank {n}: on {n}" for n in range(3)]
+    result = world.run(k, [[world.context, a, 1] for a in y], processes=True, out=io.StringIO())
+    assert codes(result) == ["PTO-E2101"] and "of %y of rank 1" in result.diagnostics[0].message
+    with pytest.raises(ValueError, match="give ranks too"):
+        k.run(np.zeros(132, np.int64), y[0], 0, processes=True)
+    with pytest.raises(DiagnosticError, match="PTO-E2403"):
+        world.run(k, [[world.context, a, 9] for a in y], processes=True, sanitize="all")
 
 
 # -- C++ ---------------------------------------------------------------------------------------------------

@@ -96,6 +96,7 @@ def main(arguments: Sequence[str]) -> int:
         metavar="N",
         help="launch on N ranks that reach each other's windows, each with the blocks of --blocks",
     )
+    p.add_argument("--processes", action="store_true", help="with --ranks: each rank is a process of its own")
     p.add_argument(
         "--subblocks",
         type=int,
@@ -152,6 +153,8 @@ def main(arguments: Sequence[str]) -> int:
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
     options = p.parse_args(given[:at])
+    if options.processes and options.ranks is None:
+        p.error("--processes are those of ranks: say how many with --ranks N")
     options.args += given[at + 1 :]
     problems = run(options)
     show(problems, options.diagnostics)
@@ -272,7 +275,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
-            "ranks": world,
+            "ranks": world, "processes": options.processes,
         }  # fmt: skip
         of_ranks = [[a.values[rank] for a in values] for rank in range(options.ranks or 1)]
         result = k.run(

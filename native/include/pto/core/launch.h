@@ -41,10 +41,11 @@ typedef struct pto_launch {
   uint64_t limit;       // of the virtual machine: nanoseconds that the launch may take; 0: any time
   uint64_t steps;       // of the virtual machine: repetitions of loops that a core may make; 0: any number
   int32_t ranks;        // that run together, each with so many blocks; 0: one, whom nobody calls a rank
-  int32_t rank;         // out: that of the core that failed
+  int32_t rank;         // out: that of the core that failed; in, where it is alone: its number
   /// Asked when no core can go on, with a number that grows when one has: 0 while another process may still change
   /// that. Null: none can.
   int32_t (*idle)(uint64_t moves);
+  int32_t alone;  // not 0: of these ranks one is launched here, the others in other processes
 } pto_launch;
 
 #endif

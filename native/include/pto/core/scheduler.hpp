@@ -483,7 +483,8 @@ inline bool turn(Thread& thread) {
     Grid& grid = launch.grids[rank];
     grid.blocks = like.blocks, grid.vectors = like.vectors;
     std::memcpy(grid.participants, like.participants, sizeof grid.participants);
-    grid.rank = rank, grid.ranks = static_cast<uint32_t>(given.ranks);
+    grid.rank = given.alone != 0 ? static_cast<uint32_t>(given.rank) : rank;
+    grid.ranks = static_cast<uint32_t>(given.ranks);
     grid.clusters = static_cast<Cluster*>(std::calloc(grid.blocks, sizeof(Cluster)));
     if (grid.clusters == nullptr) return false;
   }
@@ -495,7 +496,7 @@ inline bool turn(Thread& thread) {
   for (uint32_t rank = 0; rank < launch.ranks; ++rank) {
     pto_array* const into = launch.arrays + count * rank;
     int32_t& found = launch.array_counts[rank];
-    const auto own = static_cast<int32_t>(rank) + 1;
+    const auto own = static_cast<int32_t>(launch.grids[rank].rank) + 1;
     for (int others = 0; others < 2; ++others) {
       for (size_t i = 0; i < count; ++i) {
         const int32_t owner = given.arrays[i].owner;
@@ -545,7 +546,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
     grid.participants[2] += grid.blocks;
   }
   launch.blocks = grid.blocks;
-  launch.ranks = given->ranks > 1 ? static_cast<uint32_t>(given->ranks) : 1;
+  launch.ranks = given->ranks > 1 && given->alone == 0 ? static_cast<uint32_t>(given->ranks) : 1;
   launch.threads = given->threads < 1 ? 1 : given->threads > 256 ? 256 : given->threads;
   const uint64_t most = uint64_t{launch.blocks} * launch.ranks;
   if (static_cast<uint64_t>(launch.threads) > most) launch.threads = static_cast<int>(most);
@@ -560,7 +561,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
   }
   if (given->status != 0) return given->status;
   given->mark = -1;
-  given->rank = 0;
+  if (given->alone == 0) given->rank = 0;
   given->touched[0] = given->touched[1] = 0;
   Thread* workers = new (std::nothrow) Thread[static_cast<size_t>(launch.threads)];
   if (!make_grids(launch, grid) || workers == nullptr) {

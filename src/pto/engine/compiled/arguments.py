@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import struct
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from ...diag import Diagnostic, Span
 from ...ir.types import ScalarType
 from ..binding import Binding
-from ..elements import encode
+from ..elements import Array, encode
 from ..memory import Buffer, GlobalMemory, Pointer, View
 from .library import ViewArgument
 
@@ -19,9 +20,12 @@ from .library import ViewArgument
 class LaunchMemory:
     """The memory a launch sees: arrays themselves, or copies of those that must not change."""
 
-    def __init__(self, gm: GlobalMemory) -> None:
+    def __init__(self, gm: GlobalMemory, shared: bool = False) -> None:
+        """`shared`: in memory that processes which are forked from now on have in common."""
+        self._shared = shared
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
+        self._moved: list[tuple[Any, Any]] = []
         self._at: dict[int, int] = {}
         #: Address, bytes, name and owner of every array.
         self.arrays: list[tuple[int, int, bytes, int]] = []
@@ -36,9 +40,22 @@ class LaunchMemory:
             copy = np.array(data)
             self.copies.append((buffer.name, data, copy))
             data = copy
+        if self._shared and buffer.rank is None:
+            data = self._in_common(data)
         found = self._at[id(buffer)] = data.ctypes.data
         self.arrays.append((found, data.size, buffer.name.encode(), owner))
         return found
+
+    def _in_common(self, data: Array) -> Array:
+        """A copy of an array that other processes see; `bring_back` copies what they left."""
+        copy = np.frombuffer(mmap.mmap(-1, max(1, data.size)), np.uint8)[: data.size]
+        copy[:] = data
+        self._moved.append((data, copy))
+        return copy
+
+    def bring_back(self) -> None:
+        for data, copy in self._moved:
+            data[:] = copy
 
     def word(self, value: Pointer | View, owner: int = 0) -> int:
         """The address of a bound array, which belongs to whom launch.h says."""

@@ -17,6 +17,8 @@ from ..entry import Launchable
 from .library import Outcome
 
 _HELP = "check offsets, strides and sizes; the array given to the launch may be too small"
+#: Bytes from an array within which an address is taken for one that was meant for it.
+_NEAR = 1 << 40
 _CORE = re.compile(r" \([^()]*\)$")
 
 #: Name, address and bytes of the array behind each argument.
@@ -41,7 +43,8 @@ def problem(
     arrays = list(dict.fromkeys(_arrays(op, spans)))
     for array, start, size in arrays:
         low, high = done.touched[0] - start, done.touched[-1] + 1 - start
-        if (low < 0 or high > size) and (len(arrays) == 1 or -size < low <= size):
+        near = -_NEAR < low <= size + _NEAR if len(arrays) == 1 else -size < low <= size
+        if (low < 0 or high > size) and near:
             text = f"touches bytes {low}..{high} of {array}, which has {size} bytes{core[0] if core else ''}"
             return Diagnostic(
                 "PTO-E2101", f"{name}: {text}", span, expected=f"addresses below {size}",

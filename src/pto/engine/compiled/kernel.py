@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, DiagnosticError, Span
@@ -20,7 +21,7 @@ from ..entry import DEALT, SPMD, Launchable, LaunchResult, check_options, sound
 from ..memory import DealtPointer, GlobalMemory, Pointer
 from . import bounds
 from .arguments import LaunchMemory, word
-from .library import INTERRUPTED, STUCK, Library, Outcome
+from .library import INTERRUPTED, STUCK, Alone, Library, Outcome
 from .quick import outcome, quick
 
 if TYPE_CHECKING:
@@ -70,10 +71,12 @@ class CompiledKernel(Launchable):
         timeout: float | None = None,
         max_steps: int | None = None,
         ranks: World | None = None,
+        processes: bool = False,
         **others: Any,
     ) -> LaunchResult:
         """One launch on `blocks` blocks, which `threads` host threads share. With `ranks` (see `World.run`)
-        every rank has so many, and `args` are for each of them a list of arguments.
+        every rank has so many, and `args` are for each of them a list of arguments; with `processes` each
+        rank is a process of its own.
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
         Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
@@ -82,6 +85,8 @@ class CompiledKernel(Launchable):
         here.
         """
         named = (subblocks, out, timeout, max_steps, ranks)
+        if processes:
+            others["processes"] = True
         plain = all(value is None for value in named) and not others
         if self._quick is not None and plain:
             if type(blocks) is int and type(threads) is int and blocks >= 1 and 1 <= threads <= 256:
@@ -98,17 +103,20 @@ class CompiledKernel(Launchable):
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
         self.refuse({**others, "timeout": timeout, "max_steps": max_steps})
+        if processes and ranks is None:
+            raise ValueError("processes are those of ranks: give ranks too")
         result = LaunchResult(self.engine)
         result.diagnostics += self.findings
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, ranks.address if ranks is not None else 0, self._binding)
-        kept = LaunchMemory(gm)
+        kept = LaunchMemory(gm, shared=processes)
         try:
             problem = self._launch(
-                bindings, kept, ranks is not None, blocks, subblocks or self.subblocks, threads,
+                bindings, kept, ranks is not None, processes, blocks, subblocks or self.subblocks, threads,
                 out or sys.stdout, timeout or 0, max_steps or 0,
             )  # fmt: skip
         finally:
+            kept.bring_back()
             for binding in bindings:
                 binding.write_back()
         if problem is None:
@@ -138,8 +146,8 @@ class CompiledKernel(Launchable):
         return Binding(self, gm, windows, rank)
 
     def _launch(
-        self, bindings: list[Binding], kept: LaunchMemory, ranks: bool, blocks: int, subblocks: int,
-        threads: int, out: TextIO, limit: float, steps: int,
+        self, bindings: list[Binding], kept: LaunchMemory, ranks: bool, processes: bool, blocks: int,
+        subblocks: int, threads: int, out: TextIO, limit: float, steps: int,
     ) -> Diagnostic | None:  # fmt: skip
         words = [
             word(t, v)
@@ -151,10 +159,19 @@ class CompiledKernel(Launchable):
             for t, v in zip(self._types, binding.values[self._longest], strict=True)
         ]
         special = self._special(bindings[0])
-        done = self._library.call(
-            self._symbol, words, blocks, subblocks, threads, special, out.write, kept.arrays, self._program,
-            limit, steps, len(bindings) if ranks else 0,
-        )  # fmt: skip
+
+        def call(write: Callable[[str], Any], alone: Alone | None = None) -> Outcome:
+            return self._library.call(
+                self._symbol, words, blocks, subblocks, threads, special, write, kept.arrays, self._program,
+                limit, steps, len(bindings) if ranks else 0, alone,
+            )  # fmt: skip
+
+        if processes:
+            from .processes import launched
+
+            done = launched(call, len(bindings), out.write)
+        else:
+            done = call(out.write)
         self._check_interrupted(done)
         return self._problem(self._marked(done), kept, bindings[done.rank]) if done.status else None
 

@@ -38,6 +38,7 @@ class Launch(ctypes.Structure):
         ("ranks", ctypes.c_int32),
         ("rank", ctypes.c_int32),
         ("idle", ctypes.c_void_p),
+        ("alone", ctypes.c_int32),
     )
 
 
@@ -79,6 +80,14 @@ class Outcome(NamedTuple):
     touched: range = range(0)
     #: Of the core that failed.
     rank: int = 0
+
+
+class Alone(NamedTuple):
+    """A rank whose others are in other processes, and the function that a launch asks whether they may still
+    change what it waits for."""
+
+    rank: int
+    idle: int
 
 
 _seen: dict[str, tuple[int, int, int]] = {}
@@ -147,8 +156,10 @@ class Library:
         limit: float = 0,
         steps: int = 0,
         ranks: int = 0,
+        alone: Alone | None = None,
     ) -> Outcome:
-        """Call an entry point with 64-bit words; with `ranks` those of one rank after another.
+        """Call an entry point with 64-bit words; with `ranks` those of one rank after another, of which one
+        may be `alone` in this process.
 
         `special` has a byte per word: 1, 2 and 3 stand for the block, the number of blocks and the sub-block
         of the core, 0 for the word itself. `write` receives what the kernel prints. `arrays` are address,
@@ -174,6 +185,8 @@ class Library:
         launch.mark = -1
         launch.program = program
         launch.limit, launch.steps = round(limit * 1e9), steps
+        if alone is not None:
+            launch.alone, launch.rank, launch.idle = 1, alone.rank, alone.idle
         table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
         if arrays is not None:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)

@@ -1,0 +1,111 @@
+"""A launch of ranks as processes of one machine: each is forked from this one and launches its own rank on
+windows and arrays that all of them have in common.
+
+They know of each other by a group (native/host/group.hpp): ranks that wait for what nobody will do are told
+so, and one that dies ends the others.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pickle
+import signal
+import traceback
+from collections.abc import Callable
+from functools import cache
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError
+from ...host.build import library
+from ...host.launch import group_file
+from .library import DONE, FAILED, STUCK, Alone, Outcome
+
+#: How a launch is called: with what receives its text, and the rank that is alone.
+Call = Callable[[Callable[[str], Any], Alone], Outcome]
+
+
+@cache
+def _host() -> ctypes.CDLL:
+    return ctypes.CDLL(str(library()))
+
+
+def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
+    """Launch every rank in a process of its own; what the first that failed came to, or that all are done."""
+    host = _host()
+    idle = ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0
+    file = group_file(ranks)
+    processes: dict[Connection, int] = {}  # by what each tells
+    try:
+        for rank in range(ranks):
+            here, there = Pipe(duplex=False)
+            process = os.fork()
+            if process == 0:
+                _rank(call, host, file, Alone(rank, idle), there)
+            there.close()
+            processes[here] = process
+        return _heard(processes, write)
+    finally:
+        for process in processes.values():
+            _end(process)
+        os.close(file)
+
+
+def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connection) -> None:
+    """In a process of its own: never returns."""
+    status = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        if host.pto_host_join(file, alone.rank) == 0:
+            done = call(lambda text: tell.send_bytes(pickle.dumps(text)), alone)
+            tell.send_bytes(pickle.dumps(done))
+            host.pto_host_left()
+            status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Outcome:
+    """What ranks tell, until all have ended or one has failed."""
+    ranks = {pipe: rank for rank, pipe in enumerate(processes)}
+    left = set(processes)
+    found: dict[int, Outcome] = {}
+    while left:
+        for pipe in wait(list(left)):
+            assert isinstance(pipe, Connection)
+            try:
+                told = pickle.loads(pipe.recv_bytes())
+            except EOFError:
+                left.discard(pipe)
+                if ranks[pipe] not in found:
+                    raise _died(ranks[pipe], processes[pipe]) from None
+                continue
+            if isinstance(told, str):
+                write(told)
+                continue
+            found[ranks[pipe]] = told
+            if told.status == FAILED:  # what the others wait for is not to come
+                return told
+    stuck = [found[r] for r in sorted(found) if found[r].status == STUCK]
+    if stuck:
+        return stuck[0]._replace(text="".join(s.text for s in stuck))
+    return next((o for o in found.values() if o.status != DONE), found[0])
+
+
+def _died(rank: int, process: int) -> DiagnosticError:
+    _, status = os.waitpid(process, 0)
+    how = os.waitstatus_to_exitcode(status)
+    what = f"was killed by {signal.Signals(-how).name}" if how < 0 else f"ended with status {how}"
+    return DiagnosticError([Diagnostic("PTO-E2422", f"rank {rank} {what}")])
+
+
+def _end(process: int) -> None:
+    try:
+        if os.waitpid(process, os.WNOHANG)[0] == 0:
+            os.kill(process, signal.SIGKILL)
+            os.waitpid(process, 0)
+    except (ChildProcessError, ProcessLookupError):  # it has been waited for
+        pass
