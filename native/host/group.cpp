@@ -155,7 +155,10 @@ bool look(uint64_t moves, const char* what) {
       std::snprintf(mine.what, sizeof mine.what, "%s", what);
       mine.state.store(State::waiting);
     }
-    if (!waits || moves != moved) mine.turns.fetch_add(1);
+    if (!waits || moves != moved) {
+      mine.turns.fetch_add(1);
+      one.known = false;  // what was seen before this process went on says nothing of what it has done
+    }
     mine.polls.fetch_add(1);
   }
   waits = true;

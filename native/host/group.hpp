@@ -4,8 +4,10 @@
 // one's process. Nothing is left behind, whoever is killed and however.
 //
 // Whether a group is stuck: a process says when it begins to wait and when it goes on (`turns`), and counts how often it
-// has looked for what it waits for (`polls`). Where all wait or have ended, each has looked twice since, and none has
-// gone on meanwhile, nobody is left who could change anything.
+// has looked for what it waits for (`polls`). One that waits notes the turns and looks of all others. Where all wait or
+// have ended, none has taken a turn since, and each has looked twice, all of them have done nothing since that moment
+// and have looked after it: nobody is left who could change anything. Turns are counted before looks: who was at work
+// when he was noted has another number of turns when he looks again.
 #pragma once
 
 #include <sys/types.h>
