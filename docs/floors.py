@@ -14,7 +14,7 @@ IDEAS = {
     "passes": "placing, syncing", "driver": "one way through", "codegen": "C++",
     "image": "calls of the machine", "objects": "machine code", "engine": "runs, sanitizers",
     "runtime": "graphs of tasks", "language": "Python", "witness": "legal examples", "cli": "pto and ptoas",
-    "compat": "names of others",
+    "compat": "names of others", "host": "whole programs",
 }  # fmt: skip
 _WIDE, _HIGH, _GAP, _STEP = 124, 40, 20, 66
 

@@ -492,7 +492,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto": ("pto.cli.main",),
     "pto run": ("pto.cli.main", "run"),
     "pto objdump": ("pto.cli.main", "objdump"),
-    "pto python": ("pto.cli.main", "python"),
+    "pto ranks", "pto python": ("pto.cli.main", "python"),
     "pto check": ("pto.cli.main", "check"),
     "pto fmt": ("pto.cli.main", "fmt"),
     "pto isa": ("pto.cli.main", "isa"),

@@ -118,10 +118,11 @@ _RAISING_FOLDERS = ("asm", "verify", "cli")
 def _literals() -> dict[str, set[Path]]:
     """Every code written in the sources, with the files that write it; the catalogue itself does not count."""
     found: defaultdict[str, set[Path]] = defaultdict(set)
-    for path in _SOURCES.rglob("*.py"):
+    native = _TESTS.parent / "native"
+    for path in (*_SOURCES.rglob("*.py"), *(native / "host").rglob("*.cpp")):
         if path.name not in ("errors.py", "own_errors.py"):
             for code in _CODE.findall(path.read_text(encoding="utf-8")):
-                found[code].add(path.relative_to(_SOURCES))
+                found[code].add(path.relative_to(_SOURCES if path.suffix == ".py" else native))
     return found
 
 

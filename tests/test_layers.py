@@ -31,10 +31,11 @@ SEES = {
     "image": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen",
     "objects": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen image",
     "engine": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
+    "host": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "runtime": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "language": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
     "compat": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language compat",
+    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "knobs", "cache")

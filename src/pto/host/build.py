@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,24 +9,13 @@ from pathlib import Path
 
 from .. import cache
 from ..cache import Built
-from ..diag import Diagnostic, DiagnosticError, Source
+from ..diag import DiagnosticError, Source
+from ..engine.compiled.group import library
 from ..engine.cpp import compiler as compilers
 from ..engine.cpp import messages
 from ..engine.cpp.build import included, key_of
 from ..isa.profiles import Profile
 from .rewrite import units
-
-
-def library(name: str = "libpto_host.so") -> Path:
-    """What programs call, as a shared library of the package."""
-    native = importlib.util.find_spec("pto._native")
-    path = Path(native.origin or "").parent / "lib" / name if native is not None else None
-    if path is None or not path.is_file():
-        raise DiagnosticError([
-            Diagnostic("PTO-E2401", "the library of whole programs is missing",
-                       help="install the package again, or make setup in a checkout")
-        ])  # fmt: skip
-    return path
 
 
 def compile_flags(profile: Profile) -> list[str]:

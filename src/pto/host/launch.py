@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import signal
-import struct
 import subprocess
 import sys
 import threading
@@ -16,21 +15,14 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from ..engine.compiled import group
 from ..isa.record import Record
-from .build import library
 from .meeting import Place, placed, shared_file
-
-#: `Board` and `Member` of native/host/group.hpp.
-_HEAD = struct.Struct("<IIQ")
-_MAGIC, _WINDOWS, _MEMBERS = 0x50544F52, 1 << 20, 64
-_MEMBER = struct.Struct("<IIQii232s")
-_WAITING, _ENDED = 2, 3
 
 #: Seconds that the others have to end by themselves when a rank has failed.
 GRACE = 2.0
 #: Seconds after which a rank is told of that has been stopped, while another one waits.
 STOPPED = 5.0
-_WINDOW = 4096
 
 
 class Outcome(Record):
@@ -44,14 +36,6 @@ class Outcome(Record):
         return not any(self.statuses) and not self.reports
 
 
-def group_file(ranks: int) -> int:
-    """The file of a new group."""
-    file = os.memfd_create("pto-ranks", 0)
-    os.ftruncate(file, _WINDOWS + ranks * _WINDOW)
-    os.pwrite(file, _HEAD.pack(_MAGIC, ranks, _WINDOW), 0)
-    return file
-
-
 class _Ranks:
     """Processes of a command: all ranks of a group, or the one that this process was started for."""
 
@@ -59,7 +43,7 @@ class _Ranks:
         self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None
     ) -> None:
         self.ranks = ranks if place is None else 1
-        self.file = group_file(ranks) if place is None else shared_file(place)
+        self.file = group.make(ranks) if place is None else shared_file(place)
         self.processes: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
         self._printing = threading.Lock()
@@ -67,7 +51,7 @@ class _Ranks:
             number = rank if place is None else place.rank
             env = {
                 **environment, "PTO_RANK": str(number), "PTO_RANKS_FILE": str(self.file),
-                "MPI_LIB_PATH": str(library("libmpi_pto.so")),
+                "MPI_LIB_PATH": str(group.library("libmpi_pto.so")),
             }  # fmt: skip
             process = subprocess.Popen(
                 list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
@@ -87,19 +71,13 @@ class _Ranks:
                 out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
                 out.flush()
 
-    def member(self, rank: int) -> tuple[int, str]:
-        """State of a rank, and what it waits for."""
-        data = os.pread(self.file, _MEMBER.size, _MEMBERS + rank * 256)
-        state, _, _, _, _, what = _MEMBER.unpack(data)
-        return state, what.split(b"\0")[0].decode("utf-8", "replace")
-
     def said(self, rank: int) -> str:
         """What a rank is doing, in words."""
         status = self.processes[rank].poll()
         if status is not None:
             return f"rank {rank} has ended" + (f" with status {status}" if status else "")
-        state, what = self.member(rank)
-        return f"rank {rank} waits for {what}" if state == _WAITING else f"rank {rank} was at work"
+        what = group.waits_for(self.file, rank)
+        return f"rank {rank} was at work" if what is None else f"rank {rank} waits for {what}"
 
     def end(self) -> None:
         """End all that are left, whatever they have started."""
@@ -156,7 +134,9 @@ def _watched(all: _Ranks, timeout: float | None) -> list[str]:
         for rank, process in enumerate(all.processes):
             if statuses[rank] is None and _is_stopped(process.pid):
                 since = stopped.setdefault(rank, now)
-                waits = [r for r in range(all.ranks) if all.member(r)[0] == _WAITING and r != rank]
+                waits = [
+                    r for r in range(all.ranks) if r != rank and group.waits_for(all.file, r) is not None
+                ]
                 if now - since > STOPPED and waits:
                     others = ", ".join(all.said(r) for r in waits)
                     return [

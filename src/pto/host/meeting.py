@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping
 
 from ..diag import Diagnostic, DiagnosticError
+from ..engine.compiled.group import make
 from ..isa.record import Record
 
 #: Variables that launchers set: rank and number of ranks.
@@ -40,11 +41,9 @@ def placed(environment: Mapping[str, str]) -> Place | None:
 
 def shared_file(place: Place) -> int:
     """The file of the group: made by the first rank, and given to the others."""
-    from .launch import group_file
-
     end = time.monotonic() + PATIENCE
     if place.rank == 0:
-        file = group_file(place.ranks)
+        file = make(place.ranks)
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
             listening.bind(place.name)
             listening.listen(place.ranks)

@@ -18,8 +18,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError
-from ...host.build import library
-from ...host.launch import group_file
+from . import group
 from .library import DONE, FAILED, STUCK, Alone, Outcome
 
 #: How a launch is called: with what receives its text, and the rank that is alone.
@@ -28,14 +27,14 @@ Call = Callable[[Callable[[str], Any], Alone], Outcome]
 
 @cache
 def _host() -> ctypes.CDLL:
-    return ctypes.CDLL(str(library()))
+    return ctypes.CDLL(str(group.library()))
 
 
 def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
     """Launch every rank in a process of its own; what the first that failed came to, or that all are done."""
     host = _host()
     idle = ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0
-    file = group_file(ranks)
+    file = group.make(ranks)
     processes: dict[Connection, int] = {}  # by what each tells
     try:
         for rank in range(ranks):
