@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -112,6 +113,11 @@ void Group::join(uint32_t rank) {
   static const int once = std::atexit([] { ended(false); });
   (void)once;
   joined.push_back({this, false, {}});
+}
+
+void Group::join_launched(uint32_t rank) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  join(rank);
 }
 
 void Group::leave() {
@@ -226,7 +232,7 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
 int32_t pto_host_join(int32_t file, int32_t rank) {
   pto::host::Group* group = pto::host::Group::open(0, file);
   if (group == nullptr) return 1;
-  group->join(static_cast<uint32_t>(rank));
+  group->join_launched(static_cast<uint32_t>(rank));
   return 0;
 }
 

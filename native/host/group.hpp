@@ -63,6 +63,8 @@ class [[gnu::visibility("default")]] Group {
   void leave();
 
   void join(uint32_t rank);
+  /// As `join`, for a process that its launcher has started: it ends with it.
+  void join_launched(uint32_t rank);
   void meet();
   /// Bytes of one member, for all of them.
   void tell(uint32_t from, void* bytes, size_t count);

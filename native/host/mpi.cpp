@@ -30,7 +30,7 @@ Group* world() {
           "[PTO-E2420] the ranks that PTO_RANKS_FILE names are gone: start the program with pto ranks\n");
       std::exit(70);
     }
-    group->join(static_cast<uint32_t>(number("PTO_RANK", 0)));
+    group->join_launched(static_cast<uint32_t>(number("PTO_RANK", 0)));
     return group;
   }();
   return found;

@@ -92,6 +92,8 @@ int main(int argc, char** argv) {
     if (rank == 1) kill(getpid(), SIGSTOP);
     barrier();
   } else if (std::strcmp(what, "late") == 0) {
+    std::printf("late %d\n", getpid());
+    std::fflush(stdout);
     if (rank == 1) sleep(60);
     barrier();
   } else if (std::strcmp(what, "outside") == 0) {

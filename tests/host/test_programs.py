@@ -87,6 +87,19 @@ def test_a_rank_that_is_stopped_or_late(program: str) -> None:
     )
 
 
+def test_ranks_end_with_their_launcher(program: str) -> None:
+    command = [sys.executable, "-m", "pto.cli.main", "ranks", "-n", "2", program, "--", "late"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as launcher:
+        assert launcher.stdout is not None
+        started = sorted(int(launcher.stdout.readline().split()[-1]) for _ in range(2))
+        launcher.kill()
+    for process in started:
+        deadline = time.monotonic() + 50
+        while os.path.exists(f"/proc/{process}/exe") and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not os.path.exists(f"/proc/{process}/exe")
+
+
 def test_a_kernel_is_held_to_what_was_allocated(program: str) -> None:
     done = ranks(1, program, "--", "outside")
     assert (done.returncode, done.stdout) == (1, "first 0 7\n")
