@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import pto
 from pto.diag import DiagnosticError
 from pto.engine.entry import LaunchResult
 from pto.engine.ranks import World
+from pto.engine.sanitize.messages import Messages
 
 from .programs import program
 
@@ -307,6 +309,28 @@ def test_collectives(name: str, engine: str) -> None:
         np.testing.assert_array_equal(after, want_held)
         np.testing.assert_array_equal(y[root], want)
         assert all(np.array_equal(y[r], before[r]) for r in range(count) if r != root)
+
+
+# -- pictures ----------------------------------------------------------------------------------------------
+
+
+def test_messages_of_ranks() -> None:
+    world = pto.ranks(2)
+    window, signal = world.window((1, 8), "i32"), world.window(1, "i32")
+    k = pto.kernel(pto.parse(EXAMPLES / "01_hello.pto"))
+    seen = Messages()
+    out = np.zeros((1, 8), np.int32)
+    assert world.run(k, [[window, signal, world.context, out.copy()] for _ in range(2)], watchers=[seen]).ok
+    for rank in range(2):
+        mine = [m for m in seen.messages if m.source == rank]
+        assert [(m.kind, m.target, m.text) for m in mine] == [
+            ("data", 1 - rank, "tstore 32 B to %window[0..32]"),
+            ("signal", 1 - rank, "%signal[0] = 1"),
+            ("wait", rank, "%signal[0] ge 1"),
+        ]
+    root = ElementTree.fromstring(seen.svg("hello & <more>"))
+    texts = [e.text for e in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert "hello & <more>" in texts and "rank 1" in texts and sum("tstore" in str(t) for t in texts) == 2
 
 
 # -- what is told ------------------------------------------------------------------------------------------

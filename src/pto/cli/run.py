@@ -98,6 +98,11 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--processes", action="store_true", help="with --ranks: each rank is a process of its own")
     p.add_argument(
+        "--messages",
+        metavar="FILE",
+        help="with --ranks: draw what they send each other, data and signals, as SVG",
+    )
+    p.add_argument(
         "--subblocks",
         type=int,
         choices=(1, SUBBLOCKS),
@@ -153,6 +158,13 @@ def main(arguments: Sequence[str]) -> int:
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
     options = p.parse_args(given[:at])
+    options.watchers = []
+    if options.messages is not None:
+        if options.ranks is None:
+            p.error("--messages are those of ranks: say how many with --ranks N")
+        from ..engine.sanitize.messages import Messages
+
+        options.watchers.append(Messages())
     if options.processes and options.ranks is None:
         p.error("--processes are those of ranks: say how many with --ranks N")
     options.args += given[at + 1 :]
@@ -275,7 +287,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
-            "ranks": world, "processes": options.processes,
+            "ranks": world, "processes": options.processes, "watchers": options.watchers,
         }  # fmt: skip
         of_ranks = [[a.values[rank] for a in values] for rank in range(options.ranks or 1)]
         result = k.run(
@@ -296,6 +308,9 @@ def run(options: Namespace) -> list[Diagnostic]:
         for param, argument in zip(k.args, values, strict=False):
             for rank, array in enumerate(argument.arrays()):
                 print(f"%{param.name}{f' of rank {rank}' if world is not None else ''} =\n{array}")
+    for messages in options.watchers:
+        title = f"@{k.name} on {options.ranks} ranks"
+        result.diagnostics.extend(write_output(options.messages, messages.svg(title).encode()))
     if result.memory_map is not None:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
     if result.shadow is not None and not options.quiet:
