@@ -127,6 +127,46 @@ def test_the_examples(count: int) -> None:
             np.testing.assert_array_equal(y[rank], sum(x))
 
 
+WAYS: list[dict[str, Any]] = [{}, {"processes": True}, {"sanitize": "all"}, {"schedule": 3}]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_expert_dispatch(count: int) -> None:
+    k = pto.kernel(pto.parse(EXAMPLES / "05_expert_dispatch.pto"))
+    rng = np.random.default_rng(count)
+    x = [rng.standard_normal((8, 64)).astype(np.float32) for _ in range(count)]
+    expert = [rng.integers(0, count, 8).astype(np.int32) for _ in range(count)]
+    for more in WAYS:
+        world = pto.ranks(count, window_bytes=1 << 16)
+        windows = [world.window((8 * count, 64)), world.window(8 * count, "i32"), world.window(1, "i32")]
+        y = [np.zeros((8 * count, 64), np.float32) for _ in range(count)]
+        got = [np.zeros(1, np.int32) for _ in range(count)]
+        arguments = [[x[r], expert[r], *windows, world.context, y[r], got[r]] for r in range(count)]
+        assert world.run(k, arguments, **more).diagnostics == []
+        for rank in range(count):
+            want = np.concatenate([x[r][expert[r] == rank] for r in range(count)])
+            assert got[rank][0] == len(want)
+            np.testing.assert_array_equal(y[rank][: len(want)], want)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_all_gather_matmul(count: int) -> None:
+    """Both vector cores of a block add to one signal: each of them tells of its own half."""
+    k = pto.kernel(pto.parse(EXAMPLES / "06_all_gather_matmul.pto"))
+    rng = np.random.default_rng(count)
+    a = [rng.integers(-4, 5, (64, 64)).astype(np.float16) for _ in range(count)]
+    b = rng.integers(-4, 5, (64, 64)).astype(np.float16)
+    want = np.concatenate(a).astype(np.float64) @ b.astype(np.float64)
+    for more in WAYS:
+        world = pto.ranks(count, window_bytes=1 << 16)
+        windows = [world.window((64, 64), "f16"), world.window(count, "i32")]
+        c = [np.zeros((64 * count, 64), np.float32) for _ in range(count)]
+        arguments = [[a[r], b, *windows, world.context, c[r]] for r in range(count)]
+        assert world.run(k, arguments, **more).diagnostics == []
+        for made in c:
+            np.testing.assert_array_equal(made, want)
+
+
 # -- blocks and cores of ranks -----------------------------------------------------------------------------
 
 COUNT = """

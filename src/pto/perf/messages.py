@@ -30,7 +30,7 @@ _LEFT, _LANE, _TOP, _STEP = 60, 310, 84, 30
 def svg(messages: Sequence[Message], ranks: int, title: str) -> str:
     """The picture as one file."""
     shown = messages[:MOST]
-    width = _LEFT * 2 + _LANE * max(1, ranks - 1) + 100
+    width = _LEFT * 2 + _LANE * max(1, ranks - 1) + 130
     height = _TOP + _STEP * (len(shown) + 1) + 40
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '

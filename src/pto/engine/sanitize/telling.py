@@ -66,13 +66,13 @@ class Word:
         holds = COMPARED[compare]
         now = self.held + sum(given.amount for given in self.added)
         found = self.done
-        settled: set[int] = set()
+        settled: set[tuple[int, int]] = set()
         for given in reversed(self.added):
-            if given.block in settled:
-                continue  # a later one of the same block is waited for
+            if (given.block, given.agent) in settled:
+                continue  # a later one of the same core is waited for
             without = sum(other.amount for other in self.added if other is given or other.follows(given))
             if not holds(now - without, wanted):
-                settled.add(given.block)
+                settled.add((given.block, given.agent))
                 found = _both(found, given.done)
         return found
 
