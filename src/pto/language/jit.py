@@ -84,7 +84,7 @@ class JitFunction:
 
     def as_python(self, concise: bool = False) -> str:
         """Its text, where it says all of its types."""
-        return ProgramClass(self.name, {self.name: Method(self.declared)}).as_python(concise)
+        return Method(self.declared).as_python(concise)
 
     @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
@@ -165,6 +165,14 @@ class Method:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return interpreter(f"{self.declared.name} of a program").call(self.declared, args, kwargs)
+
+    def as_python(self, concise: bool = False) -> str:
+        """The text of its program; of one that stands by itself, of a program that has no other."""
+        name = self.declared.name
+        return (self.declared.owner or ProgramClass(name, {name: self})).as_python(concise)
+
+    def __str__(self) -> str:
+        return self.as_python()
 
 
 def function(
