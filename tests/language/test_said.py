@@ -69,6 +69,8 @@ SUBMIT = "asked, g = pl.submit(self.gate, x, asked)\n"
     ("with pl.at(optimizations=[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=4)]):\n" + REGION,
      "[pl.cross_core_slot(slot_num=2), pl.cross_core_slot(slot_num=4)]"),
     ("with pl.at(optimizations=[pl.cross_core_slot(slot_num=0)]):\n" + REGION, "0"),
+    ("with pl.at(optimizations=[pl.split(pl.SplitMode.NONE, slot_num=2), pl.cross_core_slot(slot_num=2)]):\n" + REGION,
+     "[pl.split(pl.SplitMode.NONE, slot_num=2), pl.cross_core_slot(slot_num=2)]"),
     ("with pl.at(optimizations=[pl.split(1)]):\n" + REGION, "1"),
     ("for i in pl.spmd(0):\n    out[i * 8:i * 8 + 8, :] = x[i * 8:i * 8 + 8, :]", "0"),
     ("for i in pl.spmd(True):\n    out[i * 8:i * 8 + 8, :] = x[i * 8:i * 8 + 8, :]", "True"),
@@ -96,6 +98,7 @@ def test_e3003_words_of_forms(body: str, place: str) -> None:
     ("with pl.at():\n    for a in pl.split_aiv(2):\n        for b in pl.split_aiv(2):\n        " + REGION,
      "PTO-E3006", "pl.split_aiv(2)"),
     ("with pl.spmd(4):\n" + REGION, "PTO-E3006", "pl.spmd(4)"),
+    ("with pl.at(role=pl.Role.SubWorker):\n" + REGION, "PTO-E3003", "pl.at(role=pl.Role.SubWorker)"),
     ("if n:\n    out = self.kernel(x, out)", "PTO-E3004", "n"),
     ("while n:\n    out = self.kernel(x, out)", "PTO-E3004", "n"),
     ("some = [i for i in range(4) if n > i]\nout = self.kernel(x, out)", "PTO-E3004", "n > i"),
@@ -190,6 +193,60 @@ def test_e3002_names_that_are_set_once() -> None:
     pl.parse_program(
         function("t = pl.load(x, [0], [64])\npl.store(t, [0], out)", ", strict_ssa=True")
     ).as_python()
+
+
+KERNEL = """
+@pl.function(type=pl.FunctionType.InCore)
+def kernel(x: pl.Tensor[[32, 64], pl.FP32], index: pl.Tensor[[32, 8], pl.INT32], n: pl.Scalar[pl.FP16]):
+    t = pl.load(x, [0, 0], [32, 64])
+    {body}
+    return x
+"""
+
+
+@together(
+    ("body", "code", "place"),
+    [
+        ("pl.gather(t, index=index, kvalue=1.0, out_cols=8)", "PTO-E3003", "1.0"),
+        ("pl.gather(t, mask_pattern=1, kvalue=1.0, out_cols=8)", "PTO-E3003", "1.0"),
+        ("pl.gather(t, kvalue=n, out_cols=8)", "PTO-E3004", "n"),
+        ("pl.prefetch.async_prefetch(x, t)", "PTO-E3004", "t"),
+        (
+            "c = pl.prefetch.make_context(); pl.prefetch.wait(pl.prefetch.async_prefetch(x, c), c)",
+            "PTO-E3004",
+            "c",
+        ),
+    ],
+)
+def test_operators_that_are_told_two_things(body: str, code: str, place: str) -> None:
+    with pytest.raises(pto.DiagnosticError) as caught:
+        pl.parse(KERNEL.format(body=body)).as_python()
+    (found,) = caught.value.diagnostics
+    assert found.span is not None
+    assert (found.code, found.span.source.text[found.span.start : found.span.end]) == (code, place)
+
+
+EXTERN = """
+@pl.program
+class Program:
+    @pl.function(type=pl.FunctionType.{type}, external_source="kernel.cpp")
+    def kernel(self, x: pl.Tensor[[64], pl.FP32], out: pl.Out[pl.Tensor[[64], pl.FP32]]):
+        "In C++."
+        {body}
+"""
+
+
+def test_kernels_in_cpp() -> None:
+    """Of one kind of core, and without a body."""
+    pl.parse_program(EXTERN.format(type="AIC", body="...")).as_python()
+    assert refused(EXTERN.format(type="InCore", body="..."))[0][0] == "PTO-E3003"
+    assert refused(EXTERN.format(type="AIV", body="return out"))[0][:2] == ("PTO-E3001", "return out")
+
+
+def test_e3004_numbers_that_are_changed() -> None:
+    text = function(STORE).replace("out: pl.Out", "n: pl.InOut[pl.Scalar[pl.INT32]], out: pl.Out")
+    ((code, place, _),) = refused(text)
+    assert (code, place) == ("PTO-E3004", "n: pl.InOut[pl.Scalar[pl.INT32]]")
 
 
 def test_e3001_a_program_without_functions() -> None:

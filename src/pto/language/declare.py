@@ -11,6 +11,7 @@ from typing import Any
 from ..diag import Span
 from .dtypes import DataType
 from .enums import FunctionType
+from .ir import INOUT
 from .problems import TYPE, fail
 from .types import Annotation, DynVar, annotation
 
@@ -103,6 +104,9 @@ class Declared:
                 fail(TYPE, f"parameter '{name}' of {self.name} has extents that are no whole numbers",
                      self._place(name), got=repr(extents[0]),
                      help='pl.Tensor[[64, n], pl.FP32], with n = pl.dynamic("n")')  # fmt: skip
+            if found is not None and found.kind == "scalar" and found.direction == INOUT:
+                fail(TYPE, f"parameter '{name}' of {self.name} is a number, and nobody sees it change",
+                     self._place(name), help="return it; or make it a tensor of one element")  # fmt: skip
             if found is not None:
                 out[name] = found
         return out

@@ -190,7 +190,7 @@ def function(
 
     def declare(f: Callable[..., Any]) -> Method:
         if external_source is not None:
-            core = "aic" if type is FunctionType.AIC else "aiv"
+            core = type.name.lower()  # extern.py refuses others than aic and aiv
             return Method(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )

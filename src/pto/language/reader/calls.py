@@ -42,7 +42,7 @@ from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
 from .expressions import EDGES
 from .frame import POISON, Frame, Quiet, Unit, surroundings
-from .prologue import check_attributes, check_set_once
+from .prologue import check_attributes, check_extern, check_set_once
 from .source import file_of
 from .statements import read_body
 from .tasks import check_predicate, task_options
@@ -182,6 +182,8 @@ def _function(declared: Declared) -> Function:
     kind = "orchestration" if declared.kind == "host" else declared.kind
     function = Function(declared.name, kind, file.span(node).head)
     function.attrs.update(declared.options)
+    if function.kind == "extern":
+        check_extern(function, file, node)
     function.attrs["places"] = {a.arg: file.span(a) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     return function
 

@@ -6,10 +6,13 @@ import ast
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..extern import cores_of
+from ..ir import Function
 from ..operators.core import OPERATORS
-from ..problems import ARGUMENTS, NAME, PLACE, Problem, fail
+from ..problems import ARGUMENTS, NAME, PLACE, SYNTAX, Problem, fail
 from .carry import shown
 from .frame import Frame
+from .source import File
 
 if TYPE_CHECKING:
     from ..declare import Declared
@@ -30,6 +33,15 @@ def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> Non
         elif begun:
             fail(PLACE, "attributes of a function come before everything else", f.span(statement),
                  help="make it the first statement")  # fmt: skip
+
+
+def check_extern(function: Function, file: File, node: ast.FunctionDef) -> None:
+    """A kernel in C++ is declared, and has no body of ours."""
+    cores_of(function)
+    written = [s for s in node.body if not _says_nothing(s)]
+    if written:
+        fail(SYNTAX, f"{function.name} is in C++, and has a body here, too", file.span(written[0]),
+             expected="...", help="leave external_source= out, or the body")  # fmt: skip
 
 
 def _decorated(f: Frame, node: ast.FunctionDef) -> Any:

@@ -13,7 +13,7 @@ from ..forms import Region
 from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
-from ..problems import PLACE, SYNTAX, fail
+from ..problems import ARGUMENTS, PLACE, SYNTAX, fail
 from . import liveness
 from .assign import bind
 from .body import read_body
@@ -50,6 +50,9 @@ def _check_place(f: Frame, region: Region, task: ast.expr | None, place: Span) -
     """Refuse a region where it cannot be, or with a name that it cannot have."""
     if region.kind == "split_aiv" and f.build.split is not None:
         fail(PLACE, "pl.split_aiv within another one", place, help="both vector cores have their halves")
+    if region.options.get("role") is not None and region.options["level"] is Level.CORE_GROUP:
+        fail(ARGUMENTS, "a core has no role", place, expected="level= of a host, as in pl.Level.HOST",
+             got=f"role={region.options['role']}", help="leave role= out")  # fmt: skip
     if region.kind == "scope" and region.options["mode"] is ScopeMode.AUTO and in_manual_scope(f):
         fail(PLACE, "pl.scope() within pl.manual_scope()", place,
              help="in a manual scope tasks are ordered by deps=, and in scopes within it, too")  # fmt: skip

@@ -65,7 +65,8 @@ def _optimizations(value: Any) -> str:
         return ""
     if not _several(value) or not all(isinstance(v, Split | CrossCoreSlot) for v in value):
         return "is a list of what is asked for"
-    return "asks twice" if len({*map(type, value)}) < len(value) else ""
+    slots = [v for v in value if v.slot_num is not None]
+    return "asks twice" if len({*map(type, value)}) < len(value) or len(slots) > 1 else ""
 
 
 _TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "is known when the program is read"), "True or False")
