@@ -126,6 +126,8 @@ def test_conditions_that_are_known() -> None:
     # To be asked makes nobody wait, in other scopes neither.
     (SUBMIT + "out, _ = pl.submit(self.kernel, x, out, predicate=(asked[0] > 0))", "does not wait"),
     (SUBMIT + "with pl.spmd(2, predicate=(asked[0] > 0)):\n    out = self.kernel(x, out)", "does not wait"),
+    (SUBMIT + "with pl.at() as g:\n" + REGION + "\nout, _ = pl.submit(self.kernel, x, out, deps=[g], predicate=(asked[0] > 0))",
+     "does not wait"),
     # A scheduler compares numbers with a sign.
     ("out, _ = pl.submit(self.kernel, x, out, predicate=(bytes[0] > 0))", "tensor of integers"),
 ])  # fmt: skip
@@ -143,6 +145,13 @@ def test_predicates(body: str, message: str) -> None:
 def test_predicates_that_wait(body: str) -> None:
     """For the task that writes, for one that has waited for it; for nobody where nothing is written."""
     fine(whole(body))
+
+
+def test_formats(capsys: pytest.CaptureFixture[str]) -> None:
+    fine(whole("pl.static_print(f'{x.shape[0]:>5}|{\"a\"!r}|{2.5:{1}.1f}')\nout = self.kernel(x, out)"))
+    assert "   64|'a'|2.5" in capsys.readouterr().out
+    ((code, place, _),) = refused(whole("pl.static_print(f'{n:>4}')"))
+    assert (code, place) == ("PTO-E3004", "f'{n:>4}'")
 
 
 FUNCTION = """

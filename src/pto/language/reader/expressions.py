@@ -477,8 +477,22 @@ def _type(value: Any) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
 def _text(f: Frame, node: ast.JoinedStr) -> str:
-    parts = [str(p.value if isinstance(p, ast.Constant) else value_of(f, p.value)) for p in node.values]  # type: ignore[attr-defined]
+    parts: list[str] = []
+    for part in node.values:
+        if not isinstance(part, ast.FormattedValue):
+            parts.append(str(value_of(f, part)))
+            continue
+        value = value_of(f, part.value)
+        value = _CONVERSIONS.get(part.conversion, lambda v: v)(value)
+        how = value_of(f, part.format_spec) if part.format_spec is not None else ""
+        try:
+            parts.append(format(value, how))
+        except (TypeError, ValueError) as e:
+            fail(TYPE, f"this is not written so: {e}", f.span(node), got=_type(value))
     return "".join(parts)
 
 

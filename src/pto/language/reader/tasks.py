@@ -7,7 +7,7 @@ from typing import Any
 
 from ...diag import Span
 from ..enums import ScopeMode
-from ..ir import IN, Block, Op, Value, is_scalar, root, values_in, writes
+from ..ir import IN, Block, Op, Value, is_scalar, is_tensor, root, values_in, writes
 from ..operators.tasks import tasks_in
 from ..problems import CALL, PLACE, TYPE
 from .frame import Frame
@@ -63,11 +63,15 @@ def check_predicate(f: Frame, said: dict[str, Any], taken: Iterable[Any], place:
         return
     tensor = root(said["predicate"][0])
     writer = _last_writer(f.build.block, tensor)
-    manual = in_manual_scope(f)
-    waits = not manual and (
-        bool(said.get("deps")) or any(isinstance(v, Value) and root(v) is tensor for v in taken)
-    )
-    if writer is None or waits or any(_comes_after(d, writer) for d in said.get("deps") or ()):
+    if writer is None:
+        return
+    deps = said.get("deps") or ()
+    waits = any(_comes_after(d, writer) for d in deps)
+    if not waits and not in_manual_scope(f):
+        later = _after_by_tensors(writer)
+        waits = any(root(v) is tensor for v in taken if isinstance(v, Value))
+        waits = waits or later is None or any(d.op in later for d in deps if isinstance(d, Value))
+    if waits:
         return
     f.build.place = place
     f.build.fail(CALL, f"a predicate asks '{tensor.name}', and does not wait for the task that writes it",
@@ -87,6 +91,30 @@ def _last_writer(block: Block | None, tensor: Value) -> Op | None:
         block = outer.parent if isinstance(outer, Op) else None
         ops = list(block.ops) if block is not None else []  # what is being read is not in it yet
     return None
+
+
+def _after_by_tensors(writer: Op) -> list[Op] | None:
+    """Tasks that may wait for another by what they touch; None where that is in another block."""
+    ops = writer.parent.ops if writer.parent is not None else []
+    if writer not in ops:
+        return None
+    found = [writer]
+    used, set_ = _storage(_tensors(writer)), _storage(_written(writer))
+    for op in ops[ops.index(writer) + 1 :]:
+        mine, changed = _storage(_tensors(op)), _storage(_written(op))
+        if mine & set_ or changed & used:
+            found.append(op)
+            used |= mine
+            set_ |= changed
+    return found
+
+
+def _storage(values: Iterable[Value]) -> set[Value]:
+    return {root(v) for v in values}
+
+
+def _tensors(op: Op) -> Iterator[Value]:
+    return (v for o in op.walk() for v in (*o.operands(), *o.results) if is_tensor(v))
 
 
 def _written(op: Op) -> Iterator[Value]:
