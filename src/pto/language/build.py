@@ -45,6 +45,7 @@ class Build:
         self.said: Any = None  # the type that is written beside the name of what is computed
         self.split: Any = None  # which way the region at hand halves vector work
         self.exact = False  # what is read says all there is to say: nothing is inferred
+        self.attributes: set[str] = set()  # of the function, as far as they were said
         self.world = 1  # how many ranks there are
         self.dispatch: tuple[int, int] | None = None  # the rank that the host calls, and how often it did
         self.dispatches: dict[int, int] = {}  # how often each rank was called

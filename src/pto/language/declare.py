@@ -11,6 +11,7 @@ from typing import Any
 from ..diag import Span
 from .dtypes import DataType
 from .enums import FunctionType
+from .ir import INOUT
 from .problems import TYPE, fail
 from .types import Annotation, DynVar, annotation
 
@@ -45,6 +46,8 @@ class Declared:
         self.enclosing = enclosing or {}
         self.method = method
         self.options = options
+        self.attrs: Any = None  # what the decorator tells of the function, as `pl.func_attr` does
+        self.strict = False  # each name is set once
         self.owner: Any = None  # the program that a method belongs to
         self.executable: Any = None  # what `interpret` executes; see executable.py
 
@@ -96,6 +99,14 @@ class Declared:
                 help = "pl.Tensor[[rows, columns], pl.FP32]" if found is not None else "pl.Tensor, or nothing"
                 fail(TYPE, f"parameter '{name}' of {self.name} has a type that is none of the language",
                      self._place(name), got="" if found is not None else repr(given), help=help)  # fmt: skip
+            extents = [d for d in (found.shape if found is not None else None) or () if not _is_extent(d)]
+            if extents:
+                fail(TYPE, f"parameter '{name}' of {self.name} has extents that are no whole numbers",
+                     self._place(name), got=repr(extents[0]),
+                     help='pl.Tensor[[64, n], pl.FP32], with n = pl.dynamic("n")')  # fmt: skip
+            if found is not None and found.kind == "scalar" and found.direction == INOUT:
+                fail(TYPE, f"parameter '{name}' of {self.name} is a number, and nobody sees it change",
+                     self._place(name), help="return it; or make it a tensor of one element")  # fmt: skip
             if found is not None:
                 out[name] = found
         return out
@@ -145,6 +156,10 @@ class Declared:
         file, node = file_of(self.function)
         found = [a for a in ast.walk(node.args) if isinstance(a, ast.arg) and a.arg == name]
         return file.span(found[0]) if found else file.span(node).head
+
+
+def _is_extent(given: Any) -> bool:
+    return isinstance(given, DynVar) or (hasattr(given, "__index__") and not isinstance(given, bool))
 
 
 def _is_text(node: ast.stmt) -> bool:

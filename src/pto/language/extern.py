@@ -23,15 +23,7 @@ _CORES = {"aic": ("aic",), "aiv": ("aiv",), "mixed": ("aic", "aiv")}
 def extern(function: Function, folder: str) -> None:
     """Check what a declaration says, and find its files as seen from the folder it is written in."""
     attrs = function.attrs
-    core = attrs.setdefault("core_type", "aiv")
-    if core not in _CORES:
-        fail(
-            ARGUMENTS,
-            f"core_type of {function.name}",
-            function.loc,
-            expected="aic, aiv or mixed",
-            got=repr(core),
-        )
+    core = cores_of(function)
     for side in _CORES[core]:
         given = attrs.get(f"{side}_source") or attrs.get("source")
         if not isinstance(given, str | os.PathLike):
@@ -42,6 +34,21 @@ def extern(function: Function, folder: str) -> None:
             fail(ARGUMENTS, f"{function.name}: there is no file '{path}'", function.loc)
         attrs[f"{side}_source"] = path
     attrs["include_dirs"] = [os.path.join(folder, os.fspath(d)) for d in attrs.get("include_dirs") or ()]
+
+
+def cores_of(function: Function) -> str:
+    """The kinds of cores that it runs on, as its declaration says."""
+    core = function.attrs.setdefault("core_type", "aiv")
+    if core not in _CORES:
+        fail(
+            ARGUMENTS,
+            f"core_type of {function.name}",
+            function.loc,
+            expected="aic, aiv or mixed",
+            got=repr(core),
+            help="@pl.function(type=pl.FunctionType.AIV, external_source=..)",
+        )
+    return core
 
 
 def sources_of(function: Function) -> dict[str, str]:

@@ -7,11 +7,12 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from ..diag import DiagnosticError
+from ..diag import Diagnostic, DiagnosticError
 from .arguments import WrongArguments
 from .declare import Declared
 from .eager import current, interpreter
 from .enums import FunctionType, Level, Role
+from .problems import SYNTAX
 
 _KINDS = {
     FunctionType.Opaque: "opaque", FunctionType.Orchestration: "orchestration", FunctionType.InCore: "incore",
@@ -83,7 +84,7 @@ class JitFunction:
 
     def as_python(self, concise: bool = False) -> str:
         """Its text, where it says all of its types."""
-        return ProgramClass(self.name, {self.name: Method(self.declared)}).as_python(concise)
+        return Method(self.declared).as_python(concise)
 
     @_plainly
     def __call__(self, *args: Any, config: Any = None, **kwargs: Any) -> Any:
@@ -165,6 +166,14 @@ class Method:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return interpreter(f"{self.declared.name} of a program").call(self.declared, args, kwargs)
 
+    def as_python(self, concise: bool = False) -> str:
+        """The text of its program; of one that stands by itself, of a program that has no other."""
+        name = self.declared.name
+        return (self.declared.owner or ProgramClass(name, {name: self})).as_python(concise)
+
+    def __str__(self) -> str:
+        return self.as_python()
+
 
 def function(
     func: Callable[..., Any] | None = None, *, type: FunctionType = FunctionType.Opaque, level: Any = None,
@@ -175,8 +184,13 @@ def function(
     enclosing = _enclosing(2)
 
     def make(f: Callable[..., Any]) -> Method:
+        method = declare(f)
+        method.declared.strict, method.declared.attrs = strict_ssa, attrs
+        return method
+
+    def declare(f: Callable[..., Any]) -> Method:
         if external_source is not None:
-            core = "aic" if type is FunctionType.AIC else "aiv"
+            core = type.name.lower()  # extern.py refuses others than aic and aiv
             return Method(
                 Declared(f, "extern", enclosing, method=True, core_type=core, source=external_source)
             )
@@ -237,11 +251,30 @@ class ProgramClass:
 
         return program_text(exact(self), concise)
 
+    def __str__(self) -> str:
+        return self.as_python()
+
+
+def _empty(cls: type) -> Diagnostic:
+    from .reader.source import class_at
+
+    return Diagnostic(
+        SYNTAX,
+        f"program {cls.__name__} has no function",
+        class_at(cls),
+        help="decorate methods: @pl.function",
+    )
+
 
 def program(cls: Any = None, *, strict_ssa: bool = False) -> Any:
     """A class of functions as a program."""
 
     def make(cls: Any) -> ProgramClass:
-        return ProgramClass(cls.__name__, {n: m for n, m in vars(cls).items() if isinstance(m, Method)})
+        methods = {n: m for n, m in vars(cls).items() if isinstance(m, Method)}
+        if not methods:
+            raise DiagnosticError([_empty(cls)])
+        for method in methods.values():
+            method.declared.strict |= strict_ssa
+        return ProgramClass(cls.__name__, methods)
 
     return make if cls is None else make(cls)

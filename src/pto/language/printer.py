@@ -97,6 +97,8 @@ def function_lines(
     if function.attrs.get("host"):
         role = "SubWorker" if "body" in function.attrs else "Orchestrator"
         kind = f"level=pl.Level.HOST, role=pl.Role.{role}"
+    if function.attrs.get("auto_scope") is False:
+        kind += f"{', ' if kind else ''}auto_scope=False"
     said = [p.type(t) for t in function.attrs.get("results") or ()]
     gives = f" -> pl.Tuple[{', '.join(said)}]" if len(said) > 1 else f" -> {said[0]}" if said else ""
     head = broken(f"def {function.name}({', '.join(params)}){gives}:", WIDTH - 4)

@@ -2,7 +2,7 @@
 
     k = pl.parse_program(text)          a class of functions, to be called, lowered, executed like any other
     k = pl.loads_program("dump/03_after_tiles.py")
-    f = pl.parse(text)                  a function by itself
+    f = pl.parse(text)                  a function by itself, or a program, as the text has it
 
 A text that a stage has printed says all there is to say: `lower.exact(k)` is that very program.
 """
@@ -58,7 +58,7 @@ def _last(names: dict[str, Any], kinds: tuple[type, ...], what: str, name: str) 
     return found[-1]
 
 
-_HELP = {"program": "@pl.program", "function": "@pl.jit or @pl.function"}
+_HELP = {"program": "@pl.program", "function or program": "@pl.jit, @pl.function or @pl.program"}
 
 
 def parse_program(text: str, name: str = "") -> ProgramClass:
@@ -73,12 +73,12 @@ def loads_program(path: str | os.PathLike[str]) -> ProgramClass:
 
 
 def parse(text: str, name: str = "") -> Any:
-    """The function that a text defines, the last of several."""
+    """The function or the program that a text defines, the last of several."""
     name = name or f"<function {next(_count)}>"
-    found = _last(_names(text, name), (JitFunction, Method), "function", name)
+    found = _last(_names(text, name), (JitFunction, Method, ProgramClass), "function or program", name)
     return JitFunction(found.declared) if isinstance(found, Method) else found
 
 
 def loads(path: str | os.PathLike[str]) -> Any:
-    """The function of a file."""
+    """The function or the program of a file."""
     return parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))

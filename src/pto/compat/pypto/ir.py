@@ -10,7 +10,17 @@ from ...language import DataType, FunctionType, RunConfig, TensorLayout, TileLay
 from ...language.callable import CallableProgram
 from ...language.compiled import Compiled
 from ...language.dtypes import DATA_TYPES
-from ...language.enums import AtomicType, BackendType, ForKind, MemorySpace
+from ...language.enums import (
+    AtomicType,
+    BackendType,
+    ForKind,
+    Level,
+    MemorySpace,
+    PadValue,
+    PipeType,
+    Role,
+    SplitMode,
+)
 from ...language.ir import Function, Program
 from ...language.lower import Lowered
 from .backend import CoreType, platform_of
@@ -134,12 +144,17 @@ __all__ = [
     "ForKind",
     "Function",
     "FunctionType",
+    "Level",
     "MemoryPlanner",
     "MemorySpace",
     "OptimizationStrategy",
+    "PadValue",
     "ParamDirection",
     "PassDumpLevel",
+    "PipeType",
     "Program",
+    "Role",
+    "SplitMode",
     "TensorLayout",
     "TileLayout",
     "VerificationLevel",

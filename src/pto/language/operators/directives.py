@@ -28,6 +28,10 @@ def static_assert(b: Build, condition: Any, message: str = "") -> None:
         b.fail(ARGUMENTS, message or "static_assert does not hold", "condition")
 
 
+#: What only a decorator says: it is known before a body is read.
+_OF_DECORATORS = ("auto_scope", "external_source")
+
+
 @operator
 def func_attr(b: Build, attrs: Any) -> None:
     """What is to be known of a function, by name: its first statement."""
@@ -36,6 +40,13 @@ def func_attr(b: Build, attrs: Any) -> None:
     outer = b.block.outer
     if not isinstance(outer, Function):
         b.fail(ARGUMENTS, "attributes are those of a function: its first statement")
+    for name in attrs:
+        if name in _OF_DECORATORS:
+            b.fail(ARGUMENTS, f"'{name}' is no attribute that a body sets", "attrs",
+                   help=f"@pl.function({name}=..) says it")  # fmt: skip
+        if name in b.attributes:
+            b.fail(ARGUMENTS, f"'{name}' is set twice", "attrs", help="leave one of them out")
+        b.attributes.add(name)
     if b.exact:
         outer.kind = attrs.pop("kind", outer.kind)
         outer.attrs.update(attrs)

@@ -76,6 +76,11 @@ def gather(
     """Elements along `dim`, which is each row unless it is given: at the indices that `index` has, in the
     columns of a pattern, or the indices of those that compare so with `kvalue`, and how many there are."""
     t = shaped_value(b, x, "x").type
+    ways = {"index": index, "mask_pattern": mask_pattern, "kvalue": kvalue}
+    given = [name for name, value in ways.items() if value is not None]
+    if len(given) > 1:
+        b.fail(ARGUMENTS, f"gather by '{given[0]}' and by '{given[1]}'", given[1],
+               expected="one of index=, mask_pattern= and kvalue=")  # fmt: skip
     if mask_pattern is not None:
         return gather_mask.function(b, x, mask_pattern, output_dtype=output_dtype)
     if kvalue is not None:
@@ -198,6 +203,9 @@ def gather_compare(
         b.fail(ARGUMENTS, "elements that are equal, or larger", "cmp_mode", expected="eq or gt", got=cmp_mode)
     if not is_scalar(kvalue):
         b.fail(TYPE, "'kvalue' is a number", "kvalue", got=getattr(kvalue, "type", repr(kvalue)))
+    if isinstance(kvalue, Value) and kvalue.type.dtype.is_float and kvalue.type.dtype != t.dtype:
+        b.fail(TYPE, f"'kvalue' is compared with elements of {t.dtype.name}", "kvalue",
+               got=kvalue.type, help=f"pl.cast(kvalue, pl.{t.dtype.name})")  # fmt: skip
     if t.rank != 2:
         b.fail(SHAPE, "an array of rows and columns", "src", got=t)
     tile = isinstance(t, TileType)

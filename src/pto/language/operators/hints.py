@@ -6,8 +6,22 @@ from typing import Any
 
 from ..build import Build
 from ..ir import Value
+from ..problems import TYPE
 from .core import operator
 from .memory import tensor_value
+
+#: What stands for what prefetches are told by, and who makes it.
+_MADE_BY = {
+    "context": "pl.prefetch.make_context()",
+    "event": "pl.prefetch.async_prefetch(x, ctx)",
+    "session": "pl.prefetch.session(ctx)",
+}
+
+
+def _handle(b: Build, given: Any, kind: str, at: str) -> None:
+    if given != kind:
+        got = _MADE_BY.get(given, repr(given)) if isinstance(given, str) else repr(given)
+        b.fail(TYPE, f"'{at}' is a {kind} of prefetches", at, expected=_MADE_BY[kind], got=got)
 
 
 @operator(level="prefetch")
@@ -20,18 +34,22 @@ def make_context(b: Build) -> str:
 def async_prefetch(b: Build, src: Any, ctx: Any) -> str:
     """Say that a tensor will be read soon."""
     tensor_value(b, src, "src")
+    _handle(b, ctx, "context", "ctx")
     return "event"
 
 
 @operator(level="prefetch")
 def session(b: Build, ctx: Any) -> str:
     """What prefetches are waited for with."""
+    _handle(b, ctx, "context", "ctx")
     return "session"
 
 
 @operator(level="prefetch")
 def wait(b: Build, event: Any, session_handle: Any) -> bool:
     """Whether a prefetch is done: always."""
+    _handle(b, event, "event", "event")
+    _handle(b, session_handle, "session", "session_handle")
     return True
 
 

@@ -9,22 +9,20 @@ from .. import index
 from ..dtypes import BOOL, FP32, INDEX
 from ..ir import Block, Op, ScalarType, TensorType, Type, Value, is_memory, is_scalar, is_shaped
 from ..operators.core import OPERATORS
-from ..problems import MERGE, TYPE, fail
+from ..problems import MERGE, fail
 from . import liveness
 from .body import read_body, stays
 from .carry import held, mismatch, set_at, shown, typed
-from .expressions import value_of
+from .expressions import condition
 from .frame import POISON, Frame, Unbound
 from .yields import yield_names
 
 
 def read_if(f: Frame, node: ast.If) -> None:
-    test = value_of(f, node.test)
+    test = condition(f, node.test)
     if not isinstance(test, Value):
         read_body(f, node.body if test else node.orelse, f.live)
         return
-    if not isinstance(test.type, ScalarType):
-        fail(TYPE, "a condition is a truth value", f.span(node.test), got=test.type)
     stays(f, [*node.body, *node.orelse])
     op = Op("if", {"cond": test}, [], f.span(node.test))
     ends: list[dict[str, Any]] = []

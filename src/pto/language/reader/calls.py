@@ -42,9 +42,10 @@ from ..types import Annotation, DynVar, written_type
 from .exits import single_exit
 from .expressions import EDGES
 from .frame import POISON, Frame, Quiet, Unit, surroundings
+from .prologue import check_attributes, check_extern, check_set_once
 from .source import file_of
 from .statements import read_body
-from .tasks import task_options
+from .tasks import check_predicate, task_options
 
 #: Kinds whose bodies are work of a core.
 CORES = ("incore", "aic", "aiv")
@@ -181,6 +182,8 @@ def _function(declared: Declared) -> Function:
     kind = "orchestration" if declared.kind == "host" else declared.kind
     function = Function(declared.name, kind, file.span(node).head)
     function.attrs.update(declared.options)
+    if function.kind == "extern":
+        check_extern(function, file, node)
     function.attrs["places"] = {a.arg: file.span(a) for a in ast.walk(node.args) if isinstance(a, ast.arg)}
     return function
 
@@ -235,6 +238,9 @@ def _read(
     frame.names.update(bound)
     if declared.method:
         frame.names["self"] = declared.owner
+    check_attributes(frame, declared, node)
+    if declared.strict:
+        check_set_once(frame, node)
     unit.active.append(declared)
     try:
         read_body(frame, single_exit(node.body), set())
@@ -431,13 +437,15 @@ def _called(
     if attrs.get("deps") and options["deps"] is not attrs["deps"]:
         options["deps"] = [*attrs["deps"], *(options["deps"] or ())]
     said = task_options(f, options, place)
+    unasked = [*free, *(said.get("no_dep_args") or ())]
+    check_predicate(f, said, [v for v in values if not any(v is u for u in unasked)], place)
     said = {k: v for k, v in said.items() if v not in (None, [], False)}
     if f.unit.exact is not None and "device" in attrs:
         said["device"] = attrs["device"]
     if f.build.dispatch is not None:
         said["dispatch"] = f.build.dispatch
     if free:
-        said["no_dep_args"] = [*said.get("no_dep_args", ()), *free]
+        said["no_dep_args"] = [*dict.fromkeys([*said.get("no_dep_args", ()), *free])]
     if "core_num" in said:
         callee.attrs["spmd"] = True
     task = [] if f.task is None else [ScalarType(TASK_ID)]

@@ -10,13 +10,14 @@ from typing import Any
 from ...diag import Span
 from .. import forms, index
 from ..arguments import NAMES
-from ..dtypes import BY_ISA, DataType
-from ..ir import ArrayType, ShapedType, TileType, Value, is_scalar, is_shaped
+from ..dtypes import BOOL, BY_ISA, DataType
+from ..ir import ArrayType, ScalarType, ShapedType, TileType, Value, is_scalar, is_shaped
 from ..operators.core import OPERATORS, Operator
 from ..problems import ARGUMENTS, NAME, SHAPE, SYNTAX, TYPE, Problem, fail
 from ..types import MemRef
 from .frame import POISON, Frame
 from .hints import OPERATORS_OF_ARRAYS, absent, instead_of, member
+from .said import check_said
 
 _BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.FloorDiv: "floordiv",
@@ -250,6 +251,10 @@ def window(f: Frame, node: ast.Subscript, owner: Value) -> tuple[list[Any], list
             offsets.append(start)
             f.build.place = f.span(node)
             sizes.append(f.build.scalar("sub", stop, start))
+            count = index.known(sizes[-1])
+            if count is not None and count < 1:
+                fail(SHAPE, "a window of no elements", f.span(part if part in parts else node),
+                     expected="the first index, and one past the last", got=f"{start}:{stop}")  # fmt: skip
         else:
             at = value_of(f, part)
             if not is_scalar(at):
@@ -459,6 +464,7 @@ def _python_call(f: Frame, node: ast.Call, target: Any, args: list[Any], kwargs:
     if any(map(is_shaped, args)) and getattr(target, "__module__", "") in ("builtins", "math"):
         fail(TYPE, f"'{target.__name__}' of Python takes no arrays of a program", f.span(node),
              help=instead_of(target.__name__))  # fmt: skip
+    check_said(target, args, kwargs, lambda signature, name: _argument(f, node, signature, name))
     try:
         return target(*args, **kwargs)
     except Problem:
@@ -471,8 +477,22 @@ def _type(value: Any) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)
 
 
+_CONVERSIONS: dict[int, Callable[[Any], str]] = {ord("s"): str, ord("r"): repr, ord("a"): ascii}
+
+
 def _text(f: Frame, node: ast.JoinedStr) -> str:
-    parts = [str(p.value if isinstance(p, ast.Constant) else value_of(f, p.value)) for p in node.values]  # type: ignore[attr-defined]
+    parts: list[str] = []
+    for part in node.values:
+        if not isinstance(part, ast.FormattedValue):
+            parts.append(str(value_of(f, part)))
+            continue
+        value = value_of(f, part.value)
+        value = _CONVERSIONS.get(part.conversion, lambda v: v)(value)
+        how = value_of(f, part.format_spec) if part.format_spec is not None else ""
+        try:
+            parts.append(format(value, how))
+        except (TypeError, ValueError) as e:
+            fail(TYPE, f"this is not written so: {e}", f.span(node), got=_type(value))
     return "".join(parts)
 
 
@@ -488,13 +508,33 @@ def _each(f: Frame, node: ast.ListComp) -> list[Any]:
     found: list[Any] = []
     for item in over:
         f.names[g.target.id] = item
-        if all(value_of(f, test) for test in g.ifs):
+        if all(_known_truth(f, test) for test in g.ifs):
             found.append(value_of(f, node.elt))
     if before is POISON:
         del f.names[g.target.id]
     else:
         f.names[g.target.id] = before
     return found
+
+
+def condition(f: Frame, node: ast.expr) -> Any:
+    """What decides an arm or another turn: a truth value of the program, or one that is known."""
+    found = value_of(f, node)
+    if not isinstance(found, Value):
+        return bool(found)
+    if not isinstance(found.type, ScalarType) or found.type.dtype != BOOL:
+        help = "compare it, as in `x != 0`" if is_scalar(found) else "pl.read(x, [0, 0]) > 0 asks an element"
+        fail(TYPE, "a condition is a truth value", f.span(node), got=found.type, help=help)
+    return found
+
+
+def _known_truth(f: Frame, node: ast.expr) -> bool:
+    """Whether an element of a list is one: nothing that only a run can tell."""
+    found = value_of(f, node)
+    if isinstance(found, Value):
+        fail(TYPE, "which elements a list has is known when the program is read", f.span(node),
+             got=found.type, help="a loop with pl.unroll, or the whole array")  # fmt: skip
+    return bool(found)
 
 
 def _dict(f: Frame, node: ast.Dict) -> Any:
@@ -504,9 +544,13 @@ def _dict(f: Frame, node: ast.Dict) -> Any:
     for k, v in zip(node.keys, node.values, strict=True):
         assert k is not None
         try:
-            found[value_of(f, k)] = value_of(f, v)
+            key = value_of(f, k)
+            twice = key in found
+            found[key] = value_of(f, v)
         except TypeError as e:
             fail(TYPE, str(e), f.span(k))
+        if twice:
+            fail(SYNTAX, f"{key!r} is in the dictionary twice", f.span(k), help="leave one of them out")
     return found
 
 

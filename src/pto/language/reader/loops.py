@@ -33,7 +33,7 @@ from .carry import (
     typed,
     written_into,
 )
-from .expressions import value_of
+from .expressions import condition, value_of
 from .frame import POISON, Frame, Unbound
 from .jumps import JUMPS, Jumps, Structured, assign, placed
 from .regions import region_loop
@@ -459,8 +459,7 @@ def read_while(f: Frame, node: ast.While) -> None:
     for arg in body.args:
         f.names[arg.name] = test.add_arg(arg.type, arg.name)
     with f.build.into(test):
-        cond = value_of(f, node.test)
-        f.build.append("yield", [], {"values": [cond]})
+        f.build.append("yield", [], {"values": [condition(f, node.test)]})
     f.names.clear()
     f.names.update(outer)
 
@@ -490,7 +489,7 @@ def _while_form(f: Frame, node: ast.For, over: While) -> None:
         f.names[arg.name] = test.add_arg(arg.type, arg.name)
     with f.build.into(test):
         read_body(f, node.body[:at], liveness.read([call]))
-        f.build.append("yield", [], {"values": [value_of(f, call.args[0])]})
+        f.build.append("yield", [], {"values": [condition(f, call.args[0])]})
     f.names.clear()
     f.names.update(outer)
 

@@ -5,20 +5,22 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from ...diag import Span
+from .. import index
 from ..dtypes import TASK_ID
-from ..enums import Level
+from ..enums import Level, ScopeMode
 from ..forms import Region
 from ..ir import Block, Op, ScalarType, ShapedType, TensorType, Value
 from ..operators.core import OPERATORS
 from ..operators.cube import leaving
-from ..problems import PLACE, SYNTAX, fail
+from ..problems import ARGUMENTS, PLACE, SYNTAX, fail
 from . import liveness
 from .assign import bind
 from .body import read_body
 from .carry import inside, shown
 from .expressions import value_of
 from .frame import Frame, Unbound
-from .tasks import task_options
+from .tasks import check_predicate, in_manual_scope, of_a_cluster, task_options
 from .yields import yield_names
 
 
@@ -44,6 +46,34 @@ def region_loop(f: Frame, node: ast.For, region: Region) -> None:
 _CORES = ("at", "spmd")
 
 
+def _check_place(f: Frame, region: Region, task: ast.expr | None, place: Span) -> None:
+    """Refuse a region where it cannot be, or with a name that it cannot have."""
+    if region.kind == "split_aiv" and f.build.split is not None:
+        fail(PLACE, "pl.split_aiv within another one", place, help="both vector cores have their halves")
+    if region.options.get("role") is not None and region.options["level"] is Level.CORE_GROUP:
+        fail(ARGUMENTS, "a core has no role", place, expected="level= of a host, as in pl.Level.HOST",
+             got=f"role={region.options['role']}", help="leave role= out")  # fmt: skip
+    if region.kind == "scope" and region.options["mode"] is ScopeMode.AUTO and in_manual_scope(f):
+        fail(PLACE, "pl.scope() within pl.manual_scope()", place,
+             help="in a manual scope tasks are ordered by deps=, and in scopes within it, too")  # fmt: skip
+    if task is not None and region.kind not in _CORES:
+        fail(SYNTAX, f"pl.{region.kind} is no task, and has no name", f.span(task),
+             help="with pl.at(..) as task, or pl.spmd(n) as task")  # fmt: skip
+    if task is not None and of_a_cluster(f):
+        fail(PLACE, "a task of a cluster has no name of its own", f.span(task),
+             help="take it out of pl.cluster(), or leave the name out")  # fmt: skip
+
+
+def _check_blocks(f: Frame, region: Region, block: Block, place: Span) -> None:
+    """Refuse blocks that all do the same work: one that does not ask which it is, and nor does what it
+    calls."""
+    if f.unit.exact is not None or region.kind != "spmd" or index.known(region.options["core_num"]) == 1:
+        return
+    if not any(o.name in ("get_block_idx", "call") for o in block.walk()):
+        fail(PLACE, "every block does the same work", place,
+             help="`for i in pl.spmd(n)` names the block, or i = pl.get_block_idx() asks for it")  # fmt: skip
+
+
 def _dispatches(f: Frame, body: list[ast.stmt]) -> bool:
     """Whether a region is one call of a function of a core: a task of several blocks."""
     last = body[-1]
@@ -63,6 +93,7 @@ def _read_region(
     counter: str = "",
 ) -> None:
     place = f.span(node.items[0].context_expr if isinstance(node, ast.With) else node.iter)
+    _check_place(f, region, task, place)
     above = region.kind == "at" and region.options["level"].value > Level.CORE_GROUP.value
     if above and f.unit.exact is None:
         read_body(f, body, f.live)  # there is one orchestrator
@@ -113,6 +144,9 @@ def _read_region(
     finally:
         f.build.in_core = was
         f.build.split = split
+    if not counter:
+        _check_blocks(f, region, block, place)
+    check_predicate(f, region.options, (v for o in block.walk() for v in o.operands()), place)
     if core:  # tasks of other ranks are waited for by signals
         wholes = {r.whole for r in f.build.ranks.values()}
         taken = dict.fromkeys(v for o in block.walk() for v in o.operands() if isinstance(v.type, TensorType))

@@ -77,6 +77,22 @@ def _command() -> str:
     return words[words.index("-c") + 1] if "-c" in words[:-1] else ""
 
 
+def class_at(cls: type) -> Span | None:
+    """Where a class is written; None where its text is not to be had."""
+    module = sys.modules.get(cls.__module__)
+    file = file_at(getattr(module, "__file__", None) or cls.__module__, vars(module) if module else None)
+    if file is None:
+        return None
+    words = cls.__qualname__.replace(".<locals>", "").split(".")
+    nodes: list[ast.AST] = [file.tree]
+    for word in words:
+        nodes = [
+            n for outer in nodes for n in ast.walk(outer)
+            if n is not outer and isinstance(n, ast.ClassDef | _Function) and n.name == word
+        ]  # fmt: skip
+    return file.span(nodes[-1]).head if nodes else None
+
+
 def file_of(function: Callable[..., Any]) -> tuple[File, ast.FunctionDef]:
     """The file of a function and its tree."""
     code = function.__code__

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ...diag import Span
-from ..ir import Value, is_scalar
+from ..enums import ScopeMode
+from ..ir import IN, Block, Op, Value, is_scalar, is_tensor, root, values_in, writes
 from ..operators.tasks import tasks_in
-from ..problems import TYPE
+from ..problems import CALL, PLACE, TYPE
 from .frame import Frame
 
 TASK_OPTIONS = ("core_num", "sync_start", "deps", "no_dep_args", "predicate")
@@ -27,10 +29,114 @@ def task_options(f: Frame, given: dict[str, Any], place: Span | None) -> dict[st
         out["no_dep_args"] = list(out["no_dep_args"] or ())
     if "predicate" in out:
         out["predicate"] = _condition(f, out["predicate"])
+    alone = [k for k in ("deps", "predicate") if out.get(k)]
+    if alone and of_a_cluster(f):
+        f.build.fail(PLACE, f"a task of a cluster has no '{alone[0]}' of its own",
+                     help="take it out of pl.cluster()")  # fmt: skip
     return out
 
 
+def of_a_cluster(f: Frame) -> bool:
+    """Whether what is read is of `pl.cluster()`: its tasks begin together, as one."""
+    outer = f.build.block.outer
+    while isinstance(outer, Op):
+        if outer.name == "region" and outer.args["kind"] == "cluster":
+            return True
+        outer = outer.parent.outer if outer.parent is not None else None
+    return False
+
+
+def in_manual_scope(f: Frame) -> bool:
+    """Whether only `deps=` orders tasks where things are read."""
+    outer = f.build.block.outer
+    while isinstance(outer, Op):
+        if outer.name == "region" and outer.args["kind"] == "scope":
+            return outer.args["mode"] is ScopeMode.MANUAL
+        outer = outer.parent.outer if outer.parent is not None else None
+    return False
+
+
+def check_predicate(f: Frame, said: dict[str, Any], taken: Iterable[Any], place: Span | None) -> None:
+    """Refuse a predicate that asks before the task that writes the element is over: to be asked makes nobody
+    wait. `taken` are tensors that the task waits for by itself, outside of manual scopes."""
+    if not said.get("predicate"):
+        return
+    tensor = root(said["predicate"][0])
+    writer = _last_writer(f.build.block, tensor)
+    if writer is None:
+        return
+    deps = said.get("deps") or ()
+    waits = any(_comes_after(d, writer) for d in deps)
+    if not waits and not in_manual_scope(f):
+        later = _after_by_tensors(writer)
+        waits = any(root(v) is tensor for v in taken if isinstance(v, Value))
+        waits = waits or later is None or any(d.op in later for d in deps if isinstance(d, Value))
+    if waits:
+        return
+    f.build.place = place
+    f.build.fail(CALL, f"a predicate asks '{tensor.name}', and does not wait for the task that writes it",
+                 help="deps=[task], with the task of `x, task = pl.submit(..)` that writes it")  # fmt: skip
+
+
+def _last_writer(block: Block | None, tensor: Value) -> Op | None:
+    """The task that wrote a tensor last; None where there is none, or several ways lead here."""
+    if tensor.op is not None and tensor.op.name in ("call", "region"):
+        return tensor.op
+    ops = list(block.ops) if block is not None else []
+    while block is not None:
+        for op in reversed(ops):
+            if any(root(v) is tensor for v in _written(op)):
+                return op if op.name in ("call", "region") else None
+        outer: Any = block.outer
+        block = outer.parent if isinstance(outer, Op) else None
+        ops = list(block.ops) if block is not None else []  # what is being read is not in it yet
+    return None
+
+
+def _after_by_tensors(writer: Op) -> list[Op] | None:
+    """Tasks that may wait for another by what they touch; None where that is in another block."""
+    ops = writer.parent.ops if writer.parent is not None else []
+    if writer not in ops:
+        return None
+    found = [writer]
+    used, set_ = _storage(_tensors(writer)), _storage(_written(writer))
+    for op in ops[ops.index(writer) + 1 :]:
+        mine, changed = _storage(_tensors(op)), _storage(_written(op))
+        if mine & set_ or changed & used:
+            found.append(op)
+            used |= mine
+            set_ |= changed
+    return found
+
+
+def _storage(values: Iterable[Value]) -> set[Value]:
+    return {root(v) for v in values}
+
+
+def _tensors(op: Op) -> Iterator[Value]:
+    return (v for o in op.walk() for v in (*o.operands(), *o.results) if is_tensor(v))
+
+
+def _written(op: Op) -> Iterator[Value]:
+    for o in op.walk():
+        if o.name == "call":
+            pairs = zip(o.args["args"], o.args["callee"].params, strict=False)
+            yield from (v for v, p in pairs if p.direction != IN and isinstance(v, Value))
+        else:
+            yield from (v for name, arg in o.args.items() if writes(o, name) for v in values_in(arg))
+
+
+def _comes_after(task: Any, writer: Op) -> bool:
+    """Whether one who waits for a task waits for another; what cannot be told is taken for it."""
+    op = task.op if isinstance(task, Value) else None
+    if op is None or op is writer or op.name not in ("call", "region", "task_dummy"):
+        return isinstance(task, Value)
+    return any(_comes_after(d, writer) for d in op.args.get("deps") or ())
+
+
 _WORDS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
+#: What a scheduler compares: numbers with a sign.
+_COMPARED = ("i8", "i16", "i32", "i64")
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
 
 
@@ -50,13 +156,13 @@ def _condition(f: Frame, given: Any) -> Any:
         if (
             read is not None
             and read.name == "read"
-            and read.result.type.dtype.is_int
+            and read.result.type.dtype.isa in _COMPARED
             and isinstance(rhs, int)
         ):
             _forget(f, op.result)
             return read.args["x"], list(read.args["offset"]), word, rhs
     f.build.fail(TYPE, "a predicate compares an element of a tensor of integers with a number that is known",
-                 help="predicate=(gate[0, 0] > 0)")  # fmt: skip
+                 expected="elements of INT8 to INT64", help="predicate=(gate[0, 0] > 0)")  # fmt: skip
 
 
 def _forget(f: Frame, given: Value) -> None:

@@ -1,0 +1,144 @@
+"""What loops, regions and tasks are told by name: whether it is something that they can be told.
+
+All of it is known when a program is read, but how many blocks a task has. A word that is wrong is refused at
+its place, whichever form it is given to.
+"""
+
+from __future__ import annotations
+
+import inspect
+import keyword
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+from ...diag import Span
+from ..enums import Level, ScopeMode, SplitMode
+from ..forms import FORMS, CrossCoreSlot, NoDep, Split
+from ..ir import Value, is_tensor, scalar_type
+from ..problems import ARGUMENTS, fail
+
+
+class _Word(NamedTuple):
+    """`wrong` says what is wrong with a value, or nothing."""
+
+    wrong: Callable[[Any], str]
+    expected: str
+    help: str = ""
+
+
+def _unless(holds: Callable[[Any], bool], otherwise: str) -> Callable[[Any], str]:
+    return lambda value: "" if holds(value) else otherwise
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _count(value: Any) -> str:
+    """Of what is a number of blocks: one that a run decides is a whole number, too."""
+    if isinstance(value, Value):
+        dtype = scalar_type(value)
+        return "" if dtype is not None and dtype.is_int else "is a whole number"
+    return "is a whole number" if not _whole(value) else "" if value > 0 else "is at least 1"
+
+
+def _name(value: Any) -> str:
+    fits = isinstance(value, str) and (not value or (value.isidentifier() and not keyword.iskeyword(value)))
+    return "" if fits else "is a name, as functions have them"
+
+
+def _several(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _tensors(value: Any) -> str:
+    if value is None:
+        return ""
+    if not _several(value) or not all(map(is_tensor, value)):
+        return "is a list of tensors"
+    return "names a tensor twice" if len({*map(id, value)}) < len(value) else ""
+
+
+def _optimizations(value: Any) -> str:
+    if value is None:
+        return ""
+    if not _several(value) or not all(isinstance(v, Split | CrossCoreSlot) for v in value):
+        return "is a list of what is asked for"
+    slots = [v for v in value if v.slot_num is not None]
+    return "asks twice" if len({*map(type, value)}) < len(value) or len(slots) > 1 else ""
+
+
+_TRUTH = _Word(_unless(lambda v: isinstance(v, bool), "is known when the program is read"), "True or False")
+_SLOTS = _Word(
+    _unless(lambda v: v is None or (_whole(v) and v > 0), "is at least 1"), "a number, as in slot_num=4"
+)
+
+#: What is told by name, in all forms.
+_WORDS = {
+    "core_num": _Word(_count, "as many blocks as there are, as in pl.spmd(8)"),
+    "sync_start": _TRUTH,
+    "allow_early_resolve": _TRUTH,
+    "windowize": _TRUTH,
+    "name_hint": _Word(_name, "letters, digits and _"),
+    "no_dep_args": _Word(
+        _tensors, "no_dep_args=[a, b], each once", "pl.no_dep(x) is for arguments of a call"
+    ),
+    "optimizations": _Word(
+        _optimizations, "optimizations=[pl.split(mode), pl.cross_core_slot(slot_num=4)], or one of them"
+    ),
+    "slot_num": _SLOTS,
+    "stage": _Word(_unless(lambda v: _whole(v) and v > 0, "is at least 1, and known"), "stage=2"),
+    "level": _Word(_unless(lambda v: isinstance(v, Level), "is a level"), "pl.Level.CORE_GROUP"),
+}  # fmt: skip
+#: And in one of them.
+_OF = {
+    ("split_aiv", "count"): _Word(
+        _unless(lambda v: v == 2 and _whole(v), "is 2"), "2: a block has two vector cores"
+    ),
+    ("split_aiv", "mode"): _Word(
+        _unless(lambda v: isinstance(v, SplitMode), "is a way to split"), "pl.SplitMode.UP_DOWN"
+    ),
+    ("split", "mode"): _Word(
+        _unless(lambda v: isinstance(v, SplitMode), "is a way to split"), "pl.SplitMode.UP_DOWN"
+    ),
+    ("scope", "mode"): _Word(
+        _unless(lambda v: isinstance(v, ScopeMode), "is a kind of scope"), "pl.ScopeMode.AUTO or MANUAL"
+    ),
+}
+
+
+@cache
+def _signature(form: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(form)
+
+
+def check_said(
+    form: Callable[..., Any],
+    args: list[Any],
+    kwargs: dict[str, Any],
+    place: Callable[[inspect.Signature, str], Span | None],
+) -> None:
+    """Refuse what a form cannot be told. `place` finds where the argument of a parameter is written."""
+    name = getattr(form, "__name__", "")
+    if FORMS.get(name) is not form:
+        return
+    signature = _signature(form)
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError:  # whoever calls it says so
+        return
+    for word, value in given.items():
+        rule = _OF.get((name, word)) or _WORDS.get(word)
+        wrong = rule.wrong(value) if rule is not None else ""
+        if rule is not None and wrong:
+            fail(ARGUMENTS, f"'{word}' of pl.{name} {wrong}", place(signature, word),
+                 expected=rule.expected, got=_shown(value), help=rule.help)  # fmt: skip
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_shown, value)) + "]"
+    if isinstance(value, NoDep):
+        return f"pl.no_dep({_shown(value.value)})"
+    return f"{value.name}: {value.type}" if isinstance(value, Value) else repr(value)
