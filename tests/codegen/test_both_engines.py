@@ -88,6 +88,53 @@ def test_the_pipe_of_an_operation_class() -> None:
 # -- accesses in a layout of their own -----------------------------------------------------------------------
 
 
+OWN_IDS = """\
+module attributes {pto.target_arch = "a5"} {
+func.func @k(%out: !pto.ptr<i64>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %i1 = arith.constant 1 : i64
+  pto.section.cube {
+    pto.store_scalar %i1, %out[%c0] : !pto.ptr<i64>, i64
+    pto.set_intra_block #pto.pipe<PIPE_S>, 3
+    pto.set_intra_block #pto.pipe<PIPE_S>, 19
+    pto.wait_intra_core #pto.pipe<PIPE_S>, 4
+    pto.wait_intra_core #pto.pipe<PIPE_S>, 20
+    %sum = pto.load_scalar %out[%c1] : !pto.ptr<i64> -> i64
+    pto.store_scalar %sum, %out[%c3] : !pto.ptr<i64>, i64
+  }
+  pto.section.vector {
+    %own = pto.get_subblock_idx
+    %first = arith.cmpi slt, %own, %i1 : i64
+    %at = scf.if %first -> (index) {
+      pto.wait_intra_core #pto.pipe<PIPE_S>, 3
+      scf.yield %c1 : index
+    } else {
+      pto.wait_intra_core #pto.pipe<PIPE_S>, 19
+      %c2 = arith.constant 2 : index
+      scf.yield %c2 : index
+    }
+    %v = pto.load_scalar %out[%c0] : !pto.ptr<i64> -> i64
+    pto.store_scalar %v, %out[%at] : !pto.ptr<i64>, i64
+    scf.if %first {
+      pto.set_intra_block #pto.pipe<PIPE_S>, 4
+    } else {
+      pto.set_intra_block #pto.pipe<PIPE_S>, 20
+    }
+  }
+  return
+}
+}
+"""
+
+
+@needs_compiler
+def test_the_second_vector_core_may_name_its_semaphores_as_the_cube_core_does() -> None:
+    (found,) = both(OWN_IDS, np.zeros(4, np.int64))
+    assert found.tolist() == [1, 1, 1, 1]
+
+
 def other_layout(given: str) -> str:
     tile = "!pto.tile_buf<vec, 8x32xf32, blayout=col_major>"
     part = "!pto.partition_tensor_view<2x8x16xf32>"
