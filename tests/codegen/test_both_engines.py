@@ -745,3 +745,47 @@ def test_a_comparison_where_its_source_lies() -> None:
     assert (np.unpackbits(found[:, :2], axis=1, bitorder="little") == (given > 0)).all() and not found[
         :, 2:
     ].any()
+
+
+def products() -> str:
+    """Two products into one accumulator, of which the second has 8 rows and 5 columns only."""
+    mat = "!pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>"
+    left, right, acc = (
+        f"!pto.tile_buf<{loc}, 16x16x{elem}, valid=?x?, blayout={outer}_major, slayout={inner}_major{fractal}>"
+        for loc, elem, outer, inner, fractal in (
+            ("left", "f16", "row", "row", ""), ("right", "f16", "row", "col", ""), ("acc", "f32", "col", "row", ", fractal=1024"),
+        )
+    )  # fmt: skip
+    half, single = (f"!pto.partition_tensor_view<16x16x{elem}>" for elem in ("f16", "f32"))
+    lines = [
+        f"func.func @k(%a: {half}, %b: {half}, %o: {single}, %rows: index, %cols: index) attributes {{pto.entry}} {{",
+        "%z = arith.constant 0 : i64", "%behind = arith.constant 4096 : i64", "%all = arith.constant 16 : index",
+        f"%m = pto.alloc_tile addr = %z : {mat}", f"%n = pto.alloc_tile addr = %behind : {mat}",
+        f"%l = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {left}",
+        f"%r = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {right}",
+        f"%some = pto.alloc_tile addr = %z valid_row = %rows valid_col = %all : {left}",
+        f"%few = pto.alloc_tile addr = %z valid_row = %all valid_col = %cols : {right}",
+        f"%c = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {acc}",
+        f"pto.tload ins(%a : {half}) outs(%m : {mat})", f"pto.tload ins(%b : {half}) outs(%n : {mat})",
+        f"pto.tmov ins(%m : {mat}) outs(%l : {left})", f"pto.tmov ins(%n : {mat}) outs(%r : {right})",
+        f"pto.tmatmul ins(%l, %r : {left}, {right}) outs(%c : {acc})",
+        f"pto.tmatmul.acc ins(%c, %some, %few : {acc}, {left}, {right}) outs(%c : {acc})",
+        f"pto.tstore ins(%c : {acc}) outs(%o : {single})", "return", "}",
+    ]  # fmt: skip
+    text = "\n".join(
+        line if line.startswith("%") else f"{line}\npto.barrier <PIPE_ALL>" for line in lines[1:-2]
+    )
+    return f"{lines[0]}\n{text}\nreturn\n}}\n"
+
+
+@needs_compiler
+def test_a_product_that_is_smaller_than_the_accumulator_keeps_the_rest() -> None:
+    """In a run operands alone say how large it is; one accumulator serves products of several sizes."""
+    a, b = (np.random.default_rng(s).integers(-4, 5, (16, 16)).astype(np.float16) for s in (1, 2))
+    once = a.astype(np.float32) @ b.astype(np.float32)
+    want = once.copy()
+    want[:8, :5] *= 2
+    for engine in ("cpp", "reference"):
+        found = np.zeros((16, 16), np.float32)
+        pto.kernel(pto.parse(products()), engine=engine, target="a3")(a, b, found, 8, 5)
+        assert (found == want).all(), engine

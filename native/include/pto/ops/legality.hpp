@@ -5265,7 +5265,7 @@ constexpr void check_mscatter_by_elem(const Src& src, const Idx& idx) {
 }
 
 template <class Dst, class Lhs, class Rhs>
-constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+constexpr void check_tmatmul(const Lhs& lhs, const Rhs& rhs) {
   static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TMATMUL: expects lhs to be in the left address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Right, Rhs>(),
@@ -5308,15 +5308,7 @@ constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, lhs, rhs)) return;
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TMATMUL: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TMATMUL: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
+  if (idle(lhs, rhs)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TMATMUL: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
@@ -5385,14 +5377,6 @@ constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, acc_in, lhs, rhs)) return;
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TMATMUL_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid "
-      "rows = %lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TMATMUL_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
-      "valid columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TMATMUL_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
@@ -5467,14 +5451,6 @@ constexpr void check_tmatmul_bias(const Dst& dst, const A& a, const B& b, const 
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, a, b, bias)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows "
-      "= %lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5562,8 +5538,7 @@ constexpr void check_tmatmul_mx_2() {
 }
 
 template <class Dst, class A, class A_scale, class B, class B_scale>
-constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
-    const B_scale& b_scale) {
+constexpr void check_tmatmul_mx(const A& a, const A_scale& a_scale, const B& b, const B_scale& b_scale) {
   check_tmatmul_mx_1<Dst, A, A_scale, B, B_scale>();
   check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
@@ -5572,15 +5547,7 @@ constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_sca
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
+  if (idle(a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5633,14 +5600,6 @@ constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, c_in, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5704,14 +5663,6 @@ constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& 
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, a, a_scale, b, b_scale, bias)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5747,8 +5698,7 @@ constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& 
 }
 
 template <class Dst, class A, class A_scale, class B, class B_scale>
-constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
-    const B_scale& b_scale) {
+constexpr void check_tmatmul_mx_hif4(const A& a, const A_scale& a_scale, const B& b, const B_scale& b_scale) {
   check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
   static_assert(all_in<TileType::ScaleLeft, A_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left address space; fix: move it "
@@ -5774,15 +5724,7 @@ constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& 
       "combination; fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
+  if (idle(a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5868,16 +5810,6 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TGEMV: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TGEMV: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
@@ -5954,16 +5886,6 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_ACC: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
-      "= %lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TGEMV_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
-      "valid columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TGEMV_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
@@ -6046,16 +5968,6 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6164,16 +6076,6 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6230,16 +6132,6 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6312,16 +6204,6 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
