@@ -148,12 +148,12 @@ class Overlap(Sanitizer):
         return held
 
     def _handed_on(self, event: Event, access: Access, held: Held) -> Held:
-        """A tile that a copy hands on, to the next turn or out of an arm, is the one around it."""
-        for rival in held.rivals:
-            ops = held.storage.op, rival.storage.op
-            if rival.last is not None and rival.twin_of(held) and handed_on(event.op, *ops):
-                return _unite(access, rival, held)
-        return held
+        """A tile that is handed on, to the next turn or out of an arm, is the one around it: what was written
+        last on the same bytes."""
+        into = held.storage.op
+        around = [r for r in held.rivals if r.last is not None and r.twin_of(held)]
+        around = [r for r in around if handed_on(event.op, into, r.storage.op)]
+        return _unite(access, max(around, key=lambda r: r.turn), held) if around else held
 
     def _keep(self, access: Access, held: Held) -> None:
         _fill(held, held.mine, access, 0xFF)
