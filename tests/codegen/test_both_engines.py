@@ -88,6 +88,53 @@ def test_the_pipe_of_an_operation_class() -> None:
 # -- accesses in a layout of their own -----------------------------------------------------------------------
 
 
+OWN_IDS = """\
+module attributes {pto.target_arch = "a5"} {
+func.func @k(%out: !pto.ptr<i64>) attributes {pto.entry} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c3 = arith.constant 3 : index
+  %i1 = arith.constant 1 : i64
+  pto.section.cube {
+    pto.store_scalar %i1, %out[%c0] : !pto.ptr<i64>, i64
+    pto.set_intra_block #pto.pipe<PIPE_S>, 3
+    pto.set_intra_block #pto.pipe<PIPE_S>, 19
+    pto.wait_intra_core #pto.pipe<PIPE_S>, 4
+    pto.wait_intra_core #pto.pipe<PIPE_S>, 20
+    %sum = pto.load_scalar %out[%c1] : !pto.ptr<i64> -> i64
+    pto.store_scalar %sum, %out[%c3] : !pto.ptr<i64>, i64
+  }
+  pto.section.vector {
+    %own = pto.get_subblock_idx
+    %first = arith.cmpi slt, %own, %i1 : i64
+    %at = scf.if %first -> (index) {
+      pto.wait_intra_core #pto.pipe<PIPE_S>, 3
+      scf.yield %c1 : index
+    } else {
+      pto.wait_intra_core #pto.pipe<PIPE_S>, 19
+      %c2 = arith.constant 2 : index
+      scf.yield %c2 : index
+    }
+    %v = pto.load_scalar %out[%c0] : !pto.ptr<i64> -> i64
+    pto.store_scalar %v, %out[%at] : !pto.ptr<i64>, i64
+    scf.if %first {
+      pto.set_intra_block #pto.pipe<PIPE_S>, 4
+    } else {
+      pto.set_intra_block #pto.pipe<PIPE_S>, 20
+    }
+  }
+  return
+}
+}
+"""
+
+
+@needs_compiler
+def test_the_second_vector_core_may_name_its_semaphores_as_the_cube_core_does() -> None:
+    (found,) = both(OWN_IDS, np.zeros(4, np.int64))
+    assert found.tolist() == [1, 1, 1, 1]
+
+
 def other_layout(given: str) -> str:
     tile = "!pto.tile_buf<vec, 8x32xf32, blayout=col_major>"
     part = "!pto.partition_tensor_view<2x8x16xf32>"
@@ -698,3 +745,47 @@ def test_a_comparison_where_its_source_lies() -> None:
     assert (np.unpackbits(found[:, :2], axis=1, bitorder="little") == (given > 0)).all() and not found[
         :, 2:
     ].any()
+
+
+def products() -> str:
+    """Two products into one accumulator, of which the second has 8 rows and 5 columns only."""
+    mat = "!pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>"
+    left, right, acc = (
+        f"!pto.tile_buf<{loc}, 16x16x{elem}, valid=?x?, blayout={outer}_major, slayout={inner}_major{fractal}>"
+        for loc, elem, outer, inner, fractal in (
+            ("left", "f16", "row", "row", ""), ("right", "f16", "row", "col", ""), ("acc", "f32", "col", "row", ", fractal=1024"),
+        )
+    )  # fmt: skip
+    half, single = (f"!pto.partition_tensor_view<16x16x{elem}>" for elem in ("f16", "f32"))
+    lines = [
+        f"func.func @k(%a: {half}, %b: {half}, %o: {single}, %rows: index, %cols: index) attributes {{pto.entry}} {{",
+        "%z = arith.constant 0 : i64", "%behind = arith.constant 4096 : i64", "%all = arith.constant 16 : index",
+        f"%m = pto.alloc_tile addr = %z : {mat}", f"%n = pto.alloc_tile addr = %behind : {mat}",
+        f"%l = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {left}",
+        f"%r = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {right}",
+        f"%some = pto.alloc_tile addr = %z valid_row = %rows valid_col = %all : {left}",
+        f"%few = pto.alloc_tile addr = %z valid_row = %all valid_col = %cols : {right}",
+        f"%c = pto.alloc_tile addr = %z valid_row = %all valid_col = %all : {acc}",
+        f"pto.tload ins(%a : {half}) outs(%m : {mat})", f"pto.tload ins(%b : {half}) outs(%n : {mat})",
+        f"pto.tmov ins(%m : {mat}) outs(%l : {left})", f"pto.tmov ins(%n : {mat}) outs(%r : {right})",
+        f"pto.tmatmul ins(%l, %r : {left}, {right}) outs(%c : {acc})",
+        f"pto.tmatmul.acc ins(%c, %some, %few : {acc}, {left}, {right}) outs(%c : {acc})",
+        f"pto.tstore ins(%c : {acc}) outs(%o : {single})", "return", "}",
+    ]  # fmt: skip
+    text = "\n".join(
+        line if line.startswith("%") else f"{line}\npto.barrier <PIPE_ALL>" for line in lines[1:-2]
+    )
+    return f"{lines[0]}\n{text}\nreturn\n}}\n"
+
+
+@needs_compiler
+def test_a_product_that_is_smaller_than_the_accumulator_keeps_the_rest() -> None:
+    """In a run operands alone say how large it is; one accumulator serves products of several sizes."""
+    a, b = (np.random.default_rng(s).integers(-4, 5, (16, 16)).astype(np.float16) for s in (1, 2))
+    once = a.astype(np.float32) @ b.astype(np.float32)
+    want = once.copy()
+    want[:8, :5] *= 2
+    for engine in ("cpp", "reference"):
+        found = np.zeros((16, 16), np.float32)
+        pto.kernel(pto.parse(products()), engine=engine, target="a3")(a, b, found, 8, 5)
+        assert (found == want).all(), engine

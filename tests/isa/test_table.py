@@ -7,6 +7,7 @@ added to the latter by hand; a line that changes is a break of every bytecode fi
 from __future__ import annotations
 
 import csv
+import re
 from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
@@ -20,6 +21,8 @@ from pto.isa.audit import problems, unnamed
 from pto.isa.errors import CATALOGUE
 from pto.isa.profiles import ISAS, PROFILES
 from pto.isa.row import Family
+from pto.isa.rule_trees import explain
+from pto.isa.rules import CONSTANTS, FACTS, FUNCTIONS
 from pto.isa.tables import MODULES
 
 _HERE = Path(__file__).parent
@@ -114,3 +117,49 @@ def test_a_row_is_found_by_its_first_letter() -> None:
             assert {n[0] if row.dialect == "pto" else row.dialect for n in names} <= set(letters.split()), (
                 module
             )
+
+
+def test_no_message_is_written_in_the_language_of_rules() -> None:
+    """Facts, functions, constants and lists of rules are words in a message; formulas may be formulas."""
+    arithmetic = {"min", "max", "abs", "ceil"}
+    calls = "|".join(sorted(FUNCTIONS.keys() - arithmetic))
+    said_alike = {name for name, value in CONSTANTS.items() if name == value}
+    constants = "|".join(sorted(CONSTANTS.keys() - said_alike - {"True", "False"}))
+    language = re.compile(
+        rf"\b(?:{calls})\(|\w\.(?:{'|'.join(FACTS)})\b|[!=]= (?:{constants})\b|[!=]= '|\bin \(|\*\*| if .* else "
+    )
+
+    def check(row: Row, expr: str, msg: str) -> None:
+        words = explain(expr, {})[0]  # also of one whose message is its own: what was expected is told, too
+        message = msg or words
+        assert not language.search(message), f"{row.name}: {message}"
+
+    each(check, [(row, rule.expr, rule.msg) for row in rows() for rule in row.rules])
+
+
+def test_conditions_of_rules_in_words() -> None:
+    def check(expr: str, message: str) -> None:
+        assert explain(expr, {})[0] == f"expects {message}"
+
+    each(
+        check,
+        [
+            ("a.rows == b.rows", "a and b to have the same rows"),
+            ("a.loc in (VEC, MAT)", "a to be in the vec/mat address space"),
+            ("not has(tmp)", "no tmp"),
+            ("has(a) == has(b)", "a and b together or neither"),
+            ("has(a) != has(b)", "either a or b"),
+            ("valid_le(a, b)", "the valid region of a not to exceed that of b"),
+            ("valid_eq(a, d) or valid_eq(b, d)",
+             "a and d to have the same valid_shape, or b and d to have the same valid_shape"),
+            ("a.layout == ND and b.dtype in (I32, U32)", "a to use the ND layout and b element type to be i32/u32"),
+            ("1 in (a.v_row, a.v_col)", "a valid rows or a valid columns to be 1"),
+            ("mode not in ('x', 'y')", "mode not to be x/y"),
+            ("0 <= n.const < 2**16", "0 <= n < 65536"),
+            ("all(0 <= v.const < 4 for v in loop)", "0 <= v < 4 for every v of loop"),
+            ("a.rows % (32 // a.bytes) == 0", "a rows % (32 // a element bytes) == 0"),
+            ("a.rows >= ceil(b.v_row, 2) - (1 + n.const)", "a rows >= ceil(b valid rows / 2) - (1 + n)"),
+            ("(a.cols if a.blayout == ROW else a.rows) <= 4",
+             "(a columns where a uses the row_major blayout, else a rows) <= 4"),
+        ],
+    )  # fmt: skip

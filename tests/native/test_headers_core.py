@@ -317,3 +317,13 @@ def test_auto_mode_needs_no_addresses(tmp_path: Path) -> None:
     done = compiled(HEADERS / "checked.cpp", program, "-Werror", "-D__PTO_AUTO__")
     assert done.returncode == 0, done.stderr[:4000]
     assert subprocess.run([str(program), "8"], capture_output=True, text=True, check=True).stdout == "1 21 -1"
+
+
+def test_code_may_bring_registers_and_pipes_of_its_own(tmp_path: Path) -> None:
+    """The field's own headers do: what they define is left to them, and the calls work on it."""
+    program = tmp_path / "bare"
+    flags = ("-Werror", "-DPTO_NPU_ARCH_A5", "-DPTO_CPU_BARE_REGISTERS")
+    done = compiled(HEADERS / "bare.cpp", program, *flags)
+    assert done.returncode == 0, done.stderr[:4000]
+    said = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout
+    assert said == "5 5 5 0, 0 left"

@@ -454,6 +454,10 @@ def test_e2605_no_entry_point(write: Write) -> None:
     text = 'extern "C" int go() { return 0; }\nint gone() { return 0; }\n'
     orchestration = _errors(_job(write("o.cpp", text), core_type="", entry="gone"))
     assert [d.code for d in orchestration] == ["PTO-E2605"] and "'gone'" in orchestration[0].message
+    assert orchestration[0].help.startswith('declare it extern "C"'), "it is there, under a name of C++"
+    spelled = _errors(_job(write("s.cpp", text), core_type="", entry="goo"))
+    assert spelled[0].help == "did you mean 'go'?"
+    assert 'extern "C"' in kernel[0].help
 
 
 def test_missing_sources(tmp_path: Path) -> None:

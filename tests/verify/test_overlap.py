@@ -14,8 +14,9 @@ from pto.verify import verify
 
 CODE = "PTO-E2210"
 
-#: What only a run sees: calls are not followed, and of an `if` only what both branches do.
-AT_RUN_TIME = ("overlap_called", "overlap_in_a_branch", "overlap_own_source")
+#: What only a run sees: calls are not followed, of an `if` only what both branches do, and nothing within an
+#: instruction.
+AT_RUN_TIME = ("overlap_called", "overlap_in_a_branch", "overlap_own_source", "overlap_rows_behind")
 
 
 def found(module: pto.Module) -> list[Diagnostic]:

@@ -66,45 +66,157 @@ def explain(text: str, env: Mapping[str, Any]) -> tuple[str, str, str]:
     """(message, expected, got) for a violated expression."""
     node = _tree(text)
     got = ", ".join(dict.fromkeys(_values(text, env)))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "valid_eq":
-        a, b = (ast.unparse(x) for x in node.args)
-        return f"expects {a} and {b} to have the same valid_shape", "equal valid shapes", got
+    clause = _clause(node)
     asked = ASKS.match(text)
     if asked is not None:
         there, absent = asked[2], f"no {asked[2]}"
-        return (f"expects {absent}", absent, there) if asked[1] else (f"expects {there}", there, absent)
-    if isinstance(node, ast.Compare) and len(node.ops) == 1:
-        left, op, right = node.left, node.ops[0], node.comparators[0]
-        if isinstance(left, ast.Attribute):
-            who, noun = ast.unparse(left.value), FACTS[left.attr]
-            if isinstance(right, ast.Attribute) and right.attr == left.attr and isinstance(op, ast.Eq):
-                other = ast.unparse(right.value)
-                return f"expects {who} and {other} to have the same {noun}", f"the same {noun}", got
-            listed = choices(right)
-            if listed and isinstance(op, ast.Eq | ast.In):
-                wanted = "/".join(listed)
-                if left.attr == "loc":
-                    return f"expects {who} to be in the {wanted} address space", wanted, got
-                if left.attr in ("blayout", "slayout", "layout"):
-                    return f"expects {who} to use the {wanted} {noun}", wanted, got
-                return f"expects {_noun(who, left.attr)} to be {wanted}", wanted, got
-            if listed and isinstance(op, ast.NotEq | ast.NotIn):
-                unwanted = "/".join(listed)
-                return f"expects {_noun(who, left.attr)} not to be {unwanted}", f"not {unwanted}", got
-    shown = _spelled(text)
-    return f"expects {shown}", shown, got
+        return f"expects {clause}", clause, there if asked[1] else absent
+    return f"expects {clause}", _expected(node, env) or clause, got
 
 
-_FACT = re.compile(r"\b([A-Za-z_]\w*(?:\[-?\d+\])?)\.([a-z_]+)\b")
+def _expected(node: ast.expr, env: Mapping[str, Any]) -> str:
+    """What is wanted, in few words; empty: what the message says."""
+    match node:
+        case ast.Call(ast.Name("valid_eq")):
+            return "equal valid shapes"
+        case ast.Compare(ast.Attribute(_, fact), [ast.Eq()], [ast.Attribute(_, other)]) if fact == other:
+            return f"the same {FACTS[fact]}"
+        case ast.Compare(ast.Attribute(), [op], [right]) if listed := choices(right):
+            if isinstance(op, ast.Eq | ast.In):
+                return "/".join(listed)
+            return f"not {'/'.join(listed)}" if isinstance(op, ast.NotEq | ast.NotIn) else ""
+        case ast.Compare(left, [op], [right]) if any(isinstance(n, ast.Call) for n in ast.walk(right)):
+            try:  # a formula is as good as its number here
+                return f"{_term(left)} {_SIGNS[type(op)]} {_show(evaluate(ast.unparse(right), env))}"
+            except (Unknown, SyntaxError, NameError, KeyError):
+                return ""
+        case _:
+            return ""
 
 
-def _spelled(text: str) -> str:
-    """An expression with its facts in words: `valid_row.const <= t.rows` is `valid_row <= t rows`."""
+_SIGNS: dict[type[ast.AST], str] = {
+    ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Add: "+",
+    ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//", ast.Div: "/", ast.Mod: "%", ast.Pow: "to the power of",
+    ast.In: "in", ast.NotIn: "not in", ast.Is: "is", ast.IsNot: "is not",
+}  # fmt: skip
 
-    def words(m: re.Match[str]) -> str:
-        return m[1] if m[2] == "const" else _noun(m[1], m[2])
 
-    return _FACT.sub(words, text)
+def _clause(node: ast.expr) -> str:
+    """A condition in words that follow "expects"."""
+    match node:
+        case ast.BoolOp(op, parts):
+            joint = "and" if isinstance(op, ast.And) else "or"
+            said = [f"({_clause(p)})" if isinstance(p, ast.BoolOp) else _clause(p) for p in parts]
+            comma = "," * any(f" {word} " in one for word in ("and", "or") for one in said)
+            return f"{comma} {joint} ".join(said)
+        case ast.Call(ast.Name("has"), [ast.Name(name)]):
+            return name
+        case ast.UnaryOp(ast.Not(), ast.Call(ast.Name("has"), [ast.Name(name)])):
+            return f"no {name}"
+        case ast.UnaryOp(ast.Not(), inner):
+            return f"not ({_clause(inner)})"
+        case ast.Call(ast.Name("valid_eq"), [a, b]):
+            return f"{_term(a)} and {_term(b)} to have the same valid_shape"
+        case ast.Call(ast.Name("valid_le"), [a, b]):
+            return f"the valid region of {_term(a)} not to exceed that of {_term(b)}"
+        case ast.Call(ast.Name("all"), [ast.GeneratorExp(each, [ast.comprehension(target, of)])]):
+            return f"{_clause(each)} for every {_term(target)} of {_term(of)}"
+        case ast.Compare(left, [op], [right]):
+            return _comparison(left, op, right)
+        case ast.Compare(left, ops, rights):
+            return _term(left) + "".join(
+                f" {_SIGNS[type(o)]} {_term(r)}" for o, r in zip(ops, rights, strict=True)
+            )
+        case _:
+            return _term(node)
+
+
+def _comparison(left: ast.expr, op: ast.cmpop, right: ast.expr) -> str:
+    alike, other = isinstance(op, ast.Eq | ast.In), isinstance(op, ast.NotEq | ast.NotIn)
+    match left, right:
+        case ast.Call(ast.Name("has"), [ast.Name(a)]), ast.Call(ast.Name("has"), [ast.Name(b)]):
+            return f"{a} and {b} together or neither" if alike else f"either {a} or {b}"
+        case ast.Compare(), ast.Compare() if other:
+            return f"either {_clause(left)} or {_clause(right)}"
+        case ast.Attribute(a, fact), ast.Attribute(b, same) if fact == same and isinstance(op, ast.Eq):
+            return f"{_term(a)} and {_term(b)} to have the same {FACTS[fact]}"
+        case ast.Constant(), ast.Tuple(facts) if isinstance(op, ast.In):
+            return f"{' or '.join(map(_term, facts))} to be {_term(left)}"
+        case ast.Tuple(), ast.Tuple(pairs) if isinstance(op, ast.In | ast.NotIn):
+            words = "to" if alike else "not to"
+            return f"{_term(left)} {words} be one of {', '.join(map(_term, pairs))}"
+        case _:
+            pass
+    listed = "/".join(choices(right))
+    if listed and (alike or other) and _names_a_choice(left, right):
+        words = "to" if alike else "not to"
+        if isinstance(left, ast.Attribute) and left.attr == "loc" and alike:
+            return f"{_term(left.value)} to be in the {listed} address space"
+        if isinstance(left, ast.Attribute) and left.attr in ("blayout", "slayout", "layout") and alike:
+            return f"{_term(left.value)} to use the {listed} {FACTS[left.attr]}"
+        return f"{_term(left)} {words} be {listed}"
+    return f"{_term(left)} {_SIGNS[type(op)]} {_term(right)}"
+
+
+def _names_a_choice(left: ast.expr, right: ast.expr) -> bool:
+    """Whether a fact or an attribute is compared with words or a list; a number asked of a formula is no
+    choice."""
+    words = isinstance(right, ast.Tuple) or any(not w.lstrip("-").isdigit() for w in choices(right))
+    return isinstance(left, ast.Attribute) or (isinstance(left, ast.Name) and words)
+
+
+def _term(node: ast.expr) -> str:
+    """A value in words: `t.rows` is `t rows`, `n.const` is `n`."""
+    match node:
+        case ast.Attribute(of, "const"):
+            return _term(of)
+        case ast.Attribute(of, fact):
+            return _noun(_term(of), fact)
+        case ast.Name(name):
+            return str(CONSTANTS.get(name, name))
+        case ast.Constant(value):
+            return str(value)
+        case ast.Subscript(of, index):
+            return f"{_term(of)}[{_term(index)}]"
+        case ast.Tuple(parts):
+            return f"({', '.join(map(_term, parts))})"
+        case ast.BinOp(ast.Constant(int(a)), ast.Pow(), ast.Constant(int(b))):
+            return str(a**b)
+        case ast.BinOp(left, op, right):
+            return f"{_factor(left, op)} {_SIGNS[type(op)]} {_factor(right, op, True)}"
+        case ast.UnaryOp(ast.USub(), of):
+            return f"-{_term(of)}"
+        case ast.IfExp(condition, then, otherwise):
+            return f"({_term(then)} where {_stated(condition)}, else {_term(otherwise)})"
+        case ast.Call(ast.Name("ceil"), [a, b]):
+            return f"ceil({_factor(a, ast.Div())} / {_factor(b, ast.Div(), True)})"
+        case ast.Call(ast.Name("selected"), [mask, of]):
+            return f"what {_term(mask)} selects of {_term(of)}"
+        case ast.Call(ast.Name(name), args):
+            return f"{name}({', '.join(map(_term, args))})"
+        case ast.BoolOp() | ast.Compare():
+            return f"({_clause(node)})"
+        case _:
+            return ast.unparse(node)
+
+
+def _stated(condition: ast.expr) -> str:
+    """A condition as a statement; a number is one that is not 0."""
+    if not isinstance(condition, ast.Compare | ast.BoolOp | ast.Call):
+        return f"{_term(condition)} != 0"
+    said = _clause(condition)
+    return said.replace(" not to be ", " is not ").replace(" to be ", " is ").replace(" to use ", " uses ")
+
+
+def _factor(node: ast.expr, op: ast.operator, right: bool = False) -> str:
+    """An operand of an operation, in parentheses where it binds no closer."""
+    inner = node.op if isinstance(node, ast.BinOp) else None
+    sums = ast.Add | ast.Sub
+    loose = inner is not None and (
+        (isinstance(inner, sums) and not isinstance(op, sums))
+        or (right and isinstance(inner, sums) == isinstance(op, sums) and not isinstance(op, ast.Add))
+    )
+    return f"({_term(node)})" if loose else _term(node)
 
 
 def _noun(who: str, fact: str) -> str:
@@ -155,7 +267,7 @@ def _parts(text: str) -> list[tuple[str, str, str]]:
         match sub:
             case ast.Attribute() | ast.Name():
                 shown = ast.unparse(sub)
-                found.append(("fact" if isinstance(sub, ast.Attribute) else "name", shown, _spelled(shown)))
+                found.append(("fact" if isinstance(sub, ast.Attribute) else "name", shown, _term(sub)))
             case ast.Call(ast.Name("valid_eq" | "valid_le"), args):
                 found += [("valid", ast.unparse(arg), "") for arg in args]
             case _:

@@ -305,9 +305,11 @@ class _Plan(cache.Files):
         exported = exports(built.path)
         if job.entry in exported:
             return made
+        named = f"_Z{len(job.entry)}{job.entry}"  # the beginning of its name in C++
+        close = "" if any(e.startswith(named) for e in exported) else did_you_mean(job.entry, exported)
         problem = Diagnostic(
             "PTO-E2605", f"the orchestration '{job.source}' exports no function '{job.entry}'",
-            help=did_you_mean(job.entry, exported) or f'declare it extern "C" and spell it as {_where(job)}',
+            help=close or f'declare it extern "C" and spell it as {_where(job)}',
         )  # fmt: skip
         return CompiledJob(job, problems=(problem,))
 

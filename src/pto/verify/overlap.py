@@ -66,11 +66,11 @@ def share_bytes(a: Placed, b: Placed) -> bool:
     return (a.low, a.size) != (b.low, b.size) or a.kind == b.kind
 
 
-def handed_on(copy: Operation, into: Operation | None, outer: Operation | None) -> bool:
-    """Whether a copy is how compilers carry a tile on: at the end of a turn or an arm, into a name that is
-    placed there (`into`) and that nothing reads, on the bytes of a tile that is placed around (`outer`)."""
-    copies = copy.row is not None and copy.row.algorithm == "move"
-    if not copies or into is None or outer is None or into.name != "pto.alloc_tile":
+def handed_on(writer: Operation, into: Operation | None, outer: Operation | None) -> bool:
+    """Whether an instruction is how compilers carry a tile on: to the next turn or out of an arm, into a name
+    that is placed there (`into`) and that nothing else uses, on the bytes of a tile that is placed around
+    (`outer`). Nobody would see what it writes if it were not that tile."""
+    if writer.row is None or into is None or outer is None or into.name != "pto.alloc_tile":
         return False
     body = into.parent
     if body is None or body is outer.parent:
@@ -78,10 +78,16 @@ def handed_on(copy: Operation, into: Operation | None, outer: Operation | None) 
     around = body.outer
     while around is not None and around.parent is not outer.parent:
         around = around.parent.outer if around.parent is not None else None
-    name = into.results[0]
-    return around is not None and not any(
-        value is name and user is not copy for op in body.ops for user in op.walk() for value in user.operands
-    )
+    if around is None:
+        return False
+    names = {into.results[0]}
+    for user in (user for op in body.ops for user in op.walk()):
+        if user is writer or names.isdisjoint(user.operands):
+            continue
+        if user.row is None or user.row.effect not in ("alias", "config") or user.name == "pto.tassign":
+            return False
+        names.update(user.results)  # a reshaped tile is the same one, whatever of it is valid
+    return True
 
 
 class _Lost(NamedTuple):
@@ -316,8 +322,8 @@ class _Follow:
         return self.one(storage)
 
     def carried(self, op: Operation, storage: Storage, state: _State) -> None:
-        """A tile that a copy hands on has the name of the one around it, too."""
-        around = [s for s in state.mine if handed_on(op, storage.value.op, s.value.op)]
+        """A tile that is handed on has the name of the one around it, too."""
+        around = [s for s in reversed(state.mine) if handed_on(op, storage.value.op, s.value.op)]
         self.unite(storage, around, state)
 
     def unite(self, storage: Storage, others: list[Storage], state: _State) -> None:

@@ -103,9 +103,15 @@ inline void signal_cross_core(int mode, int id) {
   }
 }
 
+/// The semaphore that a core means; the second vector core may name its own as the cube core does, 16 higher.
+inline int own_semaphore(const Core& me, int id) {
+  const bool second = me.kind == CoreKind::Vector && me.subblock_idx == 1;
+  return second && id >= kSecondVector ? id - kSecondVector : id;
+}
+
 inline int intra_target(const Core& me, int id, int& at) {
   if (me.kind == CoreKind::Vector) {
-    at = (id + kSecondVector * static_cast<int>(me.subblock_idx)) % kSemaphores;
+    at = own_semaphore(me, id) + kSecondVector * static_cast<int>(me.subblock_idx);
     return kBoxAic;
   }
   at = id % kSecondVector;
@@ -166,7 +172,7 @@ inline void wait_intra_block(pipe_t, int64_t id) {
   using namespace pto::detail;
   Core& me = pto::detail::core();
   const int box = me.kind == CoreKind::Vector ? kBoxAiv0 + static_cast<int>(me.subblock_idx) : kBoxAic;
-  await_semaphores(*me.cluster, box, 1, semaphore_id(id, 31));
+  await_semaphores(*me.cluster, box, 1, own_semaphore(me, semaphore_id(id, 31)));
 }
 
 namespace pto {

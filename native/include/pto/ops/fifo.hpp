@@ -79,6 +79,13 @@ constexpr auto quantised_type() {
   }
 }
 
+}  // namespace detail
+
+template <QuantMode_t quant, class T>
+using FixpipeConsDType_t = decltype(detail::quantised_type<quant, T>());
+
+namespace detail {
+
 /// The words that SET_QUANT_VECTOR gave.
 struct RegisterWords {
   static constexpr bool any = true, per_column = true;

@@ -951,7 +951,7 @@ constexpr void check_tcmp(const Dst& dst, const Src0& src0, const Src1& src1) {
       "TMOV");
   static_assert(!(Src0::ValidCol != DYNAMIC) || rounded_up(Src0::ValidCol,
       bits_of<typename Dst::DType>) <= Dst::Cols,
-      "[PTO][PTO-E0301] TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns");
+      "[PTO][PTO-E0301] TCMP: expects ceil(src0 valid columns / dst element bits) <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Src0>(0x3f00e),
       "[PTO][PTO-E0302] TCMP: the element type of src0 is not supported (f32/f16/i32/u32); fix: convert "
@@ -977,7 +977,7 @@ constexpr void check_tcmp(const Dst& dst, const Src0& src0, const Src1& src1) {
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK((rounded_up(v_col(src0), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
-      "TCMP: expects ceil(src0 valid columns, dst element bits) <= dst columns; got src0 valid columns = "
+      "TCMP: expects ceil(src0 valid columns / dst element bits) <= dst columns; got src0 valid columns = "
       "%lld",
       as_number(v_col(src0)));
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A2A3)
@@ -2264,7 +2264,7 @@ constexpr void check_tcmps_1() {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(Src::ValidCol != DYNAMIC) || rounded_up(Src::ValidCol,
       bits_of<typename Dst::DType>) <= Dst::Cols,
-      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns");
+      "[PTO][PTO-E0301] TCMPS: expects ceil(src valid columns / dst element bits) <= dst columns");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<Src>(0x3f00e),
@@ -2288,7 +2288,8 @@ constexpr void check_tcmps(const Dst& dst, const Src& src) {
   if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
-      "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
+      "TCMPS: expects ceil(src valid columns / dst element bits) <= dst columns; got src valid columns = "
+      "%lld",
       as_number(v_col(src)));
 #endif
   PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
@@ -2310,7 +2311,8 @@ constexpr void check_tcmps_tile(const Dst& dst, const Src& src) {
   if (idle(dst, src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK((rounded_up(v_col(src), bits_of<typename Dst::DType>) <= Dst::Cols), "PTO-E0301",
-      "TCMPS: expects ceil(src valid columns, dst element bits) <= dst columns; got src valid columns = %lld",
+      "TCMPS: expects ceil(src valid columns / dst element bits) <= dst columns; got src valid columns = "
+      "%lld",
       as_number(v_col(src)));
 #endif
   PTO_CHECK(v_row(src) == v_row(dst), "PTO-E0401",
@@ -2734,8 +2736,8 @@ constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
-      "[PTO][SA-0208] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
-      "1)");
+      "[PTO][SA-0208] TROWARGMAX: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
+      "dstVal columns to be 1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
@@ -2746,8 +2748,8 @@ constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
       "[PTO][SA-0187] TROWARGMAX: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
-      "[PTO][SA-0210] TROWARGMAX: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
-      "1)");
+      "[PTO][SA-0210] TROWARGMAX: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
+      "dstVal columns to be 1)");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
@@ -2868,8 +2870,8 @@ constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
-      "[PTO][SA-0208] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
-      "1)");
+      "[PTO][SA-0208] TROWARGMIN: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
+      "dstVal columns to be 1)");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
@@ -2880,8 +2882,8 @@ constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
       "[PTO][SA-0187] TROWARGMIN: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
-      "[PTO][SA-0210] TROWARGMIN: expects dstVal layout == ND or (dstVal layout == DN and dstVal columns == "
-      "1)");
+      "[PTO][SA-0210] TROWARGMIN: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
+      "dstVal columns to be 1)");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(are_combined<Dst, Src>({{0xe, 0xc00c}, {0xf, 0xc00c}, {0x10, 0xff00e}, {0x11, 0xff00e}}),
@@ -4477,20 +4479,20 @@ constexpr void check_tload(const Dst& dst) {
         bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
         (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
         Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0235] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
-        "(dst valid rows, dst valid columns)");
+        "[PTO][SA-0235] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), "
+        "or dst valid rows or dst valid columns to be 1");
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Mat &&
         bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
         (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
         Dst::form == Form::NZ) || (Src::layout == Layout::ND && Dst::form == Form::NZ) ||
         (Src::layout == Layout::DN && Dst::form == Form::ZN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0234] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
-        "(DN, ZN)) or 1 in (dst valid rows, dst valid columns)");
+        "[PTO][SA-0234] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), "
+        "(ND, NZ), (DN, ZN), or dst valid rows or dst valid columns to be 1");
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) ||
         !(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
         (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0233] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
-        "rows, dst valid columns)");
+        "[PTO][SA-0233] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or dst "
+        "valid rows or dst valid columns to be 1");
     static_assert(!(Dst::Loc == TileType::Vec) || Dst::Rows <= 4095,
         "[PTO][SA-0236] TLOAD: expects dst rows <= 4095");
     static_assert(!(Dst::Loc == TileType::Mat && Dst::form == Form::NZ) || Dst::Rows < 16384,
@@ -4517,8 +4519,8 @@ constexpr void check_tload(const Dst& dst) {
         bits_of<typename Dst::DType> < 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
         (Src::layout == Layout::DN && Dst::form == Form::DN) || (Src::layout == Layout::NZ &&
         Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0104] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
-        "(dst valid rows, dst valid columns)");
+        "[PTO][SA-0104] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), "
+        "or dst valid rows or dst valid columns to be 1");
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) || !(Dst::Loc == TileType::Mat &&
         bits_of<typename Dst::DType> < 64 && !(Src::layout == Layout::MX_A_ZZ ||
         Src::layout == Layout::MX_A_ND || Src::layout == Layout::MX_A_DN) &&
@@ -4528,13 +4530,13 @@ constexpr void check_tload(const Dst& dst) {
         Dst::form == Form::NZ) || (Src::layout == Layout::ND && Dst::form == Form::NZ) ||
         (Src::layout == Layout::DN && Dst::form == Form::ZN) || (Src::layout == Layout::DN &&
         Dst::form == Form::NZ)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0082] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), "
-        "(DN, ZN), (DN, NZ)) or 1 in (dst valid rows, dst valid columns)");
+        "[PTO][SA-0082] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), "
+        "(ND, NZ), (DN, ZN), (DN, NZ), or dst valid rows or dst valid columns to be 1");
     static_assert(!(Dst::ValidCol != DYNAMIC && Dst::ValidRow != DYNAMIC) ||
         !(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND && Dst::form == Form::ND) ||
         (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == Dst::ValidRow || 1 == Dst::ValidCol)),
-        "[PTO][SA-0041] TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid "
-        "rows, dst valid columns)");
+        "[PTO][SA-0041] TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or dst "
+        "valid rows or dst valid columns to be 1");
     static_assert(!(Dst::Loc == TileType::Mat) || Dst::Rows < 16384,
         "[PTO][SA-0224] TLOAD: expects dst rows < 16384");
     static_assert(!(Dst::Loc == TileType::Mat) || static_cast<int>(Dst::GetSizeInBytes()) <= 524288,
@@ -4566,8 +4568,8 @@ constexpr void check_tload(const Dst& dst) {
         (((Src::layout == Layout::ND && Dst::form == Form::ND) || (Src::layout == Layout::DN &&
         Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ)) || (1 == v_row(dst) ||
         1 == v_col(dst))), "SA-0235",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (dst valid rows, "
-        "dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), or dst valid "
+        "rows or dst valid columns to be 1; got dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4577,8 +4579,8 @@ constexpr void check_tload(const Dst& dst) {
         (((Src::layout == Layout::ND && Dst::form == Form::ND) || (Src::layout == Layout::DN &&
         Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ)) || (1 == v_row(dst) ||
         1 == v_col(dst))), "SA-0104",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (dst valid rows, "
-        "dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), or dst valid "
+        "rows or dst valid columns to be 1; got dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4589,8 +4591,9 @@ constexpr void check_tload(const Dst& dst) {
         Dst::form == Form::DN) || (Src::layout == Layout::NZ && Dst::form == Form::NZ) ||
         (Src::layout == Layout::ND && Dst::form == Form::NZ) || (Src::layout == Layout::DN &&
         Dst::form == Form::ZN)) || (1 == v_row(dst) || 1 == v_col(dst))), "SA-0234",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN)) or 1 "
-        "in (dst valid rows, dst valid columns); got dst valid rows = %lld, dst valid columns = %lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, "
+        "ZN), or dst valid rows or dst valid columns to be 1; got dst valid rows = %lld, dst valid columns = "
+        "%lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4605,9 +4608,9 @@ constexpr void check_tload(const Dst& dst) {
         Dst::form == Form::NZ) || (Src::layout == Layout::DN && Dst::form == Form::ZN) ||
         (Src::layout == Layout::DN && Dst::form == Form::NZ)) || (1 == v_row(dst) || 1 == v_col(dst))),
         "SA-0082",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, ZN), (DN, "
-        "NZ)) or 1 in (dst valid rows, dst valid columns); got dst valid rows = %lld, dst valid columns = "
-        "%lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), (ND, NZ), (DN, "
+        "ZN), (DN, NZ), or dst valid rows or dst valid columns to be 1; got dst valid rows = %lld, dst valid "
+        "columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4616,8 +4619,8 @@ constexpr void check_tload(const Dst& dst) {
     PTO_CHECK(!(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND &&
         Dst::form == Form::ND) || (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == v_row(dst) ||
         1 == v_col(dst))), "SA-0233",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid rows, dst valid "
-        "columns); got dst valid rows = %lld, dst valid columns = %lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or dst valid rows or dst "
+        "valid columns to be 1; got dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4626,8 +4629,8 @@ constexpr void check_tload(const Dst& dst) {
     PTO_CHECK(!(bits_of<typename Dst::DType> == 64) || (((Src::layout == Layout::ND &&
         Dst::form == Form::ND) || (Src::layout == Layout::DN && Dst::form == Form::DN)) || (1 == v_row(dst) ||
         1 == v_col(dst))), "SA-0041",
-        "TLOAD: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (dst valid rows, dst valid "
-        "columns); got dst valid rows = %lld, dst valid columns = %lld",
+        "TLOAD: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or dst valid rows or dst "
+        "valid columns to be 1; got dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -4649,7 +4652,7 @@ constexpr void check_tstore_1() {
       "[PTO][SA-0011] TSTORE: the element type of src is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64); fix: convert with TCVT");
   static_assert(atomicType == AtomicType::AtomicNone || atomicType == AtomicType::AtomicAdd,
-      "[PTO][PTO-E0116] TSTORE: expects atomicType in ('atomic_none', 'atomic_add')");
+      "[PTO][PTO-E0116] TSTORE: expects atomicType to be atomic_none/atomic_add");
   static_assert(!(Src::Loc == TileType::Acc) || (Dst::layout == Layout::ND || Dst::layout == Layout::NZ ||
       Dst::layout == Layout::NC1HWC0 || Dst::layout == Layout::NDC1HWC0),
       "[PTO][SA-0192] TSTORE: expects dst to use the ND/NZ/NC1HWC0/NDC1HWC0 layout");
@@ -4667,14 +4670,14 @@ constexpr void check_tstore_1() {
         Src::Loc == TileType::Mat) && bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND &&
         Dst::layout == Layout::ND) || (Src::form == Form::DN && Dst::layout == Layout::DN) ||
         (Src::form == Form::NZ && Dst::layout == Layout::NZ)) || (1 == Src::ValidRow || 1 == Src::ValidCol)),
-        "[PTO][SA-0105] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in "
-        "(src valid rows, src valid columns)");
+        "[PTO][SA-0105] TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), "
+        "or src valid rows or src valid columns to be 1");
     static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) || !((Src::Loc == TileType::Vec ||
         Src::Loc == TileType::Mat) && bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND &&
         Dst::layout == Layout::ND) || (Src::form == Form::DN && Dst::layout == Layout::DN)) ||
         (1 == Src::ValidRow || 1 == Src::ValidCol)),
-        "[PTO][SA-0338] TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid "
-        "rows, src valid columns)");
+        "[PTO][SA-0338] TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or src "
+        "valid rows or src valid columns to be 1");
     static_assert(!(Src::Loc == TileType::Acc) || (1 <= Src::Cols && Src::Cols <= 4095),
         "[PTO][SA-0201] TSTORE: expects 1 <= src columns <= 4095");
     static_assert(!(Src::ValidCol != DYNAMIC) || !(Src::Loc == TileType::Acc) || (1 <= Src::ValidCol &&
@@ -4731,15 +4734,15 @@ constexpr void check_tstore(const Dst& dst, const Src& src) {
         bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&
         Dst::layout == Layout::NZ)) || (1 == v_row(src) || 1 == v_col(src))), "SA-0105",
-        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (src valid rows, "
-        "src valid columns); got src valid rows = %lld, src valid columns = %lld",
+        "TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), or src valid "
+        "rows or src valid columns to be 1; got src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
         bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN)) || (1 == v_row(src) || 1 == v_col(src))),
         "SA-0338",
-        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid rows, src valid "
-        "columns); got src valid rows = %lld, src valid columns = %lld",
+        "TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or src valid rows or src "
+        "valid columns to be 1; got src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!(Src::Loc == TileType::Acc) || (1 <= v_col(src) && v_col(src) <= 4095), "PA-0033",
         "TSTORE: expects 1 <= src valid columns <= 4095; got src valid columns = %lld",
@@ -4785,15 +4788,15 @@ constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) 
         bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&
         Dst::layout == Layout::NZ)) || (1 == v_row(src) || 1 == v_col(src))), "SA-0105",
-        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN), (NZ, NZ)) or 1 in (src valid rows, "
-        "src valid columns); got src valid rows = %lld, src valid columns = %lld",
+        "TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), (NZ, NZ), or src valid "
+        "rows or src valid columns to be 1; got src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
         bits_of<typename Src::DType> == 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN)) || (1 == v_row(src) || 1 == v_col(src))),
         "SA-0338",
-        "TSTORE: expects (src layout, dst layout) in ((ND, ND), (DN, DN)) or 1 in (src valid rows, src valid "
-        "columns); got src valid rows = %lld, src valid columns = %lld",
+        "TSTORE: expects (src layout, dst layout) to be one of (ND, ND), (DN, DN), or src valid rows or src "
+        "valid columns to be 1; got src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!(Src::Loc == TileType::Acc) || (1 <= v_col(src) && v_col(src) <= 4095), "PA-0033",
         "TSTORE: expects 1 <= src valid columns <= 4095; got src valid columns = %lld",
@@ -4978,17 +4981,17 @@ constexpr void check_mgather(const Dst& dst, const Idx& idx) {
     static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<Idx>) || (same_valid<Idx, Dst>() || ((Idx::ValidRow == 1 &&
         Idx::ValidCol == Dst::ValidRow) || (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1))),
-        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
-        "((1, dst valid rows), (dst valid rows, 1))");
+        "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape, or (idx valid rows, "
+        "idx valid columns) to be one of (1, dst valid rows), (dst valid rows, 1)");
   }
 #ifdef PTO_CHECKED
   if (idle(dst, idx)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
         v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
-        "MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in ((1, dst valid rows), "
-        "(dst valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld, "
-        "dst valid columns = %lld",
+        "MGATHER: expects idx and dst to have the same valid_shape, or (idx valid rows, idx valid columns) "
+        "to be one of (1, dst valid rows), (dst valid rows, 1); got idx valid rows = %lld, idx valid columns "
+        "= %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #endif
@@ -5002,17 +5005,17 @@ constexpr void check_mgather_with_scratch(const Dst& dst, const Idx& idx, const 
     static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<Idx>) || (same_valid<Idx, Dst>() || ((Idx::ValidRow == 1 &&
         Idx::ValidCol == Dst::ValidRow) || (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1))),
-        "[PTO][PTO-E0401] MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in "
-        "((1, dst valid rows), (dst valid rows, 1))");
+        "[PTO][PTO-E0401] MGATHER: expects idx and dst to have the same valid_shape, or (idx valid rows, "
+        "idx valid columns) to be one of (1, dst valid rows), (dst valid rows, 1)");
   }
 #ifdef PTO_CHECKED
   if (idle(dst, idx, scratch)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK((!(is_tile_data_v<Idx>) || (same_valid(idx, dst) || ((v_row(idx) == 1 &&
         v_col(idx) == v_row(dst)) || (v_row(idx) == v_row(dst) && v_col(idx) == 1)))), "PTO-E0401",
-        "MGATHER: expects valid_eq(idx, dst) or (idx valid rows, idx valid columns) in ((1, dst valid rows), "
-        "(dst valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld, "
-        "dst valid columns = %lld",
+        "MGATHER: expects idx and dst to have the same valid_shape, or (idx valid rows, idx valid columns) "
+        "to be one of (1, dst valid rows), (dst valid rows, 1); got idx valid rows = %lld, idx valid columns "
+        "= %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)), as_number(v_col(dst)));
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -5030,16 +5033,16 @@ constexpr void check_mgather_by_row(const Dst& dst, const Idx& idx) {
     static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<Idx>) || ((Idx::ValidRow == 1 && Idx::ValidCol == Dst::ValidRow) ||
         (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1)),
-        "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
-        "(dst valid rows, 1))");
+        "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) to be one of (1, dst valid "
+        "rows), (dst valid rows, 1)");
   }
 #ifdef PTO_CHECKED
   if (idle(dst, idx)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
         (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
-        "MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), (dst valid rows, 1)); "
-        "got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
+        "MGATHER: expects (idx valid rows, idx valid columns) to be one of (1, dst valid rows), (dst valid "
+        "rows, 1); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
         as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)));
   }
 #endif
@@ -5053,24 +5056,24 @@ constexpr void check_mgather_by_row_with_scratch(const Dst& dst, const Idx& idx,
     static_assert(!(Dst::ValidRow != DYNAMIC && Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC) ||
         !(is_tile_data_v<Idx>) || ((Idx::ValidRow == 1 && Idx::ValidCol == Dst::ValidRow) ||
         (Idx::ValidRow == Dst::ValidRow && Idx::ValidCol == 1)),
-        "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), "
-        "(dst valid rows, 1))");
+        "[PTO][PTO-E0401] MGATHER: expects (idx valid rows, idx valid columns) to be one of (1, dst valid "
+        "rows), (dst valid rows, 1)");
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(gather_exec == GatherExec::Scalar,
-      "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
+      "[PTO][PTO-E0116] MGATHER: expects gather_exec to be scalar");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(!(gather_exec == GatherExec::Simt) || never<Dst>,
-      "[PTO][PTO-E0501] MGATHER: expects dst location == MAT and coalesce == 'elem'");
+      "[PTO][PTO-E0501] MGATHER: expects dst to be in the mat address space and coalesce to be elem");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, idx, scratch)) return;
   if constexpr (is_tile_data_v<Idx>) {
     PTO_CHECK(!(is_tile_data_v<Idx>) || ((v_row(idx) == 1 && v_col(idx) == v_row(dst)) ||
         (v_row(idx) == v_row(dst) && v_col(idx) == 1)), "PTO-E0401",
-        "MGATHER: expects (idx valid rows, idx valid columns) in ((1, dst valid rows), (dst valid rows, 1)); "
-        "got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
+        "MGATHER: expects (idx valid rows, idx valid columns) to be one of (1, dst valid rows), (dst valid "
+        "rows, 1); got idx valid rows = %lld, idx valid columns = %lld, dst valid rows = %lld",
         as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(dst)));
   }
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -5112,7 +5115,7 @@ constexpr void check_mgather_by_elem_with_scratch(const Dst& dst, const Idx& idx
   }
 #if defined(PTO_ISA_A2A3)
   static_assert(gather_exec == GatherExec::Scalar,
-      "[PTO][PTO-E0116] MGATHER: expects gather_exec == 'scalar'");
+      "[PTO][PTO-E0116] MGATHER: expects gather_exec to be scalar");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(!(gather_exec == GatherExec::Simt) || all_in<TileType::Mat, Dst>(),
@@ -5193,8 +5196,8 @@ constexpr void check_mscatter_2() {
       "[PTO][PTO-E0301] MSCATTER: expects src element type to be i8/i16/i32/f16/bf16/f32; fix: convert with "
       "TCVT");
   static_assert(scatterAtomicOp == ScatterAtomicOp::None || scatterAtomicOp == ScatterAtomicOp::Add,
-      "[PTO][PTO-E0116] MSCATTER: expects scatterAtomicOp in ('none', 'add')");
-  static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict == 'last'");
+      "[PTO][PTO-E0116] MSCATTER: expects scatterAtomicOp to be none/add");
+  static_assert(conflict == ScatterConflict::Last, "[PTO][PTO-E0116] MSCATTER: expects conflict to be last");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(!(scatterAtomicOp == ScatterAtomicOp::Add) || is_among<Src>(0x3000e),
@@ -5212,15 +5215,15 @@ constexpr void check_mscatter(const Src& src, const Idx& idx) {
   static_assert(!(Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(true) || (same_valid<Idx, Src>() || ((Idx::ValidRow == 1 && Idx::ValidCol == Src::ValidRow) ||
       (Idx::ValidRow == Src::ValidRow && Idx::ValidCol == 1))),
-      "[PTO][PTO-E0401] MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, "
-      "src valid rows), (src valid rows, 1))");
+      "[PTO][PTO-E0401] MSCATTER: expects idx and src to have the same valid_shape, or (idx valid rows, idx "
+      "valid columns) to be one of (1, src valid rows), (src valid rows, 1)");
 #ifdef PTO_CHECKED
   if (idle(src, idx)) return;
   PTO_CHECK(!(true) || (same_valid(idx, src) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) ||
       (v_row(idx) == v_row(src) && v_col(idx) == 1))), "PTO-E0401",
-      "MSCATTER: expects valid_eq(idx, src) or (idx valid rows, idx valid columns) in ((1, src valid rows), "
-      "(src valid rows, 1)); got idx valid rows = %lld, idx valid columns = %lld, src valid rows = %lld, src "
-      "valid columns = %lld",
+      "MSCATTER: expects idx and src to have the same valid_shape, or (idx valid rows, idx valid columns) to "
+      "be one of (1, src valid rows), (src valid rows, 1); got idx valid rows = %lld, idx valid columns = "
+      "%lld, src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)), as_number(v_col(src)));
 #endif
 }
@@ -5233,14 +5236,14 @@ constexpr void check_mscatter_by_row(const Src& src, const Idx& idx) {
   static_assert(!(Idx::ValidCol != DYNAMIC && Idx::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(true) || ((Idx::ValidRow == 1 && Idx::ValidCol == Src::ValidRow) || (Idx::ValidRow == Src::ValidRow &&
       Idx::ValidCol == 1)),
-      "[PTO][PTO-E0401] MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src "
-      "valid rows, 1))");
+      "[PTO][PTO-E0401] MSCATTER: expects (idx valid rows, idx valid columns) to be one of (1, src valid "
+      "rows), (src valid rows, 1)");
 #ifdef PTO_CHECKED
   if (idle(src, idx)) return;
   PTO_CHECK(!(true) || ((v_row(idx) == 1 && v_col(idx) == v_row(src)) || (v_row(idx) == v_row(src) &&
       v_col(idx) == 1)), "PTO-E0401",
-      "MSCATTER: expects (idx valid rows, idx valid columns) in ((1, src valid rows), (src valid rows, 1)); "
-      "got idx valid rows = %lld, idx valid columns = %lld, src valid rows = %lld",
+      "MSCATTER: expects (idx valid rows, idx valid columns) to be one of (1, src valid rows), (src valid "
+      "rows, 1); got idx valid rows = %lld, idx valid columns = %lld, src valid rows = %lld",
       as_number(v_row(idx)), as_number(v_col(idx)), as_number(v_row(src)));
 #endif
 }
@@ -5262,7 +5265,7 @@ constexpr void check_mscatter_by_elem(const Src& src, const Idx& idx) {
 }
 
 template <class Dst, class Lhs, class Rhs>
-constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
+constexpr void check_tmatmul(const Lhs& lhs, const Rhs& rhs) {
   static_assert(all_in<TileType::Left, Lhs>(),
       "[PTO][SA-0225] TMATMUL: expects lhs to be in the left address space; fix: move it there with TMOV");
   static_assert(all_in<TileType::Right, Rhs>(),
@@ -5305,15 +5308,7 @@ constexpr void check_tmatmul(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, lhs, rhs)) return;
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TMATMUL: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TMATMUL: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
+  if (idle(lhs, rhs)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TMATMUL: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
@@ -5347,7 +5342,8 @@ constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs
       "[PTO][PTO-E0401] TMATMUL_ACC: expects lhs valid columns == rhs valid rows");
   static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TMATMUL_ACC: expects rhs and dst to have the same valid columns");
-  static_assert(fitting_valid<Dst, Acc_in>(), "[PTO][PTO-E0401] TMATMUL_ACC: expects valid_le(dst, acc_in)");
+  static_assert(fitting_valid<Dst, Acc_in>(),
+      "[PTO][PTO-E0401] TMATMUL_ACC: expects the valid region of dst not to exceed that of acc_in");
   static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TMATMUL_ACC: expects rhs to use the ZN layout");
   static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TMATMUL_ACC: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
@@ -5381,14 +5377,6 @@ constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, acc_in, lhs, rhs)) return;
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TMATMUL_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid "
-      "rows = %lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TMATMUL_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
-      "valid columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TMATMUL_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
@@ -5401,8 +5389,8 @@ constexpr void check_tmatmul_acc(const Dst& dst, const Acc_in& acc_in, const Lhs
       as_number(v_col(rhs)));
 #endif
   PTO_CHECK(fitting_valid(dst, acc_in), "PTO-E0401",
-      "TMATMUL_ACC: expects valid_le(dst, acc_in); got dst valid rows = %lld, dst valid columns = %lld, "
-      "acc_in valid rows = %lld, acc_in valid columns = %lld",
+      "TMATMUL_ACC: expects the valid region of dst not to exceed that of acc_in; got dst valid rows = %lld, "
+      "dst valid columns = %lld, acc_in valid rows = %lld, acc_in valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(acc_in)), as_number(v_col(acc_in)));
 #endif
 }
@@ -5463,14 +5451,6 @@ constexpr void check_tmatmul_bias(const Dst& dst, const A& a, const B& b, const 
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, a, b, bias)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows "
-      "= %lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5558,8 +5538,7 @@ constexpr void check_tmatmul_mx_2() {
 }
 
 template <class Dst, class A, class A_scale, class B, class B_scale>
-constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
-    const B_scale& b_scale) {
+constexpr void check_tmatmul_mx(const A& a, const A_scale& a_scale, const B& b, const B_scale& b_scale) {
   check_tmatmul_mx_1<Dst, A, A_scale, B, B_scale>();
   check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
@@ -5568,15 +5547,7 @@ constexpr void check_tmatmul_mx(const Dst& dst, const A& a, const A_scale& a_sca
       "with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
+  if (idle(a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5615,7 +5586,8 @@ constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a
   static_assert(all_in<TileType::Acc, C_in>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects c_in to be in the acc address space; fix: move it there with "
       "TMOV");
-  static_assert(fitting_valid<Dst, C_in>(), "[PTO][PTO-E0401] TMATMUL_MX: expects valid_le(dst, c_in)");
+  static_assert(fitting_valid<Dst, C_in>(),
+      "[PTO][PTO-E0401] TMATMUL_MX: expects the valid region of dst not to exceed that of c_in");
 #if defined(PTO_ISA_A5)
   static_assert(same_valid<C_in, Dst>(),
       "[PTO][PTO-E0401] TMATMUL_MX: expects c_in and dst to have the same valid_shape");
@@ -5628,14 +5600,6 @@ constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, c_in, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5664,8 +5628,8 @@ constexpr void check_tmatmul_mx_acc(const Dst& dst, const C_in& c_in, const A& a
       "valid columns = %lld",
       as_number(v_col(b_scale)), as_number(v_col(b)));
   PTO_CHECK(fitting_valid(dst, c_in), "PTO-E0401",
-      "TMATMUL_MX: expects valid_le(dst, c_in); got dst valid rows = %lld, dst valid columns = %lld, c_in "
-      "valid rows = %lld, c_in valid columns = %lld",
+      "TMATMUL_MX: expects the valid region of dst not to exceed that of c_in; got dst valid rows = %lld, "
+      "dst valid columns = %lld, c_in valid rows = %lld, c_in valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(c_in)), as_number(v_col(c_in)));
 #if defined(PTO_ISA_A5)
   PTO_CHECK(same_valid(c_in, dst), "PTO-E0401",
@@ -5699,14 +5663,6 @@ constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& 
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, a, a_scale, b, b_scale, bias)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5742,8 +5698,7 @@ constexpr void check_tmatmul_mx_bias(const Dst& dst, const A& a, const A_scale& 
 }
 
 template <class Dst, class A, class A_scale, class B, class B_scale>
-constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& a_scale, const B& b,
-    const B_scale& b_scale) {
+constexpr void check_tmatmul_mx_hif4(const A& a, const A_scale& a_scale, const B& b, const B_scale& b_scale) {
   check_tmatmul_mx_2<Dst, A, A_scale, B, B_scale>();
   static_assert(all_in<TileType::ScaleLeft, A_scale>(),
       "[PTO][PTO-E0501] TMATMUL_MX: expects a_scale to be in the scale_left address space; fix: move it "
@@ -5769,15 +5724,7 @@ constexpr void check_tmatmul_mx_hif4(const Dst& dst, const A& a, const A_scale& 
       "combination; fix: convert with TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, a, a_scale, b, b_scale)) return;
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TMATMUL_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TMATMUL_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
+  if (idle(a, a_scale, b, b_scale)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TMATMUL_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
@@ -5863,16 +5810,6 @@ constexpr void check_tgemv(const Dst& dst, const Lhs& lhs, const Rhs& rhs) {
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TGEMV: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TGEMV: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TGEMV: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
@@ -5903,7 +5840,8 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       "[PTO][PTO-E0401] TGEMV_ACC: expects lhs valid columns == rhs valid rows");
   static_assert(!(Dst::ValidCol != DYNAMIC && Rhs::ValidCol != DYNAMIC) || Rhs::ValidCol == Dst::ValidCol,
       "[PTO][PTO-E0401] TGEMV_ACC: expects rhs and dst to have the same valid columns");
-  static_assert(fitting_valid<Dst, Acc_in>(), "[PTO][PTO-E0401] TGEMV_ACC: expects valid_le(dst, acc_in)");
+  static_assert(fitting_valid<Dst, Acc_in>(),
+      "[PTO][PTO-E0401] TGEMV_ACC: expects the valid region of dst not to exceed that of acc_in");
   static_assert(Rhs::form == Form::ZN, "[PTO][SA-0080] TGEMV_ACC: expects rhs to use the ZN layout");
   static_assert(Dst::form == Form::NZ, "[PTO][SA-0080] TGEMV_ACC: expects dst to use the NZ layout");
 #if defined(PTO_ISA_A2A3)
@@ -5948,16 +5886,6 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_ACC: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(lhs) == v_row(dst), "PTO-E0401",
-      "TGEMV_ACC: expects lhs and dst to have the same valid rows; got lhs valid rows = %lld, dst valid rows "
-      "= %lld",
-      as_number(v_row(lhs)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(rhs) == v_col(dst), "PTO-E0401",
-      "TGEMV_ACC: expects rhs and dst to have the same valid columns; got rhs valid columns = %lld, dst "
-      "valid columns = %lld",
-      as_number(v_col(rhs)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(lhs) && v_row(lhs) <= 4095, "PA-0006",
       "TGEMV_ACC: expects 1 <= lhs valid rows <= 4095; got lhs valid rows = %lld",
       as_number(v_row(lhs)));
@@ -5969,8 +5897,8 @@ constexpr void check_tgemv_acc(const Dst& dst, const Acc_in& acc_in, const Lhs& 
       as_number(v_col(rhs)));
 #endif
   PTO_CHECK(fitting_valid(dst, acc_in), "PTO-E0401",
-      "TGEMV_ACC: expects valid_le(dst, acc_in); got dst valid rows = %lld, dst valid columns = %lld, acc_in "
-      "valid rows = %lld, acc_in valid columns = %lld",
+      "TGEMV_ACC: expects the valid region of dst not to exceed that of acc_in; got dst valid rows = %lld, "
+      "dst valid columns = %lld, acc_in valid rows = %lld, acc_in valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(acc_in)), as_number(v_col(acc_in)));
 #endif
 }
@@ -6040,16 +5968,6 @@ constexpr void check_tgemv_bias(const Dst& dst, const A& a, const B& b, const Bi
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_BIAS: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_BIAS: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_BIAS: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_BIAS: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6158,16 +6076,6 @@ constexpr void check_tgemv_mx(const Dst& dst, const A& a, const A_scale& a_scale
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6203,7 +6111,8 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
   check_tgemv_mx_1<Dst, A, A_scale, B, B_scale>();
   static_assert(all_in<TileType::Acc, C_in>(),
       "[PTO][PTO-E0501] TGEMV_MX: expects c_in to be in the acc address space; fix: move it there with TMOV");
-  static_assert(fitting_valid<Dst, C_in>(), "[PTO][PTO-E0401] TGEMV_MX: expects valid_le(dst, c_in)");
+  static_assert(fitting_valid<Dst, C_in>(),
+      "[PTO][PTO-E0401] TGEMV_MX: expects the valid region of dst not to exceed that of c_in");
 #if defined(PTO_ISA_A5)
   static_assert(same_valid<C_in, Dst>(),
       "[PTO][PTO-E0401] TGEMV_MX: expects c_in and dst to have the same valid_shape");
@@ -6223,16 +6132,6 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6260,8 +6159,8 @@ constexpr void check_tgemv_mx_acc(const Dst& dst, const C_in& c_in, const A& a, 
       "valid columns = %lld",
       as_number(v_col(b_scale)), as_number(v_col(b)));
   PTO_CHECK(fitting_valid(dst, c_in), "PTO-E0401",
-      "TGEMV_MX: expects valid_le(dst, c_in); got dst valid rows = %lld, dst valid columns = %lld, c_in "
-      "valid rows = %lld, c_in valid columns = %lld",
+      "TGEMV_MX: expects the valid region of dst not to exceed that of c_in; got dst valid rows = %lld, dst "
+      "valid columns = %lld, c_in valid rows = %lld, c_in valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(c_in)), as_number(v_col(c_in)));
 #if defined(PTO_ISA_A5)
   PTO_CHECK(same_valid(c_in, dst), "PTO-E0401",
@@ -6305,16 +6204,6 @@ constexpr void check_tgemv_mx_bias(const Dst& dst, const A& a, const A_scale& a_
   PTO_CHECK(v_row(dst) == 1, "PTO-E0401",
       "TGEMV_MX: expects dst valid rows to be 1; got dst valid rows = %lld",
       as_number(v_row(dst)));
-#endif
-  PTO_CHECK(v_row(a) == v_row(dst), "PTO-E0401",
-      "TGEMV_MX: expects a and dst to have the same valid rows; got a valid rows = %lld, dst valid rows = "
-      "%lld",
-      as_number(v_row(a)), as_number(v_row(dst)));
-  PTO_CHECK(v_col(b) == v_col(dst), "PTO-E0401",
-      "TGEMV_MX: expects b and dst to have the same valid columns; got b valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(b)), as_number(v_col(dst)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(1 <= v_row(a) && v_row(a) <= 4095, "PA-0006",
       "TGEMV_MX: expects 1 <= a valid rows <= 4095; got a valid rows = %lld",
       as_number(v_row(a)));
@@ -6408,7 +6297,7 @@ constexpr void check_tmov_1() {
     static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
         bits_of<typename Src::DType> == 64) || (Src::Rows == 1 &&
         (Src::Cols * bits_of<typename Src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV: expects src rows == 1 and src row size in bytes % 128 == 0");
+        "[PTO][SA-0254] TMOV: expects src rows to be 1 and src row size in bytes % 128 == 0");
   }
 #endif
 #if defined(PTO_ISA_A5)
@@ -6514,7 +6403,8 @@ constexpr void check_tmov_5() {
 #endif
 #if defined(PTO_ISA_CPU)
   if constexpr (is_tile_data_v<Src>) {
-    static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV: expects valid_le(dst, src)");
+    static_assert(fitting_valid<Dst, Src>(),
+        "[PTO][PTO-E0401] TMOV: expects the valid region of dst not to exceed that of src");
   }
 #endif
 }
@@ -6598,8 +6488,8 @@ constexpr void check_tmov_with_fp_accToVecMode(const Dst& dst, const Src& src) {
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
     PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
-        "rows = %lld, src valid columns = %lld",
+        "TMOV: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst "
+        "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
   }
 #endif
@@ -6641,8 +6531,8 @@ constexpr void check_tmov_with_preQuantScalar(const Dst& dst, const Src& src) {
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
     PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
-        "rows = %lld, src valid columns = %lld",
+        "TMOV: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst "
+        "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
   }
 #endif
@@ -6681,8 +6571,8 @@ constexpr void check_tmov_with_preQuantScalar_accToVecMode(const Dst& dst, const
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
     PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-        "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
-        "rows = %lld, src valid columns = %lld",
+        "TMOV: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst "
+        "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
   }
 #endif
@@ -6709,8 +6599,8 @@ constexpr void check_tmov_with_tmp(const Dst& dst, const Src& src) {
   static_assert(grp_axis == 0 || grp_axis == 1, "[PTO][PTO-E0112] TMOV: grp_axis is none of its values");
   static_assert(is_among<Src>(0x20c0) && dtype_of<typename Dst::DType> == dtype_of<typename Src::DType> &&
       dtype_of<typename Tmp::DType> == dtype_of<typename Src::DType>,
-      "[PTO][PTO-E0301] TMOV: expects src element type in (U8, HIF8, F8E8M0) and dst element type == src "
-      "element type and (tmp element type == src element type); fix: convert with TCVT");
+      "[PTO][PTO-E0301] TMOV: expects src element type to be u8/hif8/f8e8m0, and dst and src to have the "
+      "same element type, and tmp and src to have the same element type; fix: convert with TCVT");
   static_assert(dtype_of<typename Src::DType> != DType::i8,
       "[PTO][PTO-E0301] TMOV: expects exponents of type ui8, hif8 or f8E8M0FNU; fix: convert with TCVT");
   if constexpr (is_tile_data_v<Src>) {
@@ -6772,7 +6662,8 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
       "TCVT");
   static_assert(!(Dst::Loc == TileType::Mat) || same_valid<Src, Dst>(),
       "[PTO][CA-0001] TMOV: expects src and dst to have the same valid_shape");
-  static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV: expects valid_le(dst, src)");
+  static_assert(fitting_valid<Dst, Src>(),
+      "[PTO][PTO-E0401] TMOV: expects the valid region of dst not to exceed that of src");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
@@ -6786,8 +6677,8 @@ constexpr void check_tmov_fp_with_accToVecMode(const Dst& dst, const Src& src) {
       "= %lld, dst valid rows = %lld, dst valid columns = %lld",
       as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
   PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-      "TMOV: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid rows "
-      "= %lld, src valid columns = %lld",
+      "TMOV: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst valid "
+      "columns = %lld, src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -6864,7 +6755,7 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
     static_assert(!(Src::Loc == TileType::Mat && Dst::Loc == TileType::Scaling &&
         bits_of<typename Src::DType> == 64) || (Src::Rows == 1 &&
         (Src::Cols * bits_of<typename Src::DType>) % 1024 == 0),
-        "[PTO][SA-0254] TMOV_FP: expects src rows == 1 and src row size in bytes % 128 == 0");
+        "[PTO][SA-0254] TMOV_FP: expects src rows to be 1 and src row size in bytes % 128 == 0");
     static_assert(!(Src::Loc == TileType::Acc) || Src::form == Form::NZ,
         "[PTO][SA-0107] TMOV_FP: expects acc-source fp/relu tmov src to use blayout=col_major and "
         "slayout=row_major");
@@ -6917,7 +6808,8 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
     static_assert(!((Src::Loc != TileType::Acc || Dst::Loc != TileType::Vec) &&
         !(Dst::Loc == TileType::ScaleLeft || Dst::Loc == TileType::ScaleRight)) || same_valid<Src, Dst>(),
         "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
-    static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
+    static_assert(fitting_valid<Dst, Src>(),
+        "[PTO][PTO-E0401] TMOV_FP: expects the valid region of dst not to exceed that of src");
   }
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
@@ -6941,8 +6833,8 @@ constexpr void check_tmov_with_fp(const Dst& dst, const Src& src) {
         "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
         as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
     PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-        "TMOV_FP: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
-        "rows = %lld, src valid columns = %lld",
+        "TMOV_FP: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst "
+        "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
         as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
   }
 #endif
@@ -6991,7 +6883,8 @@ constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
       "TCVT");
   static_assert(!(Dst::Loc == TileType::Mat) || same_valid<Src, Dst>(),
       "[PTO][CA-0001] TMOV_FP: expects src and dst to have the same valid_shape");
-  static_assert(fitting_valid<Dst, Src>(), "[PTO][PTO-E0401] TMOV_FP: expects valid_le(dst, src)");
+  static_assert(fitting_valid<Dst, Src>(),
+      "[PTO][PTO-E0401] TMOV_FP: expects the valid region of dst not to exceed that of src");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec,
@@ -7006,8 +6899,8 @@ constexpr void check_tmov_fp(const Dst& dst, const Src& src) {
       "columns = %lld, dst valid rows = %lld, dst valid columns = %lld",
       as_number(v_row(src)), as_number(v_col(src)), as_number(v_row(dst)), as_number(v_col(dst)));
   PTO_CHECK(fitting_valid(dst, src), "PTO-E0401",
-      "TMOV_FP: expects valid_le(dst, src); got dst valid rows = %lld, dst valid columns = %lld, src valid "
-      "rows = %lld, src valid columns = %lld",
+      "TMOV_FP: expects the valid region of dst not to exceed that of src; got dst valid rows = %lld, dst "
+      "valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(src)), as_number(v_col(src)));
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -7121,7 +7014,8 @@ constexpr void check_textract_2() {
   if constexpr (is_tile_data_v<Src>) {
     static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
         (Src::form == Form::ND || Src::form == Form::NZ)),
-        "[PTO][PTO-E0501] TEXTRACT: expects src layout == dst layout and src layout in (ND, NZ)");
+        "[PTO][PTO-E0501] TEXTRACT: expects src and dst to have the same layout, and src to use the ND/NZ "
+        "layout");
   }
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
@@ -7196,8 +7090,8 @@ constexpr void check_textract_with_accToVecMode(const Dst& dst, const Src& src, 
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space and dst to be in the vec "
+      "address space; fix: move it there with TMOV");
 #ifdef PTO_CHECKED
   if (idle(dst, src, indexRow, indexCol)) return;
 #if defined(PTO_ISA_A2A3)
@@ -7307,8 +7201,8 @@ constexpr void check_textract_with_preQuantScalar_accToVecMode(const Dst& dst, c
   check_textract_1<Dst, Src>();
   check_textract_2<Dst, Src, reluPreMode>();
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TEXTRACT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
+      "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space and dst to be in the vec "
+      "address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(Src::Loc == TileType::Acc,
       "[PTO][PTO-E0501] TEXTRACT: expects src to be in the acc address space; fix: move it there with TMOV");
@@ -7368,13 +7262,14 @@ constexpr void check_textract_with_dst1_indexRow1_indexCol1(const Dst& dst, cons
   if constexpr (is_tile_data_v<Src>) {
     static_assert(Src::Loc == TileType::Vec && Src::form == Form::ND && Dst::form == Form::NZ &&
         Dst1::form == Form::NZ && dtype_of<typename Dst1::DType> == dtype_of<typename Src::DType>,
-        "[PTO][PTO-E0301] TEXTRACT: expects src location == VEC and src layout == ND and (dst layout == NZ) "
-        "and (dst1 layout == NZ) and (dst1 element type == src element type); fix: move it there with TMOV");
+        "[PTO][PTO-E0301] TEXTRACT: expects src to be in the vec address space, and src to use the ND "
+        "layout, and dst to use the NZ layout, and dst1 to use the NZ layout, and dst1 and src to have the "
+        "same element type; fix: move it there with TMOV");
     static_assert((Src::Cols * bits_of<typename Src::DType>) % 256 == 0 &&
         (Dst::Cols * bits_of<typename Dst::DType>) % 256 == 0 &&
         (Dst1::Cols * bits_of<typename Dst1::DType>) % 256 == 0,
         "[PTO][PTO-E0401] TEXTRACT: expects src row size in bytes % 32 == 0 and dst row size in bytes % 32 "
-        "== 0 and (dst1 row size in bytes % 32 == 0)");
+        "== 0 and dst1 row size in bytes % 32 == 0");
   }
 #ifdef PTO_CHECKED
   if (idle(dst, dst1, src, indexRow, indexCol, indexRow1, indexCol1)) return;
@@ -7612,14 +7507,15 @@ constexpr void check_tinsert_1() {
       "[PTO][PTO-E0501] TINSERT: expects dst fractal size to be 512");
   static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Dst::form &&
       (Src::form == Form::ND || Src::form == Form::NZ)),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == dst layout and src layout in (ND, NZ)");
+      "[PTO][PTO-E0501] TINSERT: expects src and dst to have the same layout, and src to use the ND/NZ "
+      "layout");
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(reluPreMode != ReluPreMode::NoRelu) || all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::form == Form::NZ &&
       Dst::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == NZ and dst layout == NZ");
+      "[PTO][PTO-E0501] TINSERT: expects src to use the NZ layout and dst to use the NZ layout");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<Src>(0xff3fe),
@@ -7648,7 +7544,7 @@ constexpr void check_tinsert_1() {
       "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
   static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Form::ND &&
       Dst::form == Form::ND),
-      "[PTO][PTO-E0501] TINSERT: expects src layout == ND and dst layout == ND");
+      "[PTO][PTO-E0501] TINSERT: expects src to use the ND layout and dst to use the ND layout");
 #endif
 #if defined(PTO_ISA_CPU)
   static_assert(is_one_of<Src>(0xff3fe),
@@ -7697,8 +7593,9 @@ constexpr void check_tinsert(const Dst& dst, const Src& src, const IndexRow& ind
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
       ((dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xe)) ||
       (dtype_of<typename Src::DType> == DType::i32 && dtype_of<typename Dst::DType> == DType::i32)),
-      "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
-      "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
+      "[PTO][PTO-E0301] TINSERT: expects (src element type to be f32 and dst element type to be "
+      "f16/bf16/f32), or (src element type to be i32 and dst element type to be i32); fix: convert with "
+      "TCVT");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, src, indexRow, indexCol)) return;
@@ -7741,8 +7638,8 @@ constexpr void check_tinsert_with_accToVecMode(const Dst& dst, const Src& src, c
     const IndexCol& indexCol) {
   check_tinsert_1<Dst, Src, reluPreMode>();
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space and dst to be in the vec "
+      "address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3)
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
       (dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xc)),
@@ -7753,8 +7650,9 @@ constexpr void check_tinsert_with_accToVecMode(const Dst& dst, const Src& src, c
   static_assert(!(Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) ||
       ((dtype_of<typename Src::DType> == DType::f32 && is_among<Dst>(0xe)) ||
       (dtype_of<typename Src::DType> == DType::i32 && dtype_of<typename Dst::DType> == DType::i32)),
-      "[PTO][PTO-E0301] TINSERT: expects src element type == F32 and dst element type in (F16, BF16, F32) "
-      "or (src element type == I32 and dst element type == I32); fix: convert with TCVT");
+      "[PTO][PTO-E0301] TINSERT: expects (src element type to be f32 and dst element type to be "
+      "f16/bf16/f32), or (src element type to be i32 and dst element type to be i32); fix: convert with "
+      "TCVT");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, src, indexRow, indexCol)) return;
@@ -7843,8 +7741,8 @@ constexpr void check_tinsert_with_preQuantScalar_accToVecMode(const Dst& dst, co
   check_tinsert_1<Dst, Src, reluPreMode>();
   check_tinsert_2<Dst, Src>();
   static_assert(Src::Loc == TileType::Acc && Dst::Loc == TileType::Vec,
-      "[PTO][PTO-E0501] TINSERT: expects src location == ACC and dst location == VEC; fix: move it there "
-      "with TMOV");
+      "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space and dst to be in the vec "
+      "address space; fix: move it there with TMOV");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_in<TileType::Acc, Src>(),
       "[PTO][PTO-E0501] TINSERT: expects src to be in the acc address space; fix: move it there with TMOV");
@@ -8053,7 +7951,7 @@ constexpr void check_tfillpad() {
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(!(Dst::Loc == TileType::Mat) || (Dst::form == Form::NZ &&
       (static_cast<uint64_t>(Dst::PadVal) == 0 || static_cast<uint64_t>(Dst::PadVal) == 1)),
-      "[PTO][PTO-E0501] TFILLPAD: expects dst layout == NZ and dst pad value in (0, 1)");
+      "[PTO][PTO-E0501] TFILLPAD: expects dst to use the NZ layout and dst pad value to be 0/1");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(is_one_of<Src>(0x3f0fe),
@@ -8174,13 +8072,13 @@ constexpr void check_ttrans(const Dst& dst, const Src& src) {
 #if defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Dst>) {
     static_assert(((Dst::BFractal == BLayout::RowMajor ? Dst::Cols : Dst::Rows) * bits_of<typename Dst::DType>) % 256 == 0,
-        "[PTO][PTO-E0301] TTRANS: expects (dst columns if dst blayout == ROW else dst rows) * dst element "
-        "bytes % 32 == 0; fix: use BLayout::RowMajor");
+        "[PTO][PTO-E0301] TTRANS: expects (dst columns where dst uses the row_major blayout, else dst rows) "
+        "* dst element bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
   if constexpr (is_tile_data_v<Src>) {
     static_assert(((Src::BFractal == BLayout::RowMajor ? Src::Cols : Src::Rows) * bits_of<typename Src::DType>) % 256 == 0,
-        "[PTO][PTO-E0301] TTRANS: expects (src columns if src blayout == ROW else src rows) * src element "
-        "bytes % 32 == 0; fix: use BLayout::RowMajor");
+        "[PTO][PTO-E0301] TTRANS: expects (src columns where src uses the row_major blayout, else src rows) "
+        "* src element bytes % 32 == 0; fix: use BLayout::RowMajor");
   }
 #endif
 #if defined(PTO_ISA_CPU)
@@ -8228,8 +8126,8 @@ constexpr void check_tconcat_1() {
       "TCVT");
   static_assert(!(Dst::ValidRow != DYNAMIC && Src0::ValidRow != DYNAMIC && Src1::ValidRow != DYNAMIC) ||
       (Src0::ValidRow == Dst::ValidRow && Src1::ValidRow == Dst::ValidRow),
-      "[PTO][PTO-E0401] TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid "
-      "rows");
+      "[PTO][PTO-E0401] TCONCAT: expects src0 and dst to have the same valid rows, and src1 and dst to have "
+      "the same valid rows");
   static_assert(!(Src0::ValidCol != DYNAMIC && Src1::ValidCol != DYNAMIC) ||
       (Src0::ValidCol + Src1::ValidCol) <= Dst::Cols,
       "[PTO][PTO-E0401] TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns");
@@ -8249,8 +8147,8 @@ constexpr void check_tconcat(const Dst& dst, const Src0& src0, const Src1& src1)
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
-      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
-      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      "TCONCAT: expects src0 and dst to have the same valid rows, and src1 and dst to have the same valid "
+      "rows; got src0 valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
       as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
   PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
       "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
@@ -8279,8 +8177,8 @@ constexpr void check_tconcat_with_src0Idx_src1Idx(const Dst& dst, const Src0& sr
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
-      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
-      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      "TCONCAT: expects src0 and dst to have the same valid rows, and src1 and dst to have the same valid "
+      "rows; got src0 valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
       as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
   PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
       "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
@@ -8309,8 +8207,8 @@ constexpr void check_tconcat_with_dstIdx_src0Idx_src1Idx(const Dst& dst, const S
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(v_row(src0) == v_row(dst) && v_row(src1) == v_row(dst), "PTO-E0401",
-      "TCONCAT: expects src0 valid rows == dst valid rows and src1 valid rows == dst valid rows; got src0 "
-      "valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
+      "TCONCAT: expects src0 and dst to have the same valid rows, and src1 and dst to have the same valid "
+      "rows; got src0 valid rows = %lld, dst valid rows = %lld, src1 valid rows = %lld",
       as_number(v_row(src0)), as_number(v_row(dst)), as_number(v_row(src1)));
   PTO_CHECK((v_col(src0) + v_col(src1)) <= Dst::Cols, "PTO-E0401",
       "TCONCAT: expects src0 valid columns + src1 valid columns <= dst columns; got src0 valid columns = "
@@ -8486,7 +8384,8 @@ constexpr void check_tdeinterleave_with_src1(const Dst1& dst1, const Dst0& dst0,
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to be in the vec address space; "
       "fix: move it there with TMOV");
   static_assert(same_valid<Src0, Dst0>() && same_valid<Src1, Dst0>(),
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects valid_eq(src0, dst0) and valid_eq(src1, dst0)");
+      "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 and dst0 to have the same valid_shape, and src1 and "
+      "dst0 to have the same valid_shape");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Src0, Src1, Dst0, Dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, src1, dst0 and dst1 to use row-major layout; fix: use "
@@ -8502,9 +8401,9 @@ constexpr void check_tdeinterleave_with_src1(const Dst1& dst1, const Dst0& dst0,
       "TDEINTERLEAVE: expects dst0 valid columns %% 2 == 0; got dst0 valid columns = %lld",
       as_number(v_col(dst0)));
   PTO_CHECK(same_valid(src0, dst0) && same_valid(src1, dst0), "PTO-E0401",
-      "TDEINTERLEAVE: expects valid_eq(src0, dst0) and valid_eq(src1, dst0); got src0 valid rows = %lld, "
-      "src0 valid columns = %lld, dst0 valid rows = %lld, dst0 valid columns = %lld, src1 valid rows = %lld, "
-      "src1 valid columns = %lld",
+      "TDEINTERLEAVE: expects src0 and dst0 to have the same valid_shape, and src1 and dst0 to have the same "
+      "valid_shape; got src0 valid rows = %lld, src0 valid columns = %lld, dst0 valid rows = %lld, dst0 "
+      "valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst0)), as_number(v_col(dst0)),
       as_number(v_row(src1)), as_number(v_col(src1)));
 #endif
@@ -8522,8 +8421,8 @@ constexpr void check_tdeinterleave(const Dst1& dst1, const Dst0& dst0, const Src
   static_assert(!(Dst0::ValidCol != DYNAMIC && Dst0::ValidRow != DYNAMIC && Src0::ValidCol != DYNAMIC &&
       Src0::ValidRow != DYNAMIC) || (Src0::ValidRow == Dst0::ValidRow &&
       Src0::ValidCol == 2 * Dst0::ValidCol),
-      "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 valid rows == dst0 valid rows and src0 valid columns == "
-      "2 * dst0 valid columns");
+      "[PTO][PTO-E0401] TDEINTERLEAVE: expects src0 and dst0 to have the same valid rows, and src0 valid "
+      "columns == 2 * dst0 valid columns");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(all_row_major<Src0, Dst0, Dst1>(),
       "[PTO][PTO-E0501] TDEINTERLEAVE: expects src0, dst0 and dst1 to use row-major layout; fix: use "
@@ -8543,9 +8442,9 @@ constexpr void check_tdeinterleave(const Dst1& dst1, const Dst0& dst0, const Src
       "TDEINTERLEAVE: expects dst0 valid columns %% 2 == 0; got dst0 valid columns = %lld",
       as_number(v_col(dst0)));
   PTO_CHECK(v_row(src0) == v_row(dst0) && v_col(src0) == 2 * v_col(dst0), "PTO-E0401",
-      "TDEINTERLEAVE: expects src0 valid rows == dst0 valid rows and src0 valid columns == 2 * dst0 valid "
-      "columns; got src0 valid rows = %lld, dst0 valid rows = %lld, src0 valid columns = %lld, dst0 valid "
-      "columns = %lld",
+      "TDEINTERLEAVE: expects src0 and dst0 to have the same valid rows, and src0 valid columns == 2 * dst0 "
+      "valid columns; got src0 valid rows = %lld, dst0 valid rows = %lld, src0 valid columns = %lld, dst0 "
+      "valid columns = %lld",
       as_number(v_row(src0)), as_number(v_row(dst0)), as_number(v_col(src0)), as_number(v_col(dst0)));
 #endif
 }
@@ -8730,7 +8629,7 @@ constexpr void check_tgather_2() {
   static_assert(cmpMode == CmpMode::EQ || cmpMode == CmpMode::GT,
       "[PTO][PTO-E0112] TGATHER: cmpMode is none of its values");
   static_assert(is_among<Dst>(0x30000) && dtype_of<typename Cdst::DType> == dtype_of<typename Dst::DType>,
-      "[PTO][PTO-E0301] TGATHER: expects dst element type in (I32, U32) and cdst element type == dst "
+      "[PTO][PTO-E0301] TGATHER: expects dst element type to be i32/u32, and cdst and dst to have the same "
       "element type; fix: convert with TCVT");
   static_assert(!(Src::ValidRow != DYNAMIC) || Src::ValidRow <= Dst::Rows,
       "[PTO][PTO-E0401] TGATHER: expects src valid rows <= dst rows");
@@ -8760,7 +8659,8 @@ constexpr void check_tgather_with_indices(const Dst& dst, const Indices& indices
   static_assert(all_in<TileType::Vec, Src, Dst, Indices>(),
       "[PTO][SA-0127] TGATHER: expects src, dst and indices to be in the vec address space; fix: move it "
       "there with TMOV");
-  static_assert(fitting_valid<Dst, Indices>(), "[PTO][PTO-E0401] TGATHER: expects valid_le(dst, indices)");
+  static_assert(fitting_valid<Dst, Indices>(),
+      "[PTO][PTO-E0401] TGATHER: expects the valid region of dst not to exceed that of indices");
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Src, Indices>({{0x1, 0x30000}, {0x2, 0x30000}, {0x3, 0x30000}, {0xe, 0x30000},
       {0xf, 0x30000}, {0x10, 0x30000}, {0x11, 0x30000}}),
@@ -8791,8 +8691,8 @@ constexpr void check_tgather_with_indices(const Dst& dst, const Indices& indices
 #ifdef PTO_CHECKED
   if (idle(dst, indices)) return;
   PTO_CHECK(fitting_valid(dst, indices), "PTO-E0401",
-      "TGATHER: expects valid_le(dst, indices); got dst valid rows = %lld, dst valid columns = %lld, indices "
-      "valid rows = %lld, indices valid columns = %lld",
+      "TGATHER: expects the valid region of dst not to exceed that of indices; got dst valid rows = %lld, "
+      "dst valid columns = %lld, indices valid rows = %lld, indices valid columns = %lld",
       as_number(v_row(dst)), as_number(v_col(dst)), as_number(v_row(indices)), as_number(v_col(indices)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(v_col(dst) == Dst::Cols && v_col(indices) == Indices::Cols, "PTO-E0401",
@@ -8821,13 +8721,13 @@ constexpr void check_tgather_with_maskPattern(const Dst& dst, const Src& src) {
   static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(gather_axis == GatherAxis::GATHER_ROW) || Src::ValidRow * selected(maskPattern,
       Src::ValidCol) <= Dst::Rows * Dst::Cols,
-      "[PTO][PTO-E0401] TGATHER: expects src valid rows * selected(maskPattern, src valid columns) <= dst "
-      "rows * dst columns");
+      "[PTO][PTO-E0401] TGATHER: expects src valid rows * what maskPattern selects of src valid columns <= "
+      "dst rows * dst columns");
   static_assert(!(Src::ValidCol != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(gather_axis == GatherAxis::GATHER_COL) || (selected(maskPattern, Src::ValidRow) <= Dst::Rows &&
       Src::ValidCol <= Dst::Cols),
-      "[PTO][PTO-E0401] TGATHER: expects selected(maskPattern, src valid rows) <= dst rows and src valid "
-      "columns <= dst columns");
+      "[PTO][PTO-E0401] TGATHER: expects what maskPattern selects of src valid rows <= dst rows and src "
+      "valid columns <= dst columns");
 #if defined(PTO_ISA_A2A3)
   static_assert(bits_of<typename Src::DType> == 16 || bits_of<typename Src::DType> == 32,
       "[PTO][PTO-E0301] TGATHER: expects A2/A3 mask-pattern gather element size to be 2 or 4 bytes");
@@ -8846,12 +8746,12 @@ constexpr void check_tgather_with_maskPattern(const Dst& dst, const Src& src) {
       as_number(v_row(dst)));
   PTO_CHECK((!(gather_axis == GatherAxis::GATHER_ROW) || v_row(src) * selected(maskPattern,
       v_col(src)) <= Dst::Rows * Dst::Cols), "PTO-E0401",
-      "TGATHER: expects src valid rows * selected(maskPattern, src valid columns) <= dst rows * dst columns; "
-      "got src valid rows = %lld, src valid columns = %lld",
+      "TGATHER: expects src valid rows * what maskPattern selects of src valid columns <= dst rows * dst "
+      "columns; got src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(src)), as_number(v_col(src)));
   PTO_CHECK((!(gather_axis == GatherAxis::GATHER_COL) || (selected(maskPattern, v_row(src)) <= Dst::Rows &&
       v_col(src) <= Dst::Cols)), "PTO-E0401",
-      "TGATHER: expects selected(maskPattern, src valid rows) <= dst rows and src valid columns <= dst "
+      "TGATHER: expects what maskPattern selects of src valid rows <= dst rows and src valid columns <= dst "
       "columns; got src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(src)), as_number(v_col(src)));
 #endif
@@ -8968,7 +8868,8 @@ constexpr void check_tscatter_with_indexes(const Src& src, const Indexes& indexe
       "there with TMOV");
   static_assert(is_among<Indexes>(0x3c000),
       "[PTO][SA-0325] TSCATTER: expects indexes element type to be i32/u32/i16/u16; fix: convert with TCVT");
-  static_assert(fitting_valid<Indexes, Src>(), "[PTO][PTO-E0401] TSCATTER: expects valid_le(indexes, src)");
+  static_assert(fitting_valid<Indexes, Src>(),
+      "[PTO][PTO-E0401] TSCATTER: expects the valid region of indexes not to exceed that of src");
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(bits_of<typename Indexes::DType> == larger_of(bits_of<typename Dst::DType>, 16),
       "[PTO][SA-0325] TSCATTER: expects indexes element bytes == max(dst element bytes, 2)");
@@ -8976,8 +8877,8 @@ constexpr void check_tscatter_with_indexes(const Src& src, const Indexes& indexe
 #ifdef PTO_CHECKED
   if (idle(src, indexes)) return;
   PTO_CHECK(fitting_valid(indexes, src), "PTO-E0401",
-      "TSCATTER: expects valid_le(indexes, src); got indexes valid rows = %lld, indexes valid columns = "
-      "%lld, src valid rows = %lld, src valid columns = %lld",
+      "TSCATTER: expects the valid region of indexes not to exceed that of src; got indexes valid rows = "
+      "%lld, indexes valid columns = %lld, src valid rows = %lld, src valid columns = %lld",
       as_number(v_row(indexes)), as_number(v_col(indexes)), as_number(v_row(src)), as_number(v_col(src)));
 #endif
 }
@@ -8997,15 +8898,16 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TSCATTER: expects src and dst to have the same valid columns");
   static_assert(!(Dst::ValidCol != DYNAMIC && Src::ValidCol != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_ROW) || Src::ValidCol == selected(maskPattern, Dst::ValidCol),
-      "[PTO][PTO-E0401] TSCATTER: expects src valid columns == selected(maskPattern, dst valid columns)");
+      "[PTO][PTO-E0401] TSCATTER: expects src valid columns == what maskPattern selects of dst valid "
+      "columns");
   static_assert(!(Dst::ValidRow != DYNAMIC && Src::ValidRow != DYNAMIC) ||
       !(scatter_axis == ScatterAxis::SCATTER_COL) || Src::ValidRow == selected(maskPattern, Dst::ValidRow),
-      "[PTO][PTO-E0401] TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows)");
+      "[PTO][PTO-E0401] TSCATTER: expects src valid rows == what maskPattern selects of dst valid rows");
 #if defined(PTO_ISA_A5)
   static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor &&
       (bits_of<typename Dst::DType> == 16 || bits_of<typename Dst::DType> == 32),
-      "[PTO][PTO-E0301] TSCATTER: expects src blayout == ROW and dst blayout == ROW and (dst element bits "
-      "in (16, 32)); fix: use BLayout::RowMajor");
+      "[PTO][PTO-E0301] TSCATTER: expects src to use the row_major blayout and dst to use the row_major "
+      "blayout and dst element bits to be 16/32; fix: use BLayout::RowMajor");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, src)) return;
@@ -9019,13 +8921,13 @@ constexpr void check_tscatter_with_maskPattern(const Dst& dst, const Src& src) {
       as_number(v_col(src)), as_number(v_col(dst)));
   PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_ROW) || v_col(src) == selected(maskPattern, v_col(dst)),
       "PTO-E0401",
-      "TSCATTER: expects src valid columns == selected(maskPattern, dst valid columns); got src valid "
+      "TSCATTER: expects src valid columns == what maskPattern selects of dst valid columns; got src valid "
       "columns = %lld, dst valid columns = %lld",
       as_number(v_col(src)), as_number(v_col(dst)));
   PTO_CHECK(!(scatter_axis == ScatterAxis::SCATTER_COL) || v_row(src) == selected(maskPattern, v_row(dst)),
       "PTO-E0401",
-      "TSCATTER: expects src valid rows == selected(maskPattern, dst valid rows); got src valid rows = %lld, "
-      "dst valid rows = %lld",
+      "TSCATTER: expects src valid rows == what maskPattern selects of dst valid rows; got src valid rows = "
+      "%lld, dst valid rows = %lld",
       as_number(v_row(src)), as_number(v_row(dst)));
 #endif
 }
@@ -9098,7 +9000,7 @@ constexpr void check_thistogram_1() {
   static_assert(!(bits_of<typename Src::DType> == 32) || all_row_major<Idx>(),
       "[PTO][PTO-E0501] THISTOGRAM: expects idx to use row-major layout; fix: use BLayout::RowMajor");
   static_assert(!(bits_of<typename Src::DType> == 16) || (Idx::form == Form::DN && Idx::Cols == 1),
-      "[PTO][PTO-E0401] THISTOGRAM: expects idx layout == DN and idx columns == 1");
+      "[PTO][PTO-E0401] THISTOGRAM: expects idx to use the DN layout and idx columns to be 1");
   static_assert(Src::Rows == Dst::Rows,
       "[PTO][PTO-E0401] THISTOGRAM: expects src and dst to have the same rows");
   static_assert(!(Dst::ValidCol != DYNAMIC) || (Dst::Cols >= 256 && Dst::ValidCol >= 256),
@@ -9163,7 +9065,7 @@ constexpr void check_tquant_1() {
   static_assert(all_row_major<Src, Dst>(),
       "[PTO][PTO-E0501] TQUANT: expects src and dst to use row-major layout; fix: use BLayout::RowMajor");
   static_assert(quant_type == QuantType::INT8_SYM || quant_type == QuantType::INT8_ASYM,
-      "[PTO][PTO-E0116] TQUANT: expects quant_type in ('INT8_SYM', 'INT8_ASYM')");
+      "[PTO][PTO-E0116] TQUANT: expects quant_type to be INT8_SYM/INT8_ASYM");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(are_combined<Dst, Src>({{0x4, 0xe}, {0x8, 0xc}, {0xc, 0xe}, {0xd, 0x2}}),
@@ -9202,8 +9104,8 @@ constexpr void check_tquant_2() {
   static_assert(Src::Rows * Src::Cols <= 59461,
       "[PTO][PTO-E0401] TQUANT: expects src rows * src columns <= 59461");
   static_assert(Src::BFractal == BLayout::RowMajor && Dst::BFractal == BLayout::RowMajor,
-      "[PTO][PTO-E0501] TQUANT: expects src blayout == ROW and dst blayout == ROW; fix: use "
-      "BLayout::RowMajor");
+      "[PTO][PTO-E0501] TQUANT: expects src to use the row_major blayout and dst to use the row_major "
+      "blayout; fix: use BLayout::RowMajor");
 #endif
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(dtype_of<typename Exp::DType> == DType::u8,
@@ -9221,7 +9123,7 @@ constexpr void check_tquant_with_fp(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0116] TQUANT: INT8_ASYM quantization requires an offset operand");
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<Dst>,
-      "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
+      "[PTO][PTO-E0116] TQUANT: expects exp and max and scaling and no fp");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, src)) return;
@@ -9247,7 +9149,7 @@ constexpr void check_tquant_with_fp_offset(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0301] TQUANT: expects offset element type to be f32; fix: convert with TCVT");
 #if defined(PTO_ISA_CPU) || defined(PTO_ISA_A5)
   static_assert(!(quant_type == QuantType::MXFP8 || quant_type == QuantType::MXFP4_E2M1) || never<Dst>,
-      "[PTO][PTO-E0116] TQUANT: expects has(exp) and has(max) and has(scaling) and not has(fp)");
+      "[PTO][PTO-E0116] TQUANT: expects exp and max and scaling and no fp");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dst, src)) return;
@@ -9421,9 +9323,11 @@ constexpr void check_tpartadd(const Dst& dst, const Src0& src0, const Src1& src1
       "[PTO][PTO-E0501] TPARTADD: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
   static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst)");
+      "[PTO][PA-0051] TPARTADD: expects the valid region of src0 not to exceed that of dst and the valid "
+      "region of src1 not to exceed that of dst");
   static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
+      "[PTO][PA-0051] TPARTADD: expects src0 and dst to have the same valid_shape, or src1 and dst to have "
+      "the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTADD: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -9440,15 +9344,15 @@ constexpr void check_tpartadd(const Dst& dst, const Src0& src0, const Src1& src1
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
-      "TPARTADD: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTADD: expects the valid region of src0 not to exceed that of dst and the valid region of src1 not "
+      "to exceed that of dst; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, "
+      "dst valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
   PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
-      "TPARTADD: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTADD: expects src0 and dst to have the same valid_shape, or src1 and dst to have the same "
+      "valid_shape; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
 #endif
@@ -9463,9 +9367,11 @@ constexpr void check_tpartmul(const Dst& dst, const Src0& src0, const Src1& src1
       "[PTO][PTO-E0501] TPARTMUL: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
   static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst)");
+      "[PTO][PA-0051] TPARTMUL: expects the valid region of src0 not to exceed that of dst and the valid "
+      "region of src1 not to exceed that of dst");
   static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
+      "[PTO][PA-0051] TPARTMUL: expects src0 and dst to have the same valid_shape, or src1 and dst to have "
+      "the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Dst>(0x14006),
       "[PTO][SA-0287] TPARTMUL: the element type of dst is not supported (f32/f16/i32/i16); fix: convert "
@@ -9487,15 +9393,15 @@ constexpr void check_tpartmul(const Dst& dst, const Src0& src0, const Src1& src1
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
-      "TPARTMUL: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMUL: expects the valid region of src0 not to exceed that of dst and the valid region of src1 not "
+      "to exceed that of dst; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, "
+      "dst valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
   PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
-      "TPARTMUL: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMUL: expects src0 and dst to have the same valid_shape, or src1 and dst to have the same "
+      "valid_shape; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
 #endif
@@ -9510,9 +9416,11 @@ constexpr void check_tpartmax(const Dst& dst, const Src0& src0, const Src1& src1
       "[PTO][PTO-E0501] TPARTMAX: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
   static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst)");
+      "[PTO][PA-0051] TPARTMAX: expects the valid region of src0 not to exceed that of dst and the valid "
+      "region of src1 not to exceed that of dst");
   static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
+      "[PTO][PA-0051] TPARTMAX: expects src0 and dst to have the same valid_shape, or src1 and dst to have "
+      "the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTMAX: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -9535,15 +9443,15 @@ constexpr void check_tpartmax(const Dst& dst, const Src0& src0, const Src1& src1
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
-      "TPARTMAX: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMAX: expects the valid region of src0 not to exceed that of dst and the valid region of src1 not "
+      "to exceed that of dst; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, "
+      "dst valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
   PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
-      "TPARTMAX: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMAX: expects src0 and dst to have the same valid_shape, or src1 and dst to have the same "
+      "valid_shape; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
 #endif
@@ -9558,9 +9466,11 @@ constexpr void check_tpartmin(const Dst& dst, const Src0& src0, const Src1& src1
       "[PTO][PTO-E0501] TPARTMIN: expects src0, src1 and dst to be in the vec address space; fix: move it "
       "there with TMOV");
   static_assert(fitting_valid<Src0, Dst>() && fitting_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst)");
+      "[PTO][PA-0051] TPARTMIN: expects the valid region of src0 not to exceed that of dst and the valid "
+      "region of src1 not to exceed that of dst");
   static_assert(same_valid<Src0, Dst>() || same_valid<Src1, Dst>(),
-      "[PTO][PA-0051] TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst)");
+      "[PTO][PA-0051] TPARTMIN: expects src0 and dst to have the same valid_shape, or src1 and dst to have "
+      "the same valid_shape");
 #if defined(PTO_ISA_A2A3)
   static_assert(is_one_of<Dst>(0x3c006),
       "[PTO][SA-0287] TPARTMIN: the element type of dst is not supported (f32/f16/i32/u32/i16/u16); fix: "
@@ -9583,15 +9493,15 @@ constexpr void check_tpartmin(const Dst& dst, const Src0& src0, const Src1& src1
 #ifdef PTO_CHECKED
   if (idle(dst, src0, src1)) return;
   PTO_CHECK(fitting_valid(src0, dst) && fitting_valid(src1, dst), "PA-0051",
-      "TPARTMIN: expects valid_le(src0, dst) and valid_le(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMIN: expects the valid region of src0 not to exceed that of dst and the valid region of src1 not "
+      "to exceed that of dst; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, "
+      "dst valid columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
   PTO_CHECK(same_valid(src0, dst) || same_valid(src1, dst), "PA-0051",
-      "TPARTMIN: expects valid_eq(src0, dst) or valid_eq(src1, dst); got src0 valid rows = %lld, src0 valid "
-      "columns = %lld, dst valid rows = %lld, dst valid columns = %lld, src1 valid rows = %lld, src1 valid "
-      "columns = %lld",
+      "TPARTMIN: expects src0 and dst to have the same valid_shape, or src1 and dst to have the same "
+      "valid_shape; got src0 valid rows = %lld, src0 valid columns = %lld, dst valid rows = %lld, dst valid "
+      "columns = %lld, src1 valid rows = %lld, src1 valid columns = %lld",
       as_number(v_row(src0)), as_number(v_col(src0)), as_number(v_row(dst)), as_number(v_col(dst)),
       as_number(v_row(src1)), as_number(v_col(src1)));
 #endif
@@ -9625,9 +9535,11 @@ constexpr void check_tpartargmax(const DstVal& dstVal, const Src0Val& src0Val, c
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(fitting_valid<Src0Val, DstVal>() && fitting_valid<Src1Val, DstVal>(),
-      "[PTO][PTO-E0401] TPARTARGMAX: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
+      "[PTO][PTO-E0401] TPARTARGMAX: expects the valid region of src0Val not to exceed that of dstVal and "
+      "the valid region of src1Val not to exceed that of dstVal");
   static_assert(same_valid<Src0Val, DstVal>() || same_valid<Src1Val, DstVal>(),
-      "[PTO][PTO-E0401] TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
+      "[PTO][PTO-E0401] TPARTARGMAX: expects src0Val and dstVal to have the same valid_shape, or src1Val "
+      "and dstVal to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx)) return;
@@ -9647,15 +9559,16 @@ constexpr void check_tpartargmax(const DstVal& dstVal, const Src0Val& src0Val, c
       as_number(v_col(src1Val)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(fitting_valid(src0Val, dstVal) && fitting_valid(src1Val, dstVal), "PTO-E0401",
-      "TPARTARGMAX: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal); got src0Val valid rows "
-      "= %lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
-      "valid rows = %lld, src1Val valid columns = %lld",
+      "TPARTARGMAX: expects the valid region of src0Val not to exceed that of dstVal and the valid region of "
+      "src1Val not to exceed that of dstVal; got src0Val valid rows = %lld, src0Val valid columns = %lld, "
+      "dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val valid rows = %lld, src1Val valid "
+      "columns = %lld",
       as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
       as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
   PTO_CHECK(same_valid(src0Val, dstVal) || same_valid(src1Val, dstVal), "PTO-E0401",
-      "TPARTARGMAX: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal); got src0Val valid rows = "
-      "%lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
-      "valid rows = %lld, src1Val valid columns = %lld",
+      "TPARTARGMAX: expects src0Val and dstVal to have the same valid_shape, or src1Val and dstVal to have "
+      "the same valid_shape; got src0Val valid rows = %lld, src0Val valid columns = %lld, dstVal valid rows "
+      "= %lld, dstVal valid columns = %lld, src1Val valid rows = %lld, src1Val valid columns = %lld",
       as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
       as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
 #endif
@@ -9690,9 +9603,11 @@ constexpr void check_tpartargmin(const DstVal& dstVal, const Src0Val& src0Val, c
 #endif
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   static_assert(fitting_valid<Src0Val, DstVal>() && fitting_valid<Src1Val, DstVal>(),
-      "[PTO][PTO-E0401] TPARTARGMIN: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal)");
+      "[PTO][PTO-E0401] TPARTARGMIN: expects the valid region of src0Val not to exceed that of dstVal and "
+      "the valid region of src1Val not to exceed that of dstVal");
   static_assert(same_valid<Src0Val, DstVal>() || same_valid<Src1Val, DstVal>(),
-      "[PTO][PTO-E0401] TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal)");
+      "[PTO][PTO-E0401] TPARTARGMIN: expects src0Val and dstVal to have the same valid_shape, or src1Val "
+      "and dstVal to have the same valid_shape");
 #endif
 #ifdef PTO_CHECKED
   if (idle(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx)) return;
@@ -9712,15 +9627,16 @@ constexpr void check_tpartargmin(const DstVal& dstVal, const Src0Val& src0Val, c
       as_number(v_col(src1Val)));
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   PTO_CHECK(fitting_valid(src0Val, dstVal) && fitting_valid(src1Val, dstVal), "PTO-E0401",
-      "TPARTARGMIN: expects valid_le(src0Val, dstVal) and valid_le(src1Val, dstVal); got src0Val valid rows "
-      "= %lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
-      "valid rows = %lld, src1Val valid columns = %lld",
+      "TPARTARGMIN: expects the valid region of src0Val not to exceed that of dstVal and the valid region of "
+      "src1Val not to exceed that of dstVal; got src0Val valid rows = %lld, src0Val valid columns = %lld, "
+      "dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val valid rows = %lld, src1Val valid "
+      "columns = %lld",
       as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
       as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
   PTO_CHECK(same_valid(src0Val, dstVal) || same_valid(src1Val, dstVal), "PTO-E0401",
-      "TPARTARGMIN: expects valid_eq(src0Val, dstVal) or valid_eq(src1Val, dstVal); got src0Val valid rows = "
-      "%lld, src0Val valid columns = %lld, dstVal valid rows = %lld, dstVal valid columns = %lld, src1Val "
-      "valid rows = %lld, src1Val valid columns = %lld",
+      "TPARTARGMIN: expects src0Val and dstVal to have the same valid_shape, or src1Val and dstVal to have "
+      "the same valid_shape; got src0Val valid rows = %lld, src0Val valid columns = %lld, dstVal valid rows "
+      "= %lld, dstVal valid columns = %lld, src1Val valid rows = %lld, src1Val valid columns = %lld",
       as_number(v_row(src0Val)), as_number(v_col(src0Val)), as_number(v_row(dstVal)),
       as_number(v_col(dstVal)), as_number(v_row(src1Val)), as_number(v_col(src1Val)));
 #endif

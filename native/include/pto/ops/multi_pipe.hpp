@@ -92,6 +92,7 @@ using SlotRows = GlobalTensor<T, Shape<1, 1, 1, Rows, Cols>, Stride<1, 1, 1, Col
 
 }  // namespace detail
 
+#ifndef PTO_CPU_BARE_REGISTERS  // as TPipe
 template <uint8_t FlagID, FIFOType FiFoType, uint8_t FiFoDepth, uint8_t FiFoSyncT, class TileDataProd,
           class TileDataCons, bool EN_UNIT_FLAG = false, uint8_t LocalFiFoDepth = 2,
           VecCubeRatio VCRatio = VecCubeRatio::V2C1_VECS>
@@ -261,6 +262,7 @@ struct TMPipe : detail::MultiPipeTag {
   }
   void push_to_cube(TileDataProd&) {}
 };
+#endif
 
 // --- instructions ------------------------------------------------------------------------------------------
 

@@ -271,6 +271,7 @@ inline constexpr bool is_pipe_v = std::is_base_of_v<PipeTag, std::remove_cv_t<T>
 
 // --- the pipe ----------------------------------------------------------------------------------------------
 
+#ifndef PTO_CPU_BARE_REGISTERS  // headers that bring registers of their own bring pipes, too
 template <uint8_t FlagID, uint8_t DirType, uint32_t SlotSize, uint32_t SlotNum, uint32_t LocalSlotNum = 2,
           bool IsNoSplit = false, bool UnitFlag = false>
 struct TPipe : detail::PipeTag {
@@ -396,5 +397,6 @@ struct TPipe : detail::PipeTag {
   }
   detail::Fifo side_with_slots(int direction) const { return side(direction, fifo.GM_SLOT_BUFFER); }
 };
+#endif
 
 }  // namespace pto

@@ -148,12 +148,12 @@ class Overlap(Sanitizer):
         return held
 
     def _handed_on(self, event: Event, access: Access, held: Held) -> Held:
-        """A tile that a copy hands on, to the next turn or out of an arm, is the one around it."""
-        for rival in held.rivals:
-            ops = held.storage.op, rival.storage.op
-            if rival.last is not None and rival.twin_of(held) and handed_on(event.op, *ops):
-                return _unite(access, rival, held)
-        return held
+        """A tile that is handed on, to the next turn or out of an arm, is the one around it: what was written
+        last on the same bytes."""
+        into = held.storage.op
+        around = [r for r in held.rivals if r.last is not None and r.twin_of(held)]
+        around = [r for r in around if handed_on(event.op, into, r.storage.op)]
+        return _unite(access, max(around, key=lambda r: r.turn), held) if around else held
 
     def _keep(self, access: Access, held: Held) -> None:
         _fill(held, held.mine, access, 0xFF)
@@ -255,7 +255,21 @@ def _in_step(event: Event, written: Access, read: Access) -> bool:
     both = [(x, y, min(x.size, y.size)) for x, y in ((a.rows, b.rows), (a.cols, b.cols))]
     ahead = [x.offsets[:n] * a.bits - y.offsets[:n] * b.bits for x, y, n in both]
     start = (a.base - b.base) * 8 + int(ahead[0][0]) + int(ahead[1][0])
-    return not start and all(int(lead.max()) <= int(lead[0]) for lead in ahead)
+    aligned = not start and all(int(lead.max()) <= int(lead[0]) for lead in ahead)
+    return aligned or (row.in_place not in ("", "none") and _read_first(a, b))
+
+
+def _read_first(written: Region, read: Region) -> bool:
+    """Whether an instruction that goes through elements row by row has read every one that it overwrites."""
+    shape = written.rows.size, written.cols.size
+    if shape != (read.rows.size, read.cols.size) or written.bits != read.bits or read.bits < 8:
+        return False
+    size = read.bits // 8
+    to, of = (r.base + np.add.outer(r.rows.offsets, r.cols.offsets).ravel() * size for r in (written, read))
+    if (to[0] - of[0]) % size:  # elements lie askew
+        return False
+    _, write, turn = np.intersect1d(to, of, return_indices=True)
+    return bool((turn <= write).all())
 
 
 def _fill(held: Held, table: Array, access: Access, value: int) -> None:

@@ -67,9 +67,11 @@ def _physical(a: str, b: str, code: str, on: str) -> tuple[Rule, ...]:
 
 
 def _valid(a: str, b: str) -> tuple[Rule, ...]:
-    """What types say has to agree; in a run the left operand alone says how deep a product is."""
+    """What types say has to agree; in a run the operands alone say how large a product is, and the left one how
+    deep: a larger dst keeps the rest, as compilers count on that hand one accumulator on."""
     return (
-        R(f"{a}.v_row == dst.v_row"), R(f"{a}.v_col == {b}.v_row", written=True), R(f"{b}.v_col == dst.v_col"),
+        R(f"{a}.v_row == dst.v_row", written=True), R(f"{a}.v_col == {b}.v_row", written=True),
+        R(f"{b}.v_col == dst.v_col", written=True),
         R(f"1 <= {a}.v_row <= 4095", code="PA-0006", on=NPU),
         R(f"1 <= {a}.v_col <= 4095", code="PA-0005", on=NPU),
         R(f"1 <= {b}.v_col <= 4095", code="PA-0007", on=NPU),
