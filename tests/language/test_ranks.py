@@ -77,6 +77,61 @@ def test_a_ring() -> None:
         np.testing.assert_array_equal(y[:, 0], np.roll(x[:, 0], 1, axis=0))
 
 
+MANY, WIDE = 37, 1024
+
+
+@pl.jit.incore
+def in_pieces(
+    x: pl.Tensor[[MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[MANY, WIDE], pl.FP32]],
+    data: pld.DistributedTensor[[MANY, WIDE], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    """More than a core holds, and as many rows as a number says."""
+    right = (pld.rank(pld.get_comm_ctx(data)) + 1) % pld.world_size()
+    pld.tensor.put(
+        data,
+        right,
+        x,
+        dst_offsets=[0, 0],
+        src_offsets=[0, 0],
+        shape=[rows, WIDE],
+        chunk_rows=4,
+        chunk_cols=256,
+    )
+    pld.tensor.barrier(signal)
+    pld.tensor.get(y, right, data)
+
+
+@pl.jit
+def of_a_rank(
+    x: pl.Tensor[[MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[MANY, WIDE], pl.FP32]],
+    data: pld.DistributedTensor[[MANY, WIDE], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    in_pieces(x, y, data, signal, rows)
+
+
+@pl.jit.host
+def pieces(
+    x: pl.Tensor[[RANKS, MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, MANY, WIDE], pl.FP32]],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    places = pld.alloc_window_buffer(MANY * WIDE * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [MANY, WIDE], dtype=pl.FP32)
+        of_a_rank(x[r], y[r], data, pld.window(signals, [RANKS, 1], dtype=pl.INT32), rows, device=r)
+
+
+def test_put_and_get_in_pieces() -> None:
+    x = np.round(_given(RANKS, MANY, WIDE) * 64)
+    for rows in (MANY, 30):
+        y = np.full_like(x, 7)
+        pieces(x, y, rows, config=_config())
+        np.testing.assert_array_equal(y[:, :rows], x[:, :rows])
+        np.testing.assert_array_equal(y[:, rows:], 0)  # windows begin with zeros
+
+
 @pl.jit
 def by_a_region(
     x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],

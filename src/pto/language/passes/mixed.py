@@ -506,7 +506,7 @@ class _Half(Rewriter):
         more = {"split": c.split, "id": fifo.number}
         if giving:
             name = "tpush_to_aiv" if self.core == CUBE else "tpush_to_aic"
-            self.build.append(name, [], {"tile": self.of(c.source), **more})
+            self.build.append(name, [], {"tile": self._whole(c), **more})
             return
         name = "tpop_from_aic" if self.core == VECTOR else "tpop_from_aiv"
         t = self._type(c.op.result)
@@ -519,6 +519,17 @@ class _Half(Rewriter):
         else:
             assert c.last is not None
             self.frees.setdefault(c.last, []).append((fifo, value))
+
+    def _whole(self, c: Crossing) -> Value:
+        """A tile as a FIFO carries it: halves are those of all of it, whatever part of it is data."""
+        tile: Value = self.of(c.source)
+        t = tile.type
+        if not c.split or t.valid is None:
+            return tile
+        rows, cols = t.shape[-2:]
+        return self.build.op(
+            "set_validshape", [t.replace(valid=None)], x=tile, valid_rows=rows, valid_cols=cols
+        )
 
     # ---- control flow ----
 
