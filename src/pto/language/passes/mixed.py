@@ -336,6 +336,7 @@ class _Half(Rewriter):
             "aic" if self.core == CUBE else "aiv",
             function.loc,
         )
+        made.attrs = {k: v for k, v in function.attrs.items() if k == "windows"}
         directions = {p.value: p.direction for p in function.params}
         args: list[tuple[Value | None, Any]] = [(v, v.type) for v in function.body.args]
         bytes = self.plan.profile.isa == "a2a3" and sum(f.size for f in self.plan.fifos) * self.plan.slots
