@@ -284,7 +284,78 @@ def test_lanes_that_are_written():
     check(gathered, given, (32, 32), np.float32, lambda a, b, c: 2 * (a @ b) @ c, slack=20)
 
 
+@pl.jit
+def lanes_of_a_tail(a: pl.Tensor, b: pl.Tensor, rows: pl.Scalar[pl.INDEX], out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(pl.slice(a, [32, 32], [0, 0], valid_shape=[rows, 32]), b)
+        for lane in pl.split_aiv(2, mode=UP_DOWN):
+            half = pl.exp(pl.aiv_shard(p))
+            out[lane * 16 : lane * 16 + 16, :] = half
+    return out
+
+
+@pl.jit
+def a_tail_joined(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(pl.slice(a, [32, 32], [0, 0], valid_shape=[21, 32]), b)
+        for _ in pl.split_aiv(2, mode=UP_DOWN):
+            full = pl.aic_gather(pl.mul(pl.aiv_shard(p), 2.0))
+        out[0:32, :] = pl.matmul(full, c)
+    return out
+
+
+@pytest.mark.parametrize("rows", [5, 6, 16, 21, 32])
+def test_lanes_of_what_holds_data_in_part(rows: int):
+    a, b = (array((32, 32), seed=seed) for seed in range(2))
+    for sanitize in ("", "all"):
+        out = np.full((32, 32), 7, np.float32)
+        found = lanes_of_a_tail.run(a, b, rows, out, sanitize=sanitize)
+        np.testing.assert_allclose(out[:rows], np.exp(a[:rows] @ b), rtol=1e-4)
+        assert (out[rows:] == 7).all() or sanitize == "all"
+        assert {d.code for d in found.diagnostics} <= {"PTO-E3014"}  # the rest of `out`
+
+
+def test_lanes_that_are_joined_again():
+    a, b, c = (array((32, 32), seed=seed) for seed in range(3))
+    out = np.zeros((32, 32), np.float32)
+    a_tail_joined(a, b, c, out)
+    np.testing.assert_allclose(out[:21], 2 * (a[:21] @ b) @ c, rtol=1e-3, atol=1e-3)
+
+
+@pl.jit
+def a_tail_that_is_padding(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(2):
+            cols = pl.min(40 - i * 32, 32)
+            p = pl.matmul(a, pl.slice(b, [32, 32], [0, i * 32], valid_shape=[32, cols]))
+            p = pl.set_validshape(p, 32, 32)
+            for lane in pl.split_aiv(2, mode=UP_DOWN):
+                out[lane * 16 : lane * 16 + 16, i * 32 : i * 32 + 32] = pl.aiv_shard(p)
+    return out
+
+
+def test_an_accumulator_crosses_as_a_whole():
+    a, b = array((32, 32)), array((32, 40), seed=1)
+    out = np.zeros((32, 64), np.float32)
+    a_tail_that_is_padding(a, b, out)
+    np.testing.assert_allclose(out[:, :40], a @ b, rtol=1e-3, atol=1e-3)
+
+
 def test_problems():
+    @pl.jit
+    def columns(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            p = pl.matmul(a, pl.slice(b, [32, 32], [0, 0], valid_shape=[32, 24]))
+            for lane in pl.split_aiv(2, mode=LEFT_RIGHT):
+                out[:, lane * 16 : lane * 16 + 16] = pl.aiv_shard(p)
+
+    @pl.jit
+    def apart(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for lane in pl.split_aiv(2, mode=UP_DOWN):
+                full = pl.aic_gather(pl.slice(a, [16, 32], [lane * 16, 0], valid_shape=[5, 32]))
+            out[:] = pl.matmul(full, b)
+
     @pl.jit
     def asks(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
         with pl.at(level=pl.Level.CORE_GROUP):
@@ -316,6 +387,8 @@ def test_problems():
         (asks, "the cube core needs a number that only the vector core has"),
         (outside, "belongs to `for lane in pl.split_aiv"),
         (odd, "31 rows have no halves"),
+        (columns, "columns that are data in part have no halves"),
+        (apart, "rows without data would lie between those of the lanes"),
     ):
         with pytest.raises(DiagnosticError, match=said):
             function.lower(x, x, x)

@@ -182,6 +182,8 @@ COMPARISONS = [
     *(Case(f"pl.cmp(i, 3, cmp_type={n})", f"i {op} 3", level="tensor") for n, op in enumerate(_MODES)),
     *(Case(f"pl.cmp(h, 0.5, {n})", f"h {op} 0.5", level="tensor") for n, op in enumerate(_MODES)),
     *(Case(f"pl.tile.sel(pl.tile.cmp(i, j, {n}), f, g)", f"np.where(i {op} j, f, g)", dtype=np.float32) for n, op in enumerate(_MODES)),
+    Case("pl.cast(pl.tile.cmp(f, g, 2), pl.INT32)", "(f < g).astype(np.int32)", dtype=np.int32),
+    Case("pl.cast(pl.cmp(f, pl.full([8, 24], dtype=pl.FP32, value=0.0), 4), pl.INT32)", "(f > 0).astype(np.int32)", dtype=np.int32, ragged=False, level="tensor"),
     Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), g, F)", "np.where(f > 0, g, F)"),
     Case("pl.sel(pl.tile.cmps(h, 0.0, cmp_type=4), f, g)", "np.where(h > 0, f, g)", dtype=np.float32),
     Case("pl.sel(pl.tile.cmps(f, 0.0, cmp_type=4), s, t)", "np.where(f > 0, s, t)", dtype=np.int16),

@@ -77,6 +77,112 @@ def test_a_ring() -> None:
         np.testing.assert_array_equal(y[:, 0], np.roll(x[:, 0], 1, axis=0))
 
 
+MANY, WIDE = 37, 1024
+
+
+@pl.jit.incore
+def in_pieces(
+    x: pl.Tensor[[MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[MANY, WIDE], pl.FP32]],
+    data: pld.DistributedTensor[[MANY, WIDE], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    """More than a core holds, and as many rows as a number says."""
+    right = (pld.rank(pld.get_comm_ctx(data)) + 1) % pld.world_size()
+    pld.tensor.put(
+        data,
+        right,
+        x,
+        dst_offsets=[0, 0],
+        src_offsets=[0, 0],
+        shape=[rows, WIDE],
+        chunk_rows=4,
+        chunk_cols=256,
+    )
+    pld.tensor.barrier(signal)
+    pld.tensor.get(y, right, data)
+
+
+@pl.jit
+def of_a_rank(
+    x: pl.Tensor[[MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[MANY, WIDE], pl.FP32]],
+    data: pld.DistributedTensor[[MANY, WIDE], pl.FP32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    in_pieces(x, y, data, signal, rows)
+
+
+@pl.jit.host
+def pieces(
+    x: pl.Tensor[[RANKS, MANY, WIDE], pl.FP32], y: pl.Out[pl.Tensor[[RANKS, MANY, WIDE], pl.FP32]],
+    rows: pl.Scalar[pl.INT32],
+):  # fmt: skip
+    places = pld.alloc_window_buffer(MANY * WIDE * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [MANY, WIDE], dtype=pl.FP32)
+        of_a_rank(x[r], y[r], data, pld.window(signals, [RANKS, 1], dtype=pl.INT32), rows, device=r)
+
+
+def test_put_and_get_in_pieces() -> None:
+    x = np.round(_given(RANKS, MANY, WIDE) * 64)
+    for rows in (MANY, 30):
+        y = np.full_like(x, 7)
+        pieces(x, y, rows, config=_config())
+        np.testing.assert_array_equal(y[:, :rows], x[:, :rows])
+        np.testing.assert_array_equal(y[:, rows:], 0)  # windows begin with zeros
+
+
+@pl.jit
+def product_of_a_rank(
+    a: pl.Tensor[[32, 32], pl.FP32], out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+    told: pl.Out[pl.Tensor[[1, 8], pl.INT32]], data: pld.DistributedTensor[[32, 32], pl.FP32],
+    signal: pld.DistributedTensor[[2, 1], pl.INT32],
+):  # fmt: skip
+    """Cube and vector cores: who is told is told once, by each lane that says so or by the first."""
+    me = pld.rank(pld.get_comm_ctx(data))
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(a, a)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.UP_DOWN):
+            pld.tensor.remote_store(pl.exp(pl.aiv_shard(p)), data, 1 - me, [lane * 16, 0])
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            pld.system.notify(signal, 1 - me, [lane, 0], 1)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pld.system.wait(signal, [0, 0], 1)
+        pld.system.wait(signal, [1, 0], 1)
+        out[:, :] = data[:, :]
+        q = pl.matmul(a, a)
+        out[0:16, :] = pl.mul(pl.slice(q, [16, 32], [0, 0]), 0.5)
+        pld.system.notify(signal, 1 - me, [0, 0], 10)
+    with pl.at(level=pl.Level.CORE_GROUP):
+        pld.system.wait(signal, [0, 0], 11)
+        row = pl.full([1, 8], dtype=pl.INT32, value=0)
+        told[:, :] = row
+        for i in pl.range(2):
+            pl.write(told, [0, i], pl.read(signal, [i, 0]))
+
+
+@pl.jit.host
+def products(
+    a: pl.Tensor[[2, 32, 32], pl.FP32], out: pl.Out[pl.Tensor[[2, 32, 32], pl.FP32]],
+    told: pl.Out[pl.Tensor[[2, 1, 8], pl.INT32]],
+):  # fmt: skip
+    places = pld.alloc_window_buffer(32 * 32 * 4)
+    signals = pld.alloc_window_buffer([2, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [32, 32], dtype=pl.FP32)
+        product_of_a_rank(a[r], out[r], told[r], data, pld.window(signals, [2, 1], dtype=pl.INT32), device=r)
+
+
+def test_mixed_kernels_tell_once() -> None:
+    a = _given(2, 32, 32) / 8
+    out, told = np.zeros_like(a), np.zeros((2, 1, 8), np.int32)
+    products(a, out, told, config=_config(2))
+    want = a @ a
+    np.testing.assert_allclose(out[:, 16:], np.exp(want[::-1, 16:]), rtol=1e-4)
+    np.testing.assert_allclose(out[:, :16], want[:, :16] / 2, rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(told[:, 0, :2], [[11, 1]] * 2)
+
+
 @pl.jit
 def by_a_region(
     x: pl.Tensor[[2, COLS], pl.FP32], y: pl.Out[pl.Tensor[[2, COLS], pl.FP32]],

@@ -300,3 +300,25 @@ def test_tasks_wait_for_what_they_read() -> None:
     assert run.stats["edges"] == 16  # two of c, one each of d and e, four times
     named = {t.kernel for t in run.tasks} if hasattr(run, "tasks") else {"add", "scale"}
     assert {n.split("_")[0] for n in named} == {"add", "scale"}
+
+
+@pl.jit.incore
+def one_of_many(x: pl.Tensor[[2, 1, 2, 4, 32], pl.FP32], y: pl.Out[pl.Tensor[[2, 1, 2, 4, 32], pl.FP32]]):
+    y[:, :, :, :, :] = pl.add(x, 1.0)
+
+
+@pl.jit
+def six_dimensions(
+    x: pl.Tensor[[3, 2, 1, 2, 4, 32], pl.FP32], y: pl.Out[pl.Tensor[[3, 2, 1, 2, 4, 32], pl.FP32]]
+):
+    for i in pl.parallel(3):
+        one_of_many(x[i], y[i])
+    return y
+
+
+def test_tensors_of_six_dimensions():
+    """Tasks get parts of them; the runtime itself has five."""
+    x = np.arange(3 * 2 * 2 * 4 * 32, dtype=np.float32).reshape(3, 2, 1, 2, 4, 32)
+    y = np.zeros_like(x)
+    six_dimensions.compile(x, y).execute([x, y])
+    np.testing.assert_array_equal(y, x + 1)

@@ -39,8 +39,7 @@ def main(arguments: Sequence[str]) -> int:
         help="for each program, for --report (default: 120)")  # fmt: skip
     add("--platform", metavar="NAME", default="a2a3", help="what tests run for, for --report (default: a2a3)")
     add("--device", metavar="LIST", default="0-7",
-        help="devices that tests of several ranks find, for --report; all are simulated (default: 0-7)"
-    )  # fmt: skip
+        help="simulated devices that tests of several ranks find, for --report (default: 0-7)")  # fmt: skip
     add("script", nargs="?", help="script, or the first folder of a report")
     add("args", nargs=argparse.REMAINDER, help="arguments of the script, or more folders")
     given, rest = _split(list(arguments))

@@ -44,6 +44,7 @@ class Build:
         self.in_core = False
         self.said: Any = None  # the type that is written beside the name of what is computed
         self.split: Any = None  # which way the region at hand halves vector work
+        self.shards: dict[Any, Any] = {}  # how far data goes in a half, and in the whole that it is of
         self.exact = False  # what is read says all there is to say: nothing is inferred
         self.attributes: set[str] = set()  # of the function, as far as they were said
         self.world = 1  # how many ranks there are

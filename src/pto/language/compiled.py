@@ -238,13 +238,34 @@ class Compiled(CallableProgram):
             if not self.is_graph:
                 self._plain(values)
                 return
-            found: list[Diagnostic] = hazards(
-                self.execute(values, check_hazards=True), self.lowered.functions
-            )
+            found = self._unordered(values)
         else:
             found = self.run(values, "reference", sanitize=how).diagnostics
         if found:
             journal.note("finding", self.name, tuple(found))
+
+    def _unordered(self, values: list[Any]) -> list[Diagnostic]:
+        """Run it; accesses of its tasks that nothing orders, to the same bytes where that can be told: not of
+        tasks that wait for other ranks, and of others than instructions."""
+        from ..perf.hazards import problems
+        from .tasks import with_windows
+        from .touched import met
+
+        functions = self.program.functions
+        again = not with_windows(functions) and not any(
+            f.kind in ("python", "extern") for f in functions.values()
+        )
+        before = self._copied(values) if again else values
+        found = hazards(self.execute(values, check_hazards=True), self.lowered.functions)
+        return problems(met(found, self, before) if again and found else found)
+
+    def _copied(self, values: list[Any]) -> list[Any]:
+        """Arguments of a call that a run of them does not change."""
+        written = {p.name for p in self.entry.params if p.direction != IN}
+        return [
+            arguments.in_place(v, name, False).copy() if name in written and arguments.is_array(v) else v
+            for name, v in zip(self.param_names, values, strict=True)
+        ]
 
     def _pictured(self, values: list[Any]) -> None:
         """Run it, and write what its tasks did to `dfx_outputs` of its folder."""
@@ -359,6 +380,11 @@ class Compiled(CallableProgram):
             for p, v in kept
         ]
 
+    def submit_to(self, rt: Serial, values: list[Any]) -> None:
+        """Run the orchestration on a runtime of tasks."""
+        with told_in_words_of_the_language():
+            self._submit(rt, values, None)
+
     def _submit(self, rt: Serial, values: list[Any], engine: str | None) -> None:
         self._begin(rt, self.kernels(engine), values)
 
@@ -377,15 +403,14 @@ class Compiled(CallableProgram):
             rt.submit(kernels[self.entry.name], *given, *symbols)
 
 
-def hazards(run: Any, functions: Mapping[str, Function]) -> list[Diagnostic]:
+def hazards(run: Any, functions: Mapping[str, Function]) -> list[Any]:
     """Accesses of the tasks of a run that nothing orders; those of windows of ranks are left to signals."""
-    from ..perf.hazards import problems
 
     def is_window(h: Any) -> bool:
         later = functions.get(h.names[1])
         return later is not None and later.params[h.arg].name in later.attrs.get("windows", ())
 
-    return problems([h for h in run.hazards if not is_window(h)])
+    return [h for h in run.hazards if not is_window(h)]
 
 
 def new_folder(name: str) -> Path:

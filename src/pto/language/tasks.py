@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.kernels import Kernel, kernel
 from ..runtime.session import Runtime
+from ..runtime.tensors import MAX_DIMS
 from .ir import IN, OUT, Function, TensorType
 from .serial import Chain, Serial, Tensor, flat
 
@@ -78,8 +79,8 @@ class Tasks(Serial):
 
     def _window(self, x: Tensor) -> Any:
         """The runtime's tensor of a window: exact where it is a box of its array, else all that it spans."""
-        whole = self.rt.external(x.root)
-        if x.box is not None:
+        if x.box is not None and x.root.ndim <= MAX_DIMS:
+            whole = self.rt.external(x.root)
             offsets, sizes = x.box
             sizes = tuple(min(n, have - at) for n, at, have in zip(sizes, offsets, x.root.shape, strict=True))
             return whole if sizes == x.root.shape else whole.view(sizes, offsets)

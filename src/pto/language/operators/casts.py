@@ -62,9 +62,9 @@ def cast(b: Build, x: Any, target_type: DataType, mode: str | int = "round") -> 
     if x.type.dtype == target_type:
         return x
     if x.type.dtype == BOOL:
-        b.fail(
-            TYPE, "a predicate is for pl.sel alone", "x", help="pl.sel(mask, ones, zeros) makes numbers of it"
-        )
+        from .compute import ones
+
+        return ones(b, x, result_type(x.type, target_type))
     isa = b.target.isa if b.target is not None else "cpu"
     steps = [target_type.isa] if b.exact else chain(x.type.dtype.isa, target_type.isa, isa)
     if steps is None:

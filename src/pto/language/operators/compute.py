@@ -9,7 +9,7 @@ from ...isa.python import signatures
 from .. import index
 from ..build import Build
 from ..dtypes import DATA_TYPES, FP32, INT32, DataType
-from ..ir import TileType, Value, is_scalar, is_shaped
+from ..ir import ShapedType, TileType, Value, is_scalar, is_shaped
 from ..problems import SHAPE, TYPE
 from .core import FUNCTIONS, OPERATORS, operator
 from .rows import apply, elementwise, result_type, scalar_for
@@ -21,9 +21,9 @@ from .rows import apply, elementwise, result_type, scalar_for
 def cmp(b: Build, lhs: Any, rhs: Any, cmp_type: Any = 0) -> Any:
     """Compare: of tiles a predicate for `sel`, of tensors 1 and 0. `cmp_type` 0 to 5: eq ne lt le gt ge."""
     found = _predicate(b, lhs, rhs, cmp_type)
-    if any(isinstance(v.type, TileType) for v in (lhs, rhs) if is_shaped(v)):
+    if all(isinstance(v.type, TileType) for v in (lhs, rhs) if is_shaped(v)):
         return found
-    return _ones(b, found, lhs)
+    return ones(b, found, result_type(lhs.type))
 
 
 @operator
@@ -53,9 +53,8 @@ def _predicate(b: Build, lhs: Any, rhs: Any, cmp_type: Any) -> Value:
     return elementwise(b, signatures()["cmp"], signatures()["cmps"], given, level="tile")
 
 
-def _ones(b: Build, mask: Value, lhs: Value) -> Any:
+def ones(b: Build, mask: Value, t: ShapedType) -> Any:
     """1 where a predicate holds, else 0."""
-    t = result_type(lhs.type)
     valid = None if t.valid is None else list(t.valid)
     one, zero = (
         b.op("full", [t], shape=list(t.shape), dtype=t.dtype, value=n, valid_shape=valid) for n in (1, 0)

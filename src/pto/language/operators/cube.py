@@ -10,9 +10,9 @@ from typing import Any
 
 from .. import index
 from ..build import Build
-from ..dtypes import FP32, INT32, DataType
+from ..dtypes import FP32, INDEX, INT32, DataType
 from ..enums import MemorySpace, SplitMode
-from ..ir import ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
+from ..ir import ScalarType, ShapedType, TensorType, TileType, Value, is_scalar, is_shaped, is_tile
 from ..problems import ARGUMENTS, PLACE, SHAPE, TYPE, UNSUPPORTED
 from .core import operator
 from .memory import in_core
@@ -259,22 +259,21 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     found = mode if mode is not None else b.split
     if not isinstance(found, SplitMode):
         b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
-    dims = [list(t.shape), list(t.extent)]
+    shape, valid = list(t.shape), list(t.extent)
     if found is SplitMode.NONE and not join and not b.exact:
         b.fail(UNSUPPORTED, "of a tile that is not split, the second vector core gets nothing", "x", got=t,
                expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT",
                help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
-        for d in dims:
-            n = index.known(d[axis])
-            if b.exact and (n is None or n % 2):
-                continue  # what it is stands beside it
+        n = index.known(shape[axis])
+        if not b.exact or (n is not None and not n % 2):  # what else it is stands beside it
+            what = "rows" if found is SplitMode.UP_DOWN else "columns"
             if n is None or (n % 2 and not join):
-                what = "rows" if found is SplitMode.UP_DOWN else "columns"
-                b.fail(SHAPE, f"{_text(d[axis])} {what} have no halves", "x", got=t)
-            d[axis] = 2 * n if join else n // 2
-    made = t.replace(shape=tuple(dims[0]), valid=None if t.valid is None else tuple(dims[1]))
+                b.fail(SHAPE, f"{_text(shape[axis])} {what} have no halves", "x", got=t)
+            shape[axis] = 2 * n if join else n // 2
+            valid[axis] = (_joined if join else _of_lane)(b, valid[axis], n, what, t)
+    made = t.replace(shape=tuple(shape), valid=None if t.valid is None else tuple(valid))
     if isinstance(made, TileType):
         made = made.replace(space="mat" if join else "vec")
     if lane_stride is None:
@@ -282,6 +281,36 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     if not b.exact:
         b.fail(UNSUPPORTED, "the second vector core begins in the middle", "lane_stride", got=lane_stride)
     return b.op(name, [made], x=x, mode=found, lane_stride=lane_stride)
+
+
+def _of_lane(b: Build, valid: Any, whole: int, what: str, t: ShapedType) -> Any:
+    """How far data goes in the half of the lane at work: halves are of the whole, so the first has the data
+    first."""
+    half = whole // 2
+    if index.known(valid) == whole:
+        return half
+    if b.exact:
+        return valid
+    if what == "columns":
+        b.fail(SHAPE, "columns that are data in part have no halves: slots of FIFOs are read by rows of one "
+               "length", "x", expected=f"{whole} columns of data", got=t,
+               help="mode=pl.SplitMode.UP_DOWN, or pl.set_validshape(x, rows, columns) before")  # fmt: skip
+    lane = b.op("get_subblock_idx", [ScalarType(INDEX)])
+    left = b.scalar("sub", b.as_index(valid), b.scalar("mul", lane, half))
+    found = b.scalar("min", b.scalar("max", left, 0), half)
+    b.shards[found] = valid
+    return found
+
+
+def _joined(b: Build, valid: Any, half: int, what: str, t: ShapedType) -> Any:
+    """How far data goes in two halves side by side."""
+    if index.known(valid) == half or b.exact:
+        return 2 * half if index.known(valid) == half else valid
+    if valid not in b.shards:
+        b.fail(SHAPE, f"{what} without data would lie between those of the lanes", "x", got=t,
+               expected=f"{half} {what} of data in each lane",
+               help="pl.fillpad(x, pl.PadValue.zero) makes all of it data")  # fmt: skip
+    return b.shards[valid]
 
 
 @operator

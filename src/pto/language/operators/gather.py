@@ -7,10 +7,11 @@ from typing import Any
 
 from .. import index as extents
 from ..build import Build
-from ..dtypes import INDEX, INT32, DataType
+from ..dtypes import INT32, DataType
 from ..enums import MaskPattern, MemorySpace
-from ..ir import Op, TileType, Value, is_scalar, is_shaped
+from ..ir import TileType, Value, is_scalar, is_shaped
 from ..problems import ARGUMENTS, SHAPE, TYPE
+from .blocks import loop
 from .core import FUNCTIONS, OPERATORS, operator
 from .memory import in_core, shaped_value, tensor_value
 from .rows import array_type, comparison, result_type
@@ -324,19 +325,6 @@ def _known(b: Build, t: Any, at: str) -> int:
             b.fail(SHAPE, f"'{at}' has known extents", at, got=t)
         total *= n
     return total
-
-
-def loop(b: Build, stop: int, step: Any) -> None:
-    """A loop of the program, whose body `step` builds."""
-    args = {"kind": "range", "start": 0, "stop": stop, "step": 1, "init_values": [], "stage": 0}
-    op = Op("for", args, [], b.place)
-    from ..ir import ScalarType
-
-    body = op.add_block([(ScalarType(INDEX), "k")])
-    with b.into(body):
-        step(body.args[0])
-        b.append("yield", [], {"values": []})
-    b.block.append(op)
 
 
 # ---- rows of memory ----

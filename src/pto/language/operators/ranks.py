@@ -20,6 +20,7 @@ from ..dtypes import INT32, DataType
 from ..enums import AtomicType, NotifyOp, ReduceOp, WaitCmp
 from ..ir import Op, Value, is_scalar, is_tile
 from ..problems import ARGUMENTS, SHAPE, TYPE, UNSUPPORTED
+from .blocks import block_of, copied
 from .core import FUNCTIONS, Operator, operator
 from .memory import fits, in_core, shaped_value
 from .symbolic import (
@@ -210,6 +211,28 @@ def remote_store_of(
     return stored.function(b, src, target, peer, offsets, atomic)
 
 
+def _sizes(b: Build, shape: Any, whole: Any) -> list[Any]:
+    """The extents of what is copied: all, where nobody says."""
+    given = b.dims(shape, "shape") if shape is not None else list(whole.type.shape)
+    return [b.as_index(n) for n in given]
+
+
+def _start(b: Build, offsets: Any, sizes: list[Any]) -> list[Any]:
+    return [b.as_index(o) for o in offsets] if offsets else [0] * len(sizes)
+
+
+def _chunk(b: Build, rows: Any, cols: Any) -> list[int | None]:
+    """What goes through a core at once, at most."""
+    given = {"chunk_rows": rows, "chunk_cols": cols}
+    for name, n in given.items():
+        known = None if n is None else index.known(n)
+        if n is not None and (known is None or known < 1):
+            b.fail(
+                ARGUMENTS, f"'{name}' is a number of rows or columns, known when the program is read", name
+            )
+    return [None if n is None else index.known(n) for n in given.values()]
+
+
 @ranked("pld.tensor", "dst", "dst")
 def put(
     b: Build, dst: Any, peer: Any, src: Any, dst_offsets: Any = None, src_offsets: Any = None,
@@ -219,9 +242,10 @@ def put(
     """Copy a tensor, or a part of it, into the window of another rank."""
     in_core(b, "put")
     r = _ranks(b, dst, "dst")
-    sizes = list(shape) if shape is not None else list(src.type.shape)
-    part = FUNCTIONS["slice"](b, src, sizes, src_offsets or [0] * len(sizes))
-    FUNCTIONS["assemble"](b, r.whole, part, _at(b, r, peer, dst_offsets or _zeros(r), sizes), atomic=atomic)
+    sizes = _sizes(b, shape, src)
+    at = _at(b, r, peer, dst_offsets or _zeros(r), sizes)
+    block = block_of(src.type.dtype, sizes, _chunk(b, chunk_rows, chunk_cols))
+    copied(b, r.whole, at, src, _start(b, src_offsets, sizes), sizes, block, atomic)
     return dst
 
 
@@ -233,9 +257,10 @@ def get(
     """Copy the window of another rank, or a part of it, into a tensor."""
     in_core(b, "get")
     r = _ranks(b, src, "src")
-    sizes = list(shape) if shape is not None else list(dst.type.shape)
-    part = FUNCTIONS["slice"](b, r.whole, sizes, _at(b, r, peer, src_offsets or _zeros(r), sizes))
-    FUNCTIONS["assemble"](b, dst, part, dst_offsets or [0] * len(sizes))
+    sizes = _sizes(b, shape, dst)
+    at = _at(b, r, peer, src_offsets or _zeros(r), sizes)
+    block = block_of(r.whole.type.dtype, sizes, _chunk(b, chunk_rows, chunk_cols))
+    copied(b, dst, _start(b, dst_offsets, sizes), r.whole, at, sizes, block)
     return dst
 
 

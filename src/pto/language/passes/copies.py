@@ -15,11 +15,8 @@ from typing import Any
 from .. import index
 from ..enums import AtomicType, Level
 from ..ir import Block, Op, Program, TensorType, Value, root, values_in
-from ..operators.core import FUNCTIONS
+from ..operators.blocks import block_of, copied
 from .rewrite import Rewriter, each_function
-
-#: How many bytes a block of a copy has at most.
-_BLOCK = 32 * 1024
 
 
 def copies(program: Program) -> Program:
@@ -75,60 +72,13 @@ class _Copies(Rewriter):
         block = region.add_block()
         with b.into(block):
             b.in_core = True
-            self._blocks(args["target"], args["source"], args["offset"], args["atomic"])
+            source = args["source"]
+            extent = source.type.extent
+            size = block_of(source.type.dtype, extent)
+            copied(b, args["target"], args["offset"], source, [0] * len(extent), extent, size, args["atomic"])
             b.append("yield", [], {"values": []})
             b.in_core = False
         b.block.append(region)
-
-    def _blocks(self, target: Value, source: Value, offset: list[Any], atomic: AtomicType) -> None:
-        """Copy block by block."""
-        b, t = self.build, source.type
-        size = _block(t)
-        lead = [0] * (target.type.rank - t.rank)
-
-        def step(at: list[Any]) -> None:
-            axis = len(at)
-            if axis < t.rank:
-                whole = t.extent[axis]
-                if index.known(whole) == size[axis]:
-                    step([*at, 0])
-                else:
-                    self._loop(whole, size[axis], lambda k: step([*at, k]))
-                return
-            valid = [
-                b.scalar("min", n, b.scalar("sub", whole, o))
-                for n, whole, o in zip(size, t.extent, at, strict=True)
-            ]
-            part = FUNCTIONS["slice"](b, source, size, at, valid)
-            places = [b.scalar("add", o, n) for o, n in zip(offset, [*lead, *at], strict=True)]
-            FUNCTIONS["assemble"](b, target, part, places, atomic=atomic)
-
-        step([])
-
-    def _loop(self, stop: Any, step: int, body: Any) -> None:
-        b = self.build
-        args = {"kind": "range", "start": 0, "stop": stop, "step": step, "init_values": [], "stage": 0}
-        op = Op("for", args, [], b.place)
-        from ..dtypes import INDEX
-        from ..ir import ScalarType
-
-        block = op.add_block([(ScalarType(INDEX), "k")])
-        with b.into(block):
-            body(block.args[0])
-            b.append("yield", [], {"values": []})
-        b.block.append(op)
-
-
-def _block(t: TensorType) -> list[int]:
-    """The shape of blocks: as many columns, then rows, as fit."""
-    room = _BLOCK * 8 // t.dtype.bits
-    size = [1] * t.rank
-    for axis in (t.rank - 1, t.rank - 2):
-        if axis >= 0:
-            known = index.known(t.extent[axis])
-            size[axis] = min(room, known if known is not None else 64)
-            room = max(1, room // size[axis])
-    return size
 
 
 # ---- windows ----

@@ -16,8 +16,8 @@ Which vector core does what:
 - `pl.split_aiv` is written by the author.
 
 A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone:
-what the cube has for it goes through a FIFO. On A2/A3 the slots of FIFOs lie in global memory, which the
-caller provides.
+what the cube has for it goes through a FIFO. So does what other ranks are told of: vector cores tell them. On
+A2/A3 the slots of FIFOs lie in global memory, which the caller provides.
 """
 
 from __future__ import annotations
@@ -60,6 +60,8 @@ _CONTROL = ("for", "while", "if", "region", "yield")
 _ALIASES = ("slice", "reshape", "set_validshape", "reinterpret_view", "tile.transpose_view")
 #: FIFOs of a cluster: each has two of sixteen flags.
 _FIFOS = 8
+#: What tells other ranks that something was written.
+_TELLS = "system.notify"
 _SPLIT = {SplitMode.NONE: 0, SplitMode.UP_DOWN: 1, SplitMode.LEFT_RIGHT: 2}
 
 
@@ -180,6 +182,8 @@ class Plan:
                 self.users.setdefault(v, []).append(op)
         if not self.both:
             return
+        told = [op for op in self.ops if op.name == _TELLS]
+        self.sides |= dict.fromkeys(told, VECTOR)  # once, by who has written what it is about
         said = function.attrs.get("optimizations") or []
         self.slots = next(
             (s.slot_num for s in said if isinstance(s, CrossCoreSlot | Split) and s.slot_num), 2
@@ -189,7 +193,7 @@ class Plan:
         self.explicit = explicit
         vector = [op for op in function.walk() if VECTOR in self.sides.get(op, VECTOR)]
         self.axis: dict[Value, int] = {}
-        if mode is not SplitMode.NONE and not explicit and not self._reads_back():
+        if mode is not SplitMode.NONE and not explicit and not told and not self._reads_back():
             self.axis = halves(vector, {op for op, s in self.sides.items() if "->" in s}, mode) or {}
         self.split = _SPLIT[mode] if self.axis else 0
         self.lost = {core: self._lost(core) for core in (CUBE, VECTOR)}
@@ -332,6 +336,7 @@ class _Half(Rewriter):
             "aic" if self.core == CUBE else "aiv",
             function.loc,
         )
+        made.attrs = {k: v for k, v in function.attrs.items() if k == "windows"}
         directions = {p.value: p.direction for p in function.params}
         args: list[tuple[Value | None, Any]] = [(v, v.type) for v in function.body.args]
         bytes = self.plan.profile.isa == "a2a3" and sum(f.size for f in self.plan.fifos) * self.plan.slots
@@ -416,7 +421,9 @@ class _Half(Rewriter):
             if self.plan.sides.get(op):
                 self._missing(op)
             return
-        writes = op.name == "store" or (op.name == "write" and isinstance(op.args["x"].type, TensorType))
+        writes = op.name in ("store", _TELLS) or (
+            op.name == "write" and isinstance(op.args["x"].type, TensorType)
+        )
         whole = op.name != "store" or op.args["tile"] not in self.plan.axis
         alone = self.first is not None and op not in self.plan.lanes
         if writes and whole and alone:
@@ -506,7 +513,7 @@ class _Half(Rewriter):
         more = {"split": c.split, "id": fifo.number}
         if giving:
             name = "tpush_to_aiv" if self.core == CUBE else "tpush_to_aic"
-            self.build.append(name, [], {"tile": self.of(c.source), **more})
+            self.build.append(name, [], {"tile": self._whole(c), **more})
             return
         name = "tpop_from_aic" if self.core == VECTOR else "tpop_from_aiv"
         t = self._type(c.op.result)
@@ -519,6 +526,17 @@ class _Half(Rewriter):
         else:
             assert c.last is not None
             self.frees.setdefault(c.last, []).append((fifo, value))
+
+    def _whole(self, c: Crossing) -> Value:
+        """A tile as a FIFO carries it: halves are those of all of it, whatever part of it is data."""
+        tile: Value = self.of(c.source)
+        t = tile.type
+        if not c.split or t.valid is None:
+            return tile
+        rows, cols = t.shape[-2:]
+        return self.build.op(
+            "set_validshape", [t.replace(valid=None)], x=tile, valid_rows=rows, valid_cols=cols
+        )
 
     # ---- control flow ----
 
@@ -604,9 +622,11 @@ def _through_vector(function: Function) -> Function:
             ):
                 touched.setdefault(root(v), set()).add(f"{side(op)} {op.name}")
     inputs = {p.value for p in function.params if p.direction == IN}
+    tells = any(op.name == _TELLS for op in ops)  # vector cores do: of what they have written
     shared = {
         v for v, how in touched.items()
-        if v not in inputs and len({h.partition(" ")[0] for h in how}) > 1
+        if (v not in inputs and len({h.partition(" ")[0] for h in how}) > 1)
+        or (tells and f"{CUBE} store" in how)
     }  # fmt: skip
     return _ThroughVector(shared).function(function) if shared else function
 

@@ -202,6 +202,13 @@ class _Spaces(Rewriter):
 
     op_reshape = op_set_validshape = op_slice
 
+    def op_aiv_shard(self, op: Op) -> None:
+        """An accumulator crosses as a whole, whatever of it is said to be data: its consumer is told."""
+        x = op.args["x"]
+        while x.op is not None and x.op.name == "set_validshape":
+            x = x.op.args["x"]
+        self._made(op, x=self.of(x))
+
     def op_tile_extract(self, op: Op) -> None:
         x = op.args["x"]
         wanted = "mat" if op.result.type.space in _FROM_MAT else self.of(x).type.space

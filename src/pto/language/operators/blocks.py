@@ -1,0 +1,68 @@
+"""Loops that operators and passes write, and copies between tensors by way of a core, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import index
+from ..build import Build
+from ..dtypes import INDEX, DataType
+from ..enums import AtomicType
+from ..ir import Op, ScalarType, Value
+from .core import FUNCTIONS
+
+#: How many bytes a block of a copy has at most.
+_BLOCK = 32 * 1024
+
+
+def loop(b: Build, stop: Any, body: Callable[[Value], None], step: int = 1) -> None:
+    """A loop of the program, from 0; `body` builds what is in it."""
+    args = {"kind": "range", "start": 0, "stop": stop, "step": step, "init_values": [], "stage": 0}
+    op = Op("for", args, [], b.place)
+    block = op.add_block([(ScalarType(INDEX), "k")])
+    with b.into(block):
+        body(block.args[0])
+        b.append("yield", [], {"values": []})
+    b.block.append(op)
+
+
+def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] = ()) -> list[int]:
+    """The shape of blocks: as many columns, then rows, as fit, and no more than `most` says."""
+    room = _BLOCK * 8 // dtype.bits
+    rank = len(extent)
+    size = [1] * rank
+    for axis, limit in zip((rank - 1, rank - 2), [*reversed(most), None, None], strict=False):
+        if axis >= 0:
+            known = index.known(extent[axis])
+            size[axis] = min(room, known if known is not None else 64, limit or room)
+            room = max(1, room // size[axis])
+    return size
+
+
+def copied(
+    b: Build, target: Value, at: Sequence[Any], source: Value, start: Sequence[Any], extent: Sequence[Any],
+    block: Sequence[int], atomic: AtomicType = AtomicType.None_,
+) -> None:  # fmt: skip
+    """Copy a part of a tensor, which begins at `start`, to `at` in another one."""
+    lead = [0] * (target.type.rank - len(extent))
+
+    def step(done: list[Any]) -> None:
+        axis = len(done)
+        if axis < len(extent):
+            whole = extent[axis]
+            if index.known(whole) == block[axis]:
+                step([*done, 0])
+            else:
+                loop(b, whole, lambda k: step([*done, k]), block[axis])
+            return
+        valid = [
+            b.scalar("min", n, b.scalar("sub", whole, o))
+            for n, whole, o in zip(block, extent, done, strict=True)
+        ]
+        begin = [b.scalar("add", o, n) for o, n in zip(start, done, strict=True)]
+        part = FUNCTIONS["slice"](b, source, list(block), begin, valid)
+        places = [b.scalar("add", o, n) for o, n in zip(at, [*lead, *done], strict=True)]
+        FUNCTIONS["assemble"](b, target, part, places, atomic=atomic)
+
+    step([])
