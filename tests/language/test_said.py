@@ -247,7 +247,8 @@ class Program:
 
 def test_kernels_in_cpp() -> None:
     """Of one kind of core, and without a body."""
-    pl.parse_program(EXTERN.format(type="AIC", body="...")).as_python()
+    text = pl.parse_program(EXTERN.format(type="AIC", body="...")).as_python()
+    assert text == pl.parse_program(text).as_python()
     assert refused(EXTERN.format(type="InCore", body="..."))[0][0] == "PTO-E3003"
     assert refused(EXTERN.format(type="AIV", body="return out"))[0][:2] == ("PTO-E3001", "return out")
 

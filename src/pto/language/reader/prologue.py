@@ -28,7 +28,7 @@ def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> Non
         OPERATORS["func_attr"].function(f.build, dict(attrs))
     begun = False
     for statement in node.body:
-        if not _is_attribute(f, statement):
+        if not _is_attribute(statement):
             begun = begun or not _says_nothing(statement)
         elif begun:
             fail(PLACE, "attributes of a function come before everything else", f.span(statement),
@@ -36,9 +36,9 @@ def check_attributes(f: Frame, declared: Declared, node: ast.FunctionDef) -> Non
 
 
 def check_extern(function: Function, file: File, node: ast.FunctionDef) -> None:
-    """A kernel in C++ is declared, and has no body of ours."""
+    """A kernel in C++ is declared, perhaps with attributes, and has no body of ours."""
     cores_of(function)
-    written = [s for s in node.body if not _says_nothing(s)]
+    written = [s for s in node.body if not _says_nothing(s) and not _is_attribute(s)]
     if written:
         fail(SYNTAX, f"{function.name} is in C++, and has a body here, too", file.span(written[0]),
              expected="...", help="leave external_source= out, or the body")  # fmt: skip
@@ -59,7 +59,7 @@ def _says_nothing(node: ast.stmt) -> bool:
     return isinstance(node, ast.Pass) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
-def _is_attribute(f: Frame, node: ast.stmt) -> bool:
+def _is_attribute(node: ast.stmt) -> bool:
     call = node.value if isinstance(node, ast.Expr) else None
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute | ast.Name):
         return False
