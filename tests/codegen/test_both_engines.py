@@ -789,3 +789,31 @@ def test_a_product_that_is_smaller_than_the_accumulator_keeps_the_rest() -> None
         found = np.zeros((16, 16), np.float32)
         pto.kernel(pto.parse(products()), engine=engine, target="a3")(a, b, found, 8, 5)
         assert (found == want).all(), engine
+
+
+EXPANDED = """\
+func.func @k(%a: !pto.partition_tensor_view<1x16xf32>, %o: !pto.partition_tensor_view<8x16xf32>, %n: index) attributes {pto.entry} {
+  %z = arith.constant 0 : i64
+  %behind = arith.constant 64 : i64
+  %one = arith.constant 1 : index
+  %all = pto.alloc_tile addr = %z : !pto.tile_buf<vec, 1x16xf32>
+  %row = pto.alloc_tile addr = %z valid_row = %one valid_col = %n : !pto.tile_buf<vec, 1x16xf32, valid=?x?>
+  %t = pto.alloc_tile addr = %behind : !pto.tile_buf<vec, 8x16xf32>
+  pto.tload ins(%a : !pto.partition_tensor_view<1x16xf32>) outs(%all : !pto.tile_buf<vec, 1x16xf32>)
+  pto.barrier <PIPE_ALL>
+  pto.tcolexpand ins(%row : !pto.tile_buf<vec, 1x16xf32, valid=?x?>) outs(%t : !pto.tile_buf<vec, 8x16xf32>)
+  pto.barrier <PIPE_ALL>
+  pto.tstore ins(%t : !pto.tile_buf<vec, 8x16xf32>) outs(%o : !pto.partition_tensor_view<8x16xf32>)
+  return
+}
+"""
+
+
+@needs_compiler
+def test_a_row_is_expanded_as_wide_as_its_destination() -> None:
+    """Kernels of compilers count on it: whatever lies behind what is valid comes along."""
+    row = np.arange(16, dtype=np.float32)[None]
+    for engine in ("cpp", "reference"):
+        found = np.zeros((8, 16), np.float32)
+        pto.kernel(pto.parse(EXPANDED), engine=engine, target="a3")(row, found, 5)
+        assert (found == row).all(), engine

@@ -3397,7 +3397,7 @@ constexpr void check_trowexpand(const Dst& dst, const Src& src) {
 }
 
 template <class Dst, class Src>
-constexpr void check_tcolexpand(const Dst& dst, const Src& src) {
+constexpr void check_tcolexpand() {
   static_assert(same_dtype<Dst, Src>(),
       "[PTO][PTO-E0301] TCOLEXPAND: expects src to have the element type of dst; fix: convert with TCVT");
   static_assert(all_in<TileType::Vec, Src, Dst>(),
@@ -3426,13 +3426,6 @@ constexpr void check_tcolexpand(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0302] TCOLEXPAND: the element type of dst is not supported "
       "(f32/f16/bf16/i8/u8/i16/u16/i32/u32/i64/u64/f8e4m3/f8e5m2/f8e8m0/hif8/f4e2m1/f4e1m2); fix: convert "
       "with TCVT");
-#endif
-#ifdef PTO_CHECKED
-  if (idle(dst, src)) return;
-  PTO_CHECK(v_col(src) >= v_col(dst), "PTO-E0401",
-      "TCOLEXPAND: expects src valid columns >= dst valid columns; got src valid columns = %lld, dst valid "
-      "columns = %lld",
-      as_number(v_col(src)), as_number(v_col(dst)));
 #endif
 }
 

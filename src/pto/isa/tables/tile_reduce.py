@@ -357,7 +357,7 @@ _expands = (
         doc="Copy row 0 of src into every row of dst.", types={"src": _ROW_0},
         cpu="all", a2a3="ints32 floats", a5="any fp8 f8e8m0 hif8",
         rules=(
-            *vec("src dst"), *nd("src dst"), *same_dtype("dst src"), R("src.v_col >= dst.v_col"),
+            *vec("src dst"), *nd("src dst"), *same_dtype("dst src"), R("src.v_col >= dst.v_col", written=True),
         ),
         notes="an empty dst valid region is a no-op",
     ),
