@@ -49,28 +49,23 @@ void check_alive(Member& member) {
 /// Whether nobody of a group can go on. Who calls it waits.
 bool is_stuck(Joined& one, bool alive) {
   Board& board = one.group->board();
-  bool all = true, same = one.known;
-  for (uint32_t r = 0; r < board.ranks && all; ++r) {
+  const uint32_t own = one.group->rank();
+  bool waited = one.known, same = one.known;
+  for (uint32_t r = 0; r < board.ranks; ++r) {
+    if (r == own) continue;
     Member& member = board.members[r];
     if (alive) check_alive(member);
     const State state = member.state.load();
-    all = state == State::waiting || state == State::ended;
-    same = same && (r == one.group->rank() || member.turns.load() == one.seen[r].turns);
+    if (state != State::waiting && state != State::ended) return one.known = false;
+    waited = waited && (state == State::ended || member.polls.load() >= one.seen[r].polls + 2);
+    same =
+        same && member.turns.load() == one.seen[r].turns;  // last: it has not gone on since it was looked at
   }
-  if (!all) return one.known = false;
-  if (!same) {
-    for (uint32_t r = 0; r < board.ranks; ++r)
-      one.seen[r] = {board.members[r].turns.load(), board.members[r].polls.load()};
-    one.known = true;
-    return false;
-  }
-  for (uint32_t r = 0; r < board.ranks; ++r) {
-    if (r == one.group->rank() || board.members[r].state.load() != State::waiting) continue;
-    if (board.members[r].polls.load() < one.seen[r].polls + 2 ||
-        board.members[r].turns.load() != one.seen[r].turns)
-      return false;
-  }
-  return true;
+  if (same) return waited;
+  for (uint32_t r = 0; r < board.ranks; ++r)
+    one.seen[r] = {board.members[r].turns.load(), board.members[r].polls.load()};
+  one.known = true;
+  return false;
 }
 
 size_t size_of(const Board& board) { return kWindows + board.ranks * board.window; }
@@ -167,6 +162,8 @@ bool look(uint64_t moves, const char* what) {
     }
     mine.polls.fetch_add(1);
   }
+  std::atomic_thread_fence(
+      std::memory_order_seq_cst);  // what it looks for next is read after this was counted
   waits = true;
   moved = moves;
   ++looks;
