@@ -58,12 +58,13 @@ def test_a_folder(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("PYTHONPATH", str(library))
     assert report.run(str(tmp_path), [str(library / "tree")], "tasks", 2, 100, "a5sim", "0-7") == 1
     told = capsys.readouterr()
-    assert "[4/4]" in told.err and "7 programs of 4 files: 5 passed" in told.out
+    assert "[5/5]" in told.err and "8 programs of 5 files: 6 passed" in told.out
     data = json.loads((tmp_path / "report.json").read_text())
     rows = {(Path(r["file"]).name, r["test"].rpartition("::")[2]): r for r in data["programs"]}
     good = rows["good.py", ""]
     assert good["outcome"] == "passed" and good["programs"] == ["add"]
     assert good["parsed"] and good["lowered"] and good["run"] and not good["findings"]
+    assert rows["inside.py", ""]["outcome"] == "passed"  # as a module of its package
     racy = rows["racy.py", ""]
     assert racy["outcome"] == "passed" and [f["code"] for f in racy["findings"]] == ["PTO-E2611"]
     assert "RAW" in racy["findings"][0]["text"] and "racy.py:" in racy["findings"][0]["text"]

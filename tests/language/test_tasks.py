@@ -322,3 +322,26 @@ def test_tensors_of_six_dimensions():
     y = np.zeros_like(x)
     six_dimensions.compile(x, y).execute([x, y])
     np.testing.assert_array_equal(y, x + 1)
+
+
+@pl.jit.incore
+def twice_by_rows(x: pl.Tensor[[3, 6, 4096], pl.FP32], y: pl.Out[pl.Tensor[[3, 6, 4096], pl.FP32]]):
+    for i in pl.range(3):
+        for j in pl.range(6):
+            y[i : i + 1, j : j + 1, :] = pl.add(x[i : i + 1, j : j + 1, :], x[i : i + 1, j : j + 1, :])
+
+
+@pl.jit
+def pages_assembled(x: pl.Tensor[[3, 6, 4096], pl.FP32], y: pl.Out[pl.Tensor[[5, 6, 4096], pl.FP32]]):
+    made = pl.create_tensor([3, 6, 4096], dtype=pl.FP32, init_value=0.0)
+    twice_by_rows(x, made)
+    y[1:4, 0:6, 0:4096] = made
+    return y
+
+
+def test_pages_larger_than_a_block():
+    """A task copies them, in blocks that are runs of rows."""
+    x = np.arange(3 * 6 * 4096, dtype=np.float32).reshape(3, 6, 4096)
+    y = np.zeros((5, 6, 4096), np.float32)
+    pages_assembled(x, y)
+    np.testing.assert_array_equal(y[1:4], 2 * x)

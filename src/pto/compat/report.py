@@ -27,6 +27,7 @@ from typing import Any
 from .report_page import page
 
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
+_RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
 #: How often a file of tests is begun again after one of them has killed the process.
 _AGAIN = 8
@@ -148,12 +149,15 @@ class _Ended:
     seconds: float
 
 
-def _process(arguments: Sequence[str], options: _Options, place: str) -> _Ended:
-    """Run `pto python`; it has the limit from the last time that something happened in it."""
+def _process(arguments: Sequence[str], options: _Options, place: str, root: str = "") -> _Ended:
+    """Run `pto python`; it has the limit from the last time that something happened in it. `root` is where
+    modules are found."""
     log, lines = Path(place, "log"), Path(place, "events")
     lines.write_text("")
     command = [sys.executable, "-m", "pto.cli.main", "python", "--sanitize", options.sanitize, *arguments]
     env = {**os.environ, "PTO_REPORT_FILE": str(lines), "PTO_BUILD_DIR": place, "PTO_REPRODUCER_DIR": place}
+    if root:
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (root, env.get("PYTHONPATH", ""))))
     begin = last = time.time()
     size = 0
     with open(log, "wb") as f:
@@ -164,7 +168,7 @@ def _process(arguments: Sequence[str], options: _Options, place: str) -> _Ended:
                 status = process.wait(0.2)
             except subprocess.TimeoutExpired:
                 now = lines.stat().st_size
-                if "-m" in arguments and now != size:  # a test began or ended
+                if "pytest" in arguments and now != size:  # a test began or ended
                     size, last = now, time.time()
         if status is None:
             process.kill()
@@ -175,11 +179,25 @@ def _process(arguments: Sequence[str], options: _Options, place: str) -> _Ended:
 
 
 def _script(file: Path, options: _Options, place: str) -> list[Row]:
-    ended = _process([str(file.resolve())], options, place)
+    root, module = _module(file.resolve())
+    arguments = ["-m", module] if module else [str(file.resolve())]
+    ended = _process(arguments, options, place, root)
     row = Row(str(file), seconds=round(ended.seconds, 2))
     row.see(ended.events)
     row.outcome, row.reason = _verdict(ended, options)
     return [row]
+
+
+def _module(file: Path) -> tuple[str, str]:
+    """Of a script that imports from the package that it is in: the folder of the package, and its name as a
+    module, which it is run by; else nothing."""
+    if not _RELATIVE.search(file.read_text(encoding="utf-8", errors="replace")):
+        return "", ""
+    root = file.parent
+    while (root / "__init__.py").exists():
+        root = root.parent
+    names = file.relative_to(root).with_suffix("").parts
+    return (str(root), ".".join(names)) if len(names) > 1 else ("", "")
 
 
 def _verdict(ended: _Ended, options: _Options) -> tuple[str, str]:

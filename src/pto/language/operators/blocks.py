@@ -36,6 +36,8 @@ def block_of(dtype: DataType, extent: Sequence[Any], most: Sequence[int | None] 
         if axis >= 0:
             known = index.known(extent[axis])
             size[axis] = min(room, known if known is not None else 64, limit or room)
+            if axis and rank > 2 and known:  # pages are cut evenly: what is left of one is no run of rows
+                size[axis] = next(n for n in range(size[axis], 0, -1) if known % n == 0)
             room = max(1, room // size[axis])
     return size
 
@@ -57,9 +59,10 @@ def copied(
                 loop(b, whole, lambda k: step([*done, k]), block[axis])
             return
         valid = [
-            b.scalar("min", n, b.scalar("sub", whole, o))
+            n if n == 1 or (index.known(whole) or 1) % n == 0
+            else b.scalar("min", n, b.scalar("sub", whole, o))
             for n, whole, o in zip(block, extent, done, strict=True)
-        ]
+        ]  # fmt: skip
         begin = [b.scalar("add", o, n) for o, n in zip(start, done, strict=True)]
         part = FUNCTIONS["slice"](b, source, list(block), begin, valid)
         places = [b.scalar("add", o, n) for o, n in zip(at, [*lead, *done], strict=True)]

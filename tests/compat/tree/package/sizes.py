@@ -1,0 +1,3 @@
+"""What the script imports."""
+
+ROWS, COLS = 16, 64
