@@ -488,7 +488,7 @@ class Written:
     """out = exp((a + b) @ c): two FIFOs from vector to cube, one back, as an author writes them."""
 
     @pl.function(type=pl.FunctionType.AIC)
-    def cube(self, c: pl.Tensor[[16, 16], pl.FP32]):
+    def cube(self, c: pl.Tensor[[16, 16], pl.FP32], out: pl.Out[pl.Tensor[[32, 16], pl.FP32]]):
         here = pl.reserve_buffer(name="sums", size=4096, base=pl.AUTO)
         there = pl.import_peer_buffer(name="products", peer_func="vector")
         pl.aic_initialize_pipe(pl.const(0, pl.INT32), here, dir_mask=2, slot_size=1024, slot_num=4, id=0)
@@ -522,7 +522,7 @@ class Written:
         self, a: pl.Tensor[[32, 16], pl.FP32], b: pl.Tensor[[32, 16], pl.FP32], c: pl.Tensor[[16, 16], pl.FP32],
         out: pl.Out[pl.Tensor[[32, 16], pl.FP32]],
     ):  # fmt: skip
-        self.cube(c)
+        self.cube(c, out)  # members have a signature in common, whoever writes
         out = self.vector(a, b, out)
         return out
 
@@ -535,6 +535,7 @@ class Written:
         return out
 
 
+@pytest.mark.filterwarnings("error")
 def test_a_group_that_is_written():
     given = [array((32, 16)), array((32, 16), seed=1), array((16, 16)) / np.float32(4)]
     check(Written, given, (32, 16), np.float32, lambda a, b, c: np.exp((a + b) @ c), slack=20)

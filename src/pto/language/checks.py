@@ -32,9 +32,10 @@ from .problems import DIRECTION, OVERWRITTEN, UNWRITTEN
 def check(program: Program) -> list[Diagnostic]:
     """Everything suspicious. Directions that are wrong are mended: tasks wait for each other by them."""
     found: list[Diagnostic] = []
+    others = _of_several(program)
     for function in reversed(program.functions.values()):  # callees were read after their callers began
         if function.kind not in FOREIGN:
-            found += _directions(function)
+            found += _directions(function, others)
     padded = [f for f in program.functions.values() if any(op.name.startswith("fillpad") for op in f.walk())]
     if padded:
         from .padding import counted
@@ -88,7 +89,21 @@ def accesses(function: Function) -> Iterator[tuple[Value, bool, Op]]:
                         yield root(value), True, op
 
 
-def _directions(function: Function) -> list[Diagnostic]:
+def _of_several(program: Program) -> set[tuple[str, str]]:
+    """Parameters that members of a group have in common: all members get all of them, one writes."""
+    found: set[tuple[str, str]] = set()
+    for group in program.functions.values():
+        calls = [op for op in group.walk() if op.name == "call"] if group.kind == "group" else []
+        taken: dict[Value, list[tuple[str, str]]] = {}
+        for op in calls:
+            for value, p in zip(op.args["args"], op.args["callee"].params, strict=False):
+                if isinstance(value, Value):
+                    taken.setdefault(root(value), []).append((op.args["callee"].name, p.name))
+        found.update(one for same in taken.values() if len(same) > 1 for one in same)
+    return found
+
+
+def _directions(function: Function, others: set[tuple[str, str]]) -> list[Diagnostic]:
     first_read: dict[Value, Op] = {}
     first_write: dict[Value, Op] = {}
     for value, write, op in accesses(function):
@@ -113,7 +128,8 @@ def _directions(function: Function) -> list[Diagnostic]:
                         _wrong(p, function, "is read before it is written", "only written", reads, INOUT)
                     )
                 direction = INOUT
-            if p.direction != IN and writes is None and p.name not in function.attrs.get("windows", ()):
+            elsewhere = p.name in function.attrs.get("windows", ()) or (function.name, p.name) in others
+            if p.direction != IN and writes is None and not elsewhere:
                 out.append(_unwritten(p, function))
         params.append(p.replace(direction=direction))
     function.params = params
