@@ -18,6 +18,8 @@ enum { ROWS = 64, COLS = 128, COUNT = ROWS * COLS };
 
 static float a[COUNT], b[COUNT], c[COUNT];
 
+#define ARRAY(of, size) {.data = (of), .bytes = (size), .name = #of}
+
 int main(int argc, char** argv) {
   for (int i = 0; i < COUNT; ++i) {
     a[i] = (float)i;
@@ -39,7 +41,7 @@ int main(int argc, char** argv) {
 
   // Arguments are words; what the kernel may touch are arrays, and an access outside of them fails.
   const uint64_t words[] = {(uintptr_t)a, (uintptr_t)b, (uintptr_t)c};
-  const pto_array arrays[] = {{a, sizeof a, "a"}, {b, sizeof b, "b"}, {c, sizeof c, "c"}};
+  const pto_array arrays[] = {ARRAY(a, sizeof a), ARRAY(b, sizeof b), ARRAY(c, sizeof c)};
   pto_launch launch = {.size = sizeof launch,
                        .argc = 3,
                        .args = words,
@@ -59,7 +61,7 @@ int main(int argc, char** argv) {
   printf("c[2] = %g, %d of %d are wrong\n", (double)c[2], wrong, COUNT);
 
   // An array that is too small: the launch ends, the process does not.
-  const pto_array half[] = {{a, sizeof a, "a"}, {b, sizeof b / 2, "b"}, {c, sizeof c, "c"}};
+  const pto_array half[] = {ARRAY(a, sizeof a), ARRAY(b, sizeof b / 2), ARRAY(c, sizeof c)};
   launch.arrays = half;
   printf("status %d: ", kernel(&launch, machine));
   printf("%s\n", why);

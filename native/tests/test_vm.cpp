@@ -149,7 +149,7 @@ void doubled(int threads) {
   static const Writer image = doubling();
   std::vector<float> values(kRows * kBlocks * kCols);
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
-  const pto_array array{values.data(), values.size() * 4, "x"};
+  const pto_array array{values.data(), values.size() * 4, "x", 0};
   const Result result =
       launch(image, {reinterpret_cast<uint64_t>(values.data()), 0}, array, kBlocks, threads);
   EXPECT(result.status == 0);
@@ -161,7 +161,7 @@ void doubled(int threads) {
 void values_of_every_kind() {
   float numbers[40];
   for (int i = 0; i < 40; ++i) numbers[i] = static_cast<float>(i);
-  const pto_array array{numbers, sizeof numbers, "x"};
+  const pto_array array{numbers, sizeof numbers, "x", 0};
   const std::vector<uint64_t> words = {reinterpret_cast<uint64_t>(numbers), 0};
   const auto body = [](int64_t row, int64_t element, int64_t far) {
     Writer w;
@@ -193,7 +193,7 @@ void loops_that_never_end() {
   Writer w;
   w.argument();
   w.emit(kJump, {0});
-  const pto_array none{nullptr, 0, ""};
+  const pto_array none{nullptr, 0, "", 0};
   EXPECT(says(launch(w, {0}, none, 1, 1, 0, 1000), "still running after 1000 repetitions"));
   EXPECT(says(launch(w, {0}, none, 5, 3, 20'000'000), "still running after 0.02 s"));
 }
@@ -205,7 +205,7 @@ void a_valid_region_that_is_none() {
   w.own("vm.tile", {tile, kRows, kCols, one, one});
   w.own("vm.valid", {tile, kRows, kCols, one, w.number(kCols + 1)});
   w.emit(kEnd, {});
-  EXPECT(says(launch(w, {0}, {nullptr, 0, ""}), "valid region 1 x 17 does not fit a 4 x 16 tile"));
+  EXPECT(says(launch(w, {0}, {nullptr, 0, "", 0}), "valid region 1 x 17 does not fit a 4 x 16 tile"));
 }
 
 }  // namespace

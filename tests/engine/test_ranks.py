@@ -482,6 +482,9 @@ def test_processes_of_ranks() -> None:
         k.run(np.zeros(132, np.int64), y[0], 0, processes=True)
     with pytest.raises(DiagnosticError, match="PTO-E2403"):
         world.run(k, [[world.context, a, 9] for a in y], processes=True, sanitize="all")
+    watched = kernel(body, "%ctx: !pto.ptr<i64>, %y: !pto.ptr<i32>, %by: index")
+    with pytest.raises(DiagnosticError, match="PTO-E2403"):
+        world.run(watched, [[world.context, a, 9] for a in y], processes=True)
 
 
 # -- C++ ---------------------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ class DeviceMemory {
     auto at = blocks_.upper_bound(address);
     if (at == blocks_.begin()) return false;
     --at;
-    out = {reinterpret_cast<void*>(at->first), at->second, "its allocation"};
+    out = {reinterpret_cast<void*>(at->first), at->second, "its allocation", 0};
     return address - at->first < at->second;
   }
 

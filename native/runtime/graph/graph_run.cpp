@@ -69,7 +69,7 @@ int GraphRun::add_task(const uint64_t* args, int count, int func_id, CoreType ty
 
 void GraphRun::add_array(uint64_t address, uint64_t begin, uint64_t bytes) {
   if (options_.concurrent) return;  // tasks may be looking at them
-  arrays_[address] = {reinterpret_cast<void*>(begin), bytes, "its array"};
+  arrays_[address] = {reinterpret_cast<void*>(begin), bytes, "its array", 0};
 }
 
 void GraphRun::add_edge(int from, int to) {

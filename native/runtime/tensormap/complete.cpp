@@ -181,7 +181,7 @@ int TensormapGraph::memory(const DispatchPayload& payload, pto_array* out) const
   for (uint64_t left = payload.tensors; left != 0; left &= left - 1) {
     const int i = __builtin_ctzll(left);
     const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
-    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, kNames.at[i]};
+    out[count++] = {reinterpret_cast<void*>(tensor.buffer.addr), tensor.buffer.size, kNames.at[i], 0};
   }
   return count;
 }

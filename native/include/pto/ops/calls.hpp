@@ -200,7 +200,7 @@ PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Rest&... rest) {
 /// Copy row 0 of src into every row of dst.
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Rest&... rest) {
-  PTO_LEGAL(check_tcolexpand<Dst, Src>(dst, src));
+  PTO_LEGAL(check_tcolexpand<Dst, Src>());
   detail::finish_call<0>(rest...);
   detail::tcolexpand(dst, src);
   return {};
@@ -280,7 +280,7 @@ PTO_INST RecordEvent TPREFETCH(Dst& dst, Src& src, Rest&... rest) {
 /// Matrix product of a Left and a Right tile; overwrites the accumulator.
 template <class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(dst, lhs, rhs));
+  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
@@ -289,7 +289,7 @@ PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
 /// Matrix product of a Left and a Right tile; overwrites the accumulator.
 template <AccPhase phase, class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
-  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(dst, lhs, rhs));
+  PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(lhs, rhs));
   detail::finish_call<0>(rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};

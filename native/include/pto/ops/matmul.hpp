@@ -282,9 +282,9 @@ template <class Dst, class A, class SA, class B, class SB, class... Events>
   requires(!detail::AccTile<A> && all_events_v<Events...>)
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   if constexpr (detail::kIsHif4<A, SA>) {
-    PTO_LEGAL(check_tmatmul_mx_hif4<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
+    PTO_LEGAL(check_tmatmul_mx_hif4<Dst, A, SA, B, SB>(a, a_scale, b, b_scale));
   } else {
-    PTO_LEGAL(check_tmatmul_mx<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
+    PTO_LEGAL(check_tmatmul_mx<Dst, A, SA, B, SB>(a, a_scale, b, b_scale));
   }
   TSYNC(events...);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});

@@ -63,6 +63,8 @@ class ReferenceKernel(Launchable):
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         """One launch, to its end; options are those of `begin`."""
+        if options.pop("processes", False):
+            self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 
     def begin(
