@@ -15,7 +15,7 @@ import traceback
 from collections.abc import Callable
 from functools import cache
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, cast
 
 from ...diag import Diagnostic, DiagnosticError
 from . import group
@@ -38,7 +38,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
     processes: dict[Connection, int] = {}  # by what each tells
     try:
         for rank in range(ranks):
-            here, there = Pipe(duplex=False)
+            here, there = cast("tuple[Connection, Connection]", Pipe(duplex=False))
             process = os.fork()
             if process == 0:
                 _rank(call, host, file, Alone(rank, idle), there)
