@@ -434,8 +434,8 @@ def test_engines_tell_the_same(tmp_path: Path) -> None:
             result = world.run(k, [[window, signal, world.context, o] for o in out], **more)
             (d,) = result.diagnostics
             assert (d.code, len(d.notes)) == ("PTO-E2104", 1)
-        assert "ge 1 (holds 0)" in d.message and "rank 1" in d.notes[0][0]
-        found.setdefault(engine, []).append(d.span.line if d.span else 0)
+            assert "ge 1 (holds 0)" in d.message and "rank 1" in d.notes[0][0]
+            found.setdefault(engine, [d.span.line if d.span else 0])
         small = [window, signal, world.context, np.zeros((1, 4), np.int32)]
         k = pto.kernel(pto.parse(text), engine=engine)
         result = world.run(k, [[window, signal, world.context, out[0]], small])
