@@ -262,5 +262,4 @@ PTO_EXPORT void pto_host_ended(void* stream, int status, const char* text) {
   } else {
     std::fprintf(stderr, "%s\n", text);
   }
-  pto::host::ended(true);
 }

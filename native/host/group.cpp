@@ -40,7 +40,6 @@ constexpr ssize_t kHead = 16;  // magic, ranks and window of a board
 void check_alive(Member& member) {
   const int32_t process = member.process.load();
   if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
-    member.failed.store(1);
     member.turns.fetch_add(1);
     member.state.store(State::ended);
   }
@@ -58,8 +57,8 @@ bool is_stuck(Joined& one, bool alive) {
     const State state = member.state.load();
     if (state != State::waiting && state != State::ended) return one.known = false;
     waited = waited && (state == State::ended || member.polls.load() >= one.seen[r].polls + 2);
-    same =
-        same && member.turns.load() == one.seen[r].turns;  // last: it has not gone on since it was looked at
+    // Last: it has not gone on since it was looked at.
+    same = same && member.turns.load() == one.seen[r].turns;
   }
   if (same) return waited;
   for (uint32_t r = 0; r < board.ranks; ++r)
@@ -105,7 +104,7 @@ void Group::join(uint32_t rank) {
   mine.turns.fetch_add(1);
   mine.state.store(State::running);
   const std::lock_guard<std::mutex> held(lock);
-  static const int once = std::atexit([] { ended(false); });
+  static const int once = std::atexit([] { ended(); });
   (void)once;
   joined.push_back({this, false, {}});
 }
@@ -162,8 +161,8 @@ bool look(uint64_t moves, const char* what) {
     }
     mine.polls.fetch_add(1);
   }
-  std::atomic_thread_fence(
-      std::memory_order_seq_cst);  // what it looks for next is read after this was counted
+  // What it looks for next is read after this was counted.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   waits = true;
   moved = moves;
   ++looks;
@@ -196,14 +195,10 @@ void go_on() {
   waits = false;
 }
 
-void ended(bool failed) {
+void ended() {
   const std::lock_guard<std::mutex> held(lock);
   for (Joined& one : joined) {
     Member& mine = one.group->board().members[one.group->rank()];
-    if (failed) {
-      mine.failed.store(1);
-      continue;
-    }
     mine.turns.fetch_add(1);
     mine.state.store(State::ended);
   }
@@ -215,7 +210,6 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
       if (holds()) break;
       const uint32_t rank = joined.empty() ? 0 : joined[0].group->rank();
       std::fprintf(stderr, "[PTO-E2104] rank %u is stuck: waits for %s, and nobody can go on\n", rank, what);
-      ended(true);
       std::fflush(nullptr);
       _exit(kStuck);
     }
@@ -233,4 +227,4 @@ int32_t pto_host_join(int32_t file, int32_t rank) {
   return 0;
 }
 
-void pto_host_left() { pto::host::ended(false); }
+void pto_host_left() { pto::host::ended(); }

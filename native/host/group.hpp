@@ -28,8 +28,8 @@ struct alignas(64) Member {
   std::atomic<uint32_t> turns;
   std::atomic<uint64_t> polls;
   std::atomic<int32_t> process;
-  std::atomic<int32_t> failed;  // it was killed, or its kernel failed
-  char what[232];               // what it waits for, in words; written before the state
+  int32_t reserved;
+  char what[232];  // what it waits for, in words; written before the state
 };
 
 /// Where a number of members meet.
@@ -45,8 +45,7 @@ struct Board {
   uint32_t reserved[11];
   Member members[kMostRanks];
   Meeting meeting;
-  std::atomic<uint32_t> letters;  // read by so many
-  char letter[64 << 10];          // from one to all
+  char letter[64 << 10];  // from one to all
 };
 inline constexpr uint32_t kMagic = 0x50544f52;
 inline constexpr size_t kWindows = 1 << 20;  // where they begin
@@ -93,8 +92,8 @@ void wait_until(const std::function<bool()>& holds, const char* what);
 bool look(uint64_t moves, const char* what);
 /// The process goes on.
 void go_on();
-/// The process ends, or one of its kernels has failed.
-[[gnu::visibility("default")]] void ended(bool failed);
+/// The process ends.
+[[gnu::visibility("default")]] void ended();
 
 }  // namespace pto::host
 

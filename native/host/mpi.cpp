@@ -28,9 +28,14 @@ Group* world() {
       std::fprintf(
           stderr,
           "[PTO-E2420] the ranks that PTO_RANKS_FILE names are gone: start the program with pto ranks\n");
-      std::exit(70);
+      std::exit(1);
     }
-    group->join_launched(static_cast<uint32_t>(number("PTO_RANK", 0)));
+    const auto rank = static_cast<uint32_t>(number("PTO_RANK", 0));
+    if (file >= 0) {
+      group->join_launched(rank);
+    } else {
+      group->join(rank);
+    }
     return group;
   }();
   return found;
@@ -93,7 +98,6 @@ PTO_EXPORT int MPI_Gather(const void* mine, int count, int type, void* all, int 
   return 0;
 }
 PTO_EXPORT int MPI_Abort(int, int status) {
-  pto::host::ended(true);
   std::fflush(nullptr);
   _exit(status != 0 ? status : 1);
 }

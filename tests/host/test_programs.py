@@ -123,9 +123,21 @@ def test_what_cannot_be_started(tmp_path: Path) -> None:
         ([str(text)], "it cannot be executed"),
         ([str(EXAMPLE), str(text)], "a program is C++ sources, or one file"),
         (["-n", "0", str(EXAMPLE)], "'0' is not a number of ranks"),
+        (["--timeout", "-1", str(EXAMPLE)], "'-1' is not a positive number of seconds"),
+        ([str(EXAMPLE), "-o", str(tmp_path / "no" / "program")], "cannot write"),
     ):
         done = ranks(2, *words)
         assert done.returncode in (1, 2) and says in done.stderr, done.stderr
+
+
+def test_another_launcher_has_started_others(program: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it says is not passed over, but a launcher of one process leaves the ranks to us."""
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "3")
+    done = ranks(2, program, "--", "meet")
+    assert done.returncode == 1 and "2 ranks are asked for, but another launcher has started 3" in done.stderr
+    monkeypatch.setenv("PMI_SIZE", "1")
+    assert sorted(ranks(2, program, "--", "meet").stdout.splitlines()) == ["rank 0: met 1", "rank 1: met 1"]
 
 
 def test_flags_are_those_of_another_compiler(tmp_path: Path) -> None:

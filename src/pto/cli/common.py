@@ -208,6 +208,24 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
     return []
 
 
+def rank_count(text: str) -> int:
+    from ..engine.ranks import MOST_RANKS
+
+    if not text.isdigit() or not 0 < int(text) <= MOST_RANKS:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0
+    if not 0 < found < 1e9:
+        raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
+    return found
+
+
 def executable(path: str) -> None:
     """Who may read a library may also execute it."""
     mode = os.stat(path).st_mode

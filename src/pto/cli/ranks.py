@@ -6,11 +6,27 @@ import os
 import shutil
 import sys
 import time
+from argparse import Namespace
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..reading import SUFFIXES, read
-from .common import FAILED, OK, Parser, add_diagnostics, add_target, show
+from .common import (
+    FAILED,
+    OK,
+    Parser,
+    add_diagnostics,
+    add_target,
+    executable,
+    rank_count,
+    seconds,
+    show,
+    write_output,
+)
+
+if TYPE_CHECKING:
+    from ..isa.profiles import Profile
 
 _EXAMPLES = """\
   pto ranks -n 4 main.cpp kernel.cpp -- --size 1024   built here, then started as four processes
@@ -27,7 +43,7 @@ are told and end the others.
 def main(arguments: Sequence[str]) -> int:
     p = Parser("pto ranks", "Start a program as several processes whose kernels reach each other.", _EXAMPLES)
     add = p.add_argument
-    add("-n", dest="ranks", type=_count, default=1, metavar="N", help="how many (default: 1)")
+    add("-n", dest="ranks", type=rank_count, metavar="N", help="how many (default: 1)")
     add(
         "-o",
         dest="output",
@@ -39,7 +55,10 @@ def main(arguments: Sequence[str]) -> int:
     add("-L", dest="folders", action="append", default=[], metavar="DIR", help="where libraries are")
     add("-l", dest="link", action="append", default=[], metavar="LIBRARY", help="a library that they need")
     add(
-        "--timeout", type=float, metavar="SECONDS", help="end them all after that time, and say what they did"
+        "--timeout",
+        type=seconds,
+        metavar="SECONDS",
+        help="end them all after that time, and say what they did",
     )
     add("--flags", action="store_true", help="print what such a program is compiled and linked with")
     add_target(p)
@@ -57,23 +76,10 @@ def main(arguments: Sequence[str]) -> int:
         return FAILED if has_errors(e.diagnostics) else OK
 
 
-def _count(text: str) -> int:
-    from argparse import ArgumentTypeError
-
-    from ..engine.ranks import MOST_RANKS
-
-    if not text.isdigit() or not 1 <= int(text) <= MOST_RANKS:
-        raise ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
-    return int(text)
-
-
-def _run(options: object, own: list[str]) -> int:
-    from argparse import Namespace
-
+def _run(options: Namespace, own: list[str]) -> int:
     from ..host import build, launch
     from ..isa.profiles import DEFAULT, profile
 
-    assert isinstance(options, Namespace)
     target = profile(options.arch or DEFAULT)
     if options.flags:
         print(" ".join(["-std=c++20", *build.compile_flags(target), *build.link_flags()]))
@@ -94,13 +100,9 @@ def _run(options: object, own: list[str]) -> int:
     return FAILED if problems else worst
 
 
-def _built(options: object, names: list[str], target: object) -> str | None:
-    from argparse import Namespace
-
+def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
     from ..host import build
-    from ..isa.profiles import Profile
 
-    assert isinstance(options, Namespace) and isinstance(target, Profile)
     sources = []
     for name in names:
         source, problems = read(name)
@@ -113,9 +115,13 @@ def _built(options: object, names: list[str], target: object) -> str | None:
     made = build.program(sources, target, flags)
     if options.output is None:
         return made.path
-    shutil.copy(made.path, options.output)
-    seconds = time.monotonic() - begin
-    print(f"{options.output}: {len(sources)} sources, {seconds:.1f} s", file=sys.stderr)
+    with open(made.path, "rb") as f:
+        problems = write_output(options.output, f.read())
+    if problems:
+        raise DiagnosticError(problems)
+    executable(options.output)
+    took = time.monotonic() - begin
+    print(f"{options.output}: {len(sources)} sources, {took:.1f} s", file=sys.stderr)
     return None
 
 

@@ -24,8 +24,10 @@ from .common import (
     add_capacity,
     add_diagnostics,
     add_target,
+    rank_count,
     read_input,
     refuse_auto,
+    seconds,
     show,
     target,
     write_output,
@@ -92,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument(
         "--ranks",
-        type=_ranks,
+        type=rank_count,
         metavar="N",
         help="launch on N ranks that reach each other's windows, each with the blocks of --blocks",
     )
@@ -146,7 +148,7 @@ def main(arguments: Sequence[str]) -> int:
     )
     p.add_argument("--print", action="store_true", dest="show_arrays", help="print the arrays after the run")
     p.add_argument("--max-steps", type=_steps, metavar="N", help="end a run that takes more scalar steps")
-    p.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="end a run that takes longer")
+    p.add_argument("--timeout", type=seconds, metavar="SECONDS", help="end a run that takes longer")
     p.add_argument(
         "--enable-insert-sync",
         action="store_true",
@@ -362,14 +364,6 @@ def _positive(text: str) -> int:
     return int(text)
 
 
-def _ranks(text: str) -> int:
-    from ..engine.ranks import MOST_RANKS
-
-    if not text.isdigit() or not 0 < int(text) <= MOST_RANKS:
-        raise ArgumentTypeError(f"'{text}' is not a number of ranks (1 to {MOST_RANKS})")
-    return int(text)
-
-
 def _world(options: Namespace) -> World | None:
     """The ranks of the launch, where it has several."""
     if options.ranks is None:
@@ -389,16 +383,6 @@ def _steps(text: str) -> int:
     if not text.isdigit() or not int(text):
         raise ArgumentTypeError(f"'{text}' is not a positive number of steps")
     return int(text)
-
-
-def _seconds(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = 0
-    if not 0 < found < 1e9:
-        raise ArgumentTypeError(f"'{text}' is not a positive number of seconds")
-    return found
 
 
 def _seed(text: str) -> int:

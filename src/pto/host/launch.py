@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
+from ..diag import Diagnostic, DiagnosticError
 from ..engine.compiled import group
 from ..isa.record import Record
 from .meeting import Place, placed, shared_file
@@ -30,10 +31,6 @@ class Outcome(Record):
 
     statuses: tuple[int, ...]
     reports: tuple[str, ...] = ()
-
-    @property
-    def ok(self) -> bool:
-        return not any(self.statuses) and not self.reports
 
 
 class _Ranks:
@@ -97,14 +94,19 @@ class _Ranks:
 
 
 def run(
-    command: Sequence[str], ranks: int, timeout: float | None = None,
+    command: Sequence[str], ranks: int | None, timeout: float | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Outcome:  # fmt: skip
-    """Start so many processes of a command and wait for them. Under another launcher, which has started this
-    process once for each rank, it is one."""
+    """Start so many processes of a command (None: one) and wait for them. Under another launcher, which has
+    started this process once for each rank, it is one."""
     given = os.environ if environment is None else environment
     place = placed(given)
-    all = _Ranks(command, place.ranks if place is not None else ranks, given, place)
+    if place is not None and ranks not in (None, place.ranks):
+        raise DiagnosticError([
+            Diagnostic("PTO-E2422", f"{ranks} ranks are asked for, but another launcher has started "
+                       f"{place.ranks}", help="leave out -n, or start pto ranks -n N by itself")
+        ])  # fmt: skip
+    all = _Ranks(command, place.ranks if place is not None else ranks or 1, given, place)
     try:
         reports = _watched(all, timeout)
     finally:

@@ -31,9 +31,9 @@ class Place(Record):
 
 
 def placed(environment: Mapping[str, str]) -> Place | None:
-    """Where this process stands; None where nobody but us starts ranks."""
+    """Where this process stands; None where nobody but us starts ranks. A launcher of one is nobody."""
     for rank, ranks in _LAUNCHERS:
-        if environment.get(rank, "").isdigit() and environment.get(ranks, "").isdigit():
+        if environment.get(rank, "").isdigit() and environment.get(ranks, "1") not in ("", "0", "1"):
             name = f"\0pto-ranks-{os.getuid()}-{os.getppid()}-{environment[ranks]}"
             return Place(int(environment[rank]), int(environment[ranks]), name)
     return None

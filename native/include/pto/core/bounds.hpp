@@ -109,9 +109,8 @@ PTO_BODY void check_root(const volatile void* data, int member) {
   const int32_t home = found == nullptr ? 0 : found->owner < 0 ? -found->owner : found->owner;
   if (home != 0 && static_cast<uint32_t>(home) != me->grid->rank + 1)
     failf(
-        "[PTO-E2102] rank %u calls it, but the root, member %d, is a tensor of rank %d: the root alone calls "
-        "a "
-        "collective",
+        "[PTO-E2102] rank %u calls it, but the root, member %d, is a tensor of rank %d: the root alone "
+        "calls a collective",
         me->grid->rank, member, home - 1);
 }
 
