@@ -184,3 +184,35 @@ def test_quantised_layer() -> None:
     scale = (words & np.uint64(0xFFFFFFFF)).astype(np.uint32).view(np.float32)
     want = np.maximum(np.clip(np.rint(sums.astype(np.float32) * scale), -128, 127), 0)
     assert (out == want).all()
+
+
+@pytest.mark.parametrize("engine", ["reference", "native", "cpp"])
+@pytest.mark.parametrize("n", [16, 32])
+def test_a_transposed_operand_of_narrow_elements_has_whole_squares(engine: str, n: int) -> None:
+    """64 x n bytes, row by row in L1. Squares of 32: with 32 columns the product is that of the matrices; with
+    16 two rows of k lie in one of L1, and the fractal of the second comes in the place of k from 32 on."""
+    rng = np.random.default_rng(5)
+    a, b = (rng.integers(-9, 10, shape).astype(np.int8) for shape in ((16, 64), (64, n)))
+    c = np.zeros((16, n), np.int32)
+    body = f"""
+    %l1_a = pto.castptr %n0 : i64 -> !pto.ptr<i8, l1>
+    %l1_b = pto.castptr %n1024 : i64 -> !pto.ptr<i8, l1>
+    %l0a = pto.castptr %n0 : i64 -> !pto.ptr<i8, l0a>
+    %l0b = pto.castptr %n0 : i64 -> !pto.ptr<i8, l0b>
+    %l0c = pto.castptr %n0 : i64 -> !pto.ptr<i32, l0c>
+    pto.mte_gm_l1 %a, %l1_a, %n1024 nburst(%n1, %n0, %n0) : !pto.ptr<i8, gm>, !pto.ptr<i8, l1>, i64, i64, i64, i64
+    pto.mte_gm_l1 %b, %l1_b, %n{64 * n} nburst(%n1, %n0, %n0) : !pto.ptr<i8, gm>, !pto.ptr<i8, l1>, i64, i64, i64, i64
+    {both("MTE2", "MTE1")}
+    pto.mte_l1_l0a %l1_a, %l0a, %n16, %n64 : !pto.ptr<i8, l1>, !pto.ptr<i8, l0a>, i64, i64
+    pto.mte_l1_l0b %l1_b, %l0b, %n64, %n{n} {{transpose = true}} : !pto.ptr<i8, l1>, !pto.ptr<i8, l0b>, i64, i64
+    {both("MTE1", "M")}
+    pto.mad %l0a, %l0b, %l0c, %n16, %n{n}, %n64 : !pto.ptr<i8, l0a>, !pto.ptr<i8, l0b>, !pto.ptr<i32, l0c>, i64, i64, i64
+    {both("M", "FIX")}
+    pto.mte_l0c_gm %l0c, %c, %n16, %n{n}, %n16, %n{n}, %n0, %n0, nz2nd : !pto.ptr<i32, l0c>, !pto.ptr<i32, gm>, i64, i64, i64, i64, i64, i64
+"""
+    text = program("%a: !pto.ptr<i8, gm>, %b: !pto.ptr<i8, gm>, %c: !pto.ptr<i32, gm>", body)
+    blocks = a.reshape(16, 2, 32).transpose(1, 0, 2).copy()  # NZ
+    result = pto.kernel(pto.parse(text), engine=engine).run(blocks, b, c)
+    assert not result.diagnostics, [d.message for d in result.diagnostics]
+    order = np.arange(64) if n == 32 else np.concatenate([np.arange(0, 64, 2), np.arange(1, 64, 2)])
+    assert (c == a.astype(np.int32) @ b[order].astype(np.int32)).all()

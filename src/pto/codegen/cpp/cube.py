@@ -236,20 +236,16 @@ def _operand(f: Function, op: Operation) -> None:
     bits = DTYPES[dtype_of(src)].bits
     lanes = 256 // bits
     lines, depth = (_number(f, op.group(n)[0]) for n in (line, "k"))
-    if line == "n" and transpose and lanes > 16:
-        wide = lines > 16 if isinstance(lines, int) else f"{lines} > 16"
-        if not _only_if(f, op, wide, f"with 'transpose' of at most 16 columns of {dtype_of(src)}"):
-            return
     rows, cols = ("k", line) if transpose else (line, "k")
     starts = [_start(f, op, rows, 16), _start(f, op, cols, lanes)]
     if None in starts:
         return
-    square = max(16, lanes)
-    high = _blocks(lines, 16)
-    if transpose:
-        down = _blocks(depth, square, square // 16)
+    if transpose:  # whole squares of elements
+        square = max(16, lanes)
+        down, high = (_blocks(n, square, square // 16) for n in (depth, lines))
         sizes = [down, _blocks(lines, square, square // lanes), down, high]
     else:
+        high = _blocks(lines, 16)
         sizes = [high, _blocks(depth, lanes), high, high]
     call = f"load_cbuf_to_c{op.name[-1]}{'_s4' if bits == 4 else ''}"
     numbers = ", ".join(str(n) for n in (*starts, *sizes))

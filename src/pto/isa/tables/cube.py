@@ -160,6 +160,7 @@ def _feed_call(space: str, a: str, b: str, mx: bool) -> str:
 def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **own: str) -> Row:
     """A copy from L1 into one operand buffer of the cube unit."""
     a, b = extents.split()
+    line = a if b == "k" else b
     return move(
         name, opcode=opcode, pipe="MTE1", **own,
         operands=f"src=ptr dst=ptr:out {a}=i64 {b}=i64 {a}_start=i64? {b}_start=i64?",
@@ -175,6 +176,8 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
             f"{a}_start and {b}_start (default 0) pick a sub-tile of the source, in elements of the operand; its "
             "column blocks are as high as the sub-tile" + ("; k_start is a multiple of 32" if mx else ""),
             "run time: src at 32 B, dst at 512 B" + ("" if mx else "; whole 512 B fractals are copied"),
+            *(() if mx else (f"transpose of 8 or 4 bits: let {line} be a multiple of 32 or 64; a product that counts "
+                             f"fewer finds the lines beyond {line} in the place of k",)),
         ),
         cpp=_feed_call(space, a, b, mx), isas="cpu a5" if mx else "cpu a2a3 a5",
         types={**_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
@@ -430,12 +433,12 @@ ROWS = (
     ),
     _feed("mte_l1_l0a", 0x3189, "L0A", "m k", algorithm="left operand", doc="Load a left tile from L1 into L0A.",
           meaning="Copy the m x k tile from NZ in L1 to L0A: A5 NZ (K1 M1 M0 K0), A2A3 ZZ (M1 K1 M0 K0). "
-          "Padding up to 16 rows and K0 columns comes along. transpose: transpose the logical tile first."),
+          "Padding up to 16 rows and K0 columns comes along. transpose: L1 holds the k x m matrix, of which "
+          "whole squares are transposed: max(16, K0) elements a side."),
     _feed("mte_l1_l0b", 0x318A, "L0B", "k n", algorithm="right operand", doc="Load a right tile from L1 into L0B, K innermost.",
           meaning="Copy the operand to ZN in L0B (K1 N1 N0 K0), which is the NZ order of the n x k matrix: L1 "
-          "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost; one of "
-          "up to 16 columns has blocks of 16 columns, not of 32 B. The manual has it the other way round "
-          "(semantics doc)."),
+          "holds that matrix in NZ; with transpose, the k x n matrix in NZ, and K becomes innermost, in whole "
+          "squares of max(16, K0) elements a side. The manual has it the other way round (semantics doc)."),
     _feed("mte_l1_l0a_mx", 0x318B, "L0A", "m k", mx=True, algorithm="operand scales: left", doc="Load the MX scales of a left tile.",
           meaning="Load scales of logical shape [m, ceil(k/32)], boxes of 16 rows and 2 groups (32 B) row by "
           "row, into the scale buffer at dst / 16; mad_mx* with that lhs uses them."),

@@ -136,10 +136,12 @@ def mte_l1_l0a(i: Instr) -> None:
     """The source is m x k, transposed k x m."""
     m, k = counted(i, "m"), counted(i, "k")
     source, target = aligned(i, "src"), aligned(i, "dst")
-    if m == 1 and not i.attr("transpose"):
+    transpose = bool(i.attr("transpose"))
+    if m == 1 and not transpose:
         # A vector for GEMV is shorter than the fractals that the hardware copies.
         source = Pointer(source.buffer, source.offset, source.dtype, source.name)
-    _feed(i, source, matrix.left(i, target, m, k), (m, k), _starts(i, "m", "k"), bool(i.attr("transpose")))
+    size = _squares(i, source, m, k) if transpose else (m, k)
+    _feed(i, source, matrix.left(i, target, *size), size, _starts(i, "m", "k"), transpose)
 
 
 @executor("right operand")
@@ -148,9 +150,18 @@ def mte_l1_l0b(i: Instr) -> None:
     transposes a k x n one; the manual has a k x n one and transposes an n x k one."""
     k, n = counted(i, "k"), counted(i, "n")
     source, target = aligned(i, "src"), aligned(i, "dst")
-    transpose = bool(i.attr("transpose"))
-    turned = transpose if i.core.semantics.l0b_source == "doc" else not transpose
-    _feed(i, source, matrix.right(target, k, n), (k, n), _starts(i, "k", "n"), turned)
+    transpose, hardware = bool(i.attr("transpose")), i.core.semantics.l0b_source == "hw"
+    size = _squares(i, source, k, n) if transpose and hardware else (k, n)
+    _feed(i, source, matrix.right(target, *size), size, _starts(i, "k", "n"), transpose != hardware)
+
+
+def _squares(i: Instr, source: Pointer, rows: int, cols: int) -> Shape:
+    """What an A5 transposes: whole squares, so that an operand of narrow elements has lines beyond its own, in
+    L1 and in its buffer. A product that counts fewer fractals of lines finds them in the place of k."""
+    if i.isa == "a2a3":
+        return rows, cols
+    square = max(matrix.M0, matrix.block(source.dtype))
+    return up(rows, square), up(cols, square)
 
 
 def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, turned: bool) -> None:
@@ -159,13 +170,9 @@ def _feed(i: Instr, source: Pointer, place: Matrix, size: Shape, start: Shape, t
     if turned:
         size, start = (size[1], size[0]), (start[1], start[0])
     width = matrix.block(source.dtype)
-    if not turned and place.buffer.space == "right" and size[1] <= matrix.N0 and start[1] == 0:
-        width = min(width, matrix.N0)  # a narrow k x n matrix has the width of a box of L0B: no gaps
-    # An element-wise transposition works on squares, so that narrow types have higher column blocks.
-    across = turned == (place.buffer.space == "left")
-    pitch = up(size[0], max(matrix.M0, width) if across else matrix.M0)
+    pitch = up(size[0], matrix.M0)
     box = place.box[::-1] if turned else place.box
-    rows = min(up(size[0], matrix.M0), up(size[0], box[0]))
+    rows = min(pitch, up(size[0], box[0]))
     cols = min(up(size[1], width), up(size[1], box[1]))
     found = i.raw(Matrix(source, (width, 0, pitch * width, 1), (1, width)), (rows, cols), start)
     i.store_raw(place, found.T if turned else found)
