@@ -167,6 +167,20 @@ def test_readme_and_tutorial_have_snippets() -> None:
         assert len(run) >= least, name
 
 
+def test_pages_agree_about_auto_mode() -> None:
+    """Flags are inserted where `ptoas` is asked for them; without, it says that there are none. As every command
+    is run, a page that shows C++ of a program in auto mode shows one or the other, and one page shows both."""
+    told = {}
+    for page in PAGES:
+        for block in blocks(page.read_text()):
+            for command, output in commands(block) if block.language == "console" else []:
+                if re.match(r"ptoas .*01_vec_add.*\.cpp", command):
+                    inserts = "--enable-insert-sync" in command
+                    assert any("PTO-E0810" in line for line in output) != inserts, (page.name, command)
+                    told.setdefault(inserts, []).append(page.name)
+    assert "README.md" in told[True] and told[False] == ["sync-insertion.md"]
+
+
 def test_matches_is_strict() -> None:
     assert matches(["a", "...", "c"], ["a", "b", "b", "c"])
     assert matches(["a", "...", "c"], ["a", "c"])
