@@ -87,7 +87,7 @@ newest:
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
 matrix: $(SETUP)
-	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/native/test_conversions.py $(ARGS)
+	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/engine/test_rank_matrix.py tests/native/test_conversions.py $(ARGS)
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

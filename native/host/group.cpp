@@ -118,6 +118,7 @@ void Group::leave() {
   const std::lock_guard<std::mutex> held(lock);
   for (size_t n = 0; n < joined.size(); ++n)
     if (joined[n].group == this) joined.erase(joined.begin() + static_cast<ptrdiff_t>(n--));
+  if (joined.empty()) waits = false;
   board_->members[rank_].turns.fetch_add(1);
   board_->members[rank_].state.store(State::ended);
   munmap(board_, size_);
@@ -220,11 +221,15 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
 
 }  // namespace pto::host
 
-int32_t pto_host_join(int32_t file, int32_t rank) {
+void* pto_host_join(int32_t file, int32_t rank, int32_t launched) {
   pto::host::Group* group = pto::host::Group::open(0, file);
-  if (group == nullptr) return 1;
-  group->join_launched(static_cast<uint32_t>(rank));
-  return 0;
+  if (group == nullptr) return nullptr;
+  if (launched != 0) {
+    group->join_launched(static_cast<uint32_t>(rank));
+  } else {
+    group->join(static_cast<uint32_t>(rank));
+  }
+  return group;
 }
 
-void pto_host_left() { pto::host::ended(); }
+void pto_host_leave(void* group) { static_cast<pto::host::Group*>(group)->leave(); }

@@ -98,8 +98,9 @@ void go_on();
 }  // namespace pto::host
 
 extern "C" {
-/// This process is a rank of the group of a file that it has inherited: 0, or 1 where that is none.
-[[gnu::visibility("default")]] int32_t pto_host_join(int32_t file, int32_t rank);
-/// It has done what it had to do.
-[[gnu::visibility("default")]] void pto_host_left(void);
+/// This process is a rank of the group of a file, which belongs to the group from then on; null where it is none.
+/// `launched`: it ends with the process that has started it.
+[[gnu::visibility("default")]] void* pto_host_join(int32_t file, int32_t rank, int32_t launched);
+/// It has done what it had to do in that group.
+[[gnu::visibility("default")]] void pto_host_leave(void* group);
 }

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .engine.launch import kernel
     from .engine.ranks import ranks
     from .engine.watch import Watcher
+    from .host.meeting import launched_ranks
     from .ir import Builder, Module
     from .reading import parse
     from .verify import verify
@@ -39,6 +40,7 @@ _LAZY = {
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
     "parse": "reading",
+    "launched_ranks": "host.meeting",
     "ranks": "engine.ranks",
     "to_bytecode": "bytecode",
     "to_text": "asm",
@@ -47,7 +49,7 @@ _LAZY = {
 
 __all__ = [
     "Builder", "Diagnostic", "DiagnosticError", "Module", "Watcher", "__version__", "emit_cpp",
-    "from_bytecode", "kernel", "parse", "ranks", "to_bytecode", "to_text", "verify",
+    "from_bytecode", "kernel", "launched_ranks", "parse", "ranks", "to_bytecode", "to_text", "verify",
 ]  # fmt: skip
 
 

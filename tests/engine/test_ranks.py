@@ -1,5 +1,5 @@
-"""Several ranks in one launch: windows and who reaches them, blocks and barriers of each rank, collectives against
-NumPy, what the tools say. Broken programs of ranks are in the corpus (`tests/sanitize/programs/rank_*`)."""
+"""Several ranks in one launch: windows and who reaches them, blocks and barriers of each rank, what the tools
+say. Communication against NumPy is in `test_rank_matrix`. Broken programs of ranks are in the corpus (`tests/sanitize/programs/rank_*`)."""
 
 from __future__ import annotations
 
@@ -254,101 +254,6 @@ def test_a_rank_may_look_until_another_has_written(engine: str) -> None:
     world = pto.ranks(2)
     flag = world.window(1, "i32")
     assert world.run(k, [[world.context, flag]] * 2, timeout=20).ok
-
-
-# -- transfers and collectives against NumPy ---------------------------------------------------------------
-
-
-def collective(name: str, count: int, root: int, shape: tuple[int, int]) -> tuple[str, str]:
-    """Body and arguments of a kernel in which the root calls a collective over the windows of all ranks, between
-    two rounds of signals."""
-    rows, cols = shape
-    member, whole = f"!pto.tensor_view<{rows}x{cols}xf32>", f"!pto.tensor_view<{rows * count}x{cols}xf32>"
-    tile = "!pto.tile_buf<vec, 8x64xf32>"
-    lines = [far(rank) for rank in range(count)]
-    for n, size in (("rows", rows), ("cols", cols), ("all", rows * count), ("root", root)):
-        lines.append(f"%{n} = arith.constant {size} : index")
-    views = []
-    for rank in range(count):
-        lines.append(f"%p{rank} = pto.addptr %win, %far{rank} : !pto.ptr<f32> -> !pto.ptr<f32>")
-        lines.append(
-            f"%m{rank} = pto.make_tensor_view %p{rank}, shape = [%rows, %cols], strides = [%cols, %c1] : {member}"
-        )
-        views.append(f"%m{rank}")
-    local = whole if name in ("comm.tgather", "comm.tscatter") else member
-    extent = "%all" if local == whole else "%rows"
-    lines += [
-        f"%local = pto.make_tensor_view %y, shape = [{extent}, %cols], strides = [%cols, %c1] : {local}",
-        "%ready = pto.addptr %sig, %farR : !pto.ptr<i32> -> !pto.ptr<i32>".replace("farR", f"far{root}"),
-        "%r = pto.make_tensor_view %ready, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>",
-        "pto.tnotify(%r, %one : !pto.tensor_view<1x1xi32>, i32) {notifyOp = #pto<notify_op AtomicAdd>}",
-        "%is = arith.cmpi eq, %rank, %root : index",
-        "scf.if %is {",
-        f"%n = arith.constant {count} : i32",
-        "pto.twait(%r, %n : !pto.tensor_view<1x1xi32>, i32) {cmp = #pto<wait_cmp ge>}",
-        f"%t = pto.alloc_tile : {tile}",
-        f"%u = pto.alloc_tile : {tile}",
-    ]
-    types = ", ".join([member] * count)
-    group = f"group({', '.join(views)})"
-    acc, of_acc, also = (
-        ("%t, ", f"{tile}, ", ", reduceOp = #pto<reduce_op Sum>") if name == "treduce" else ("", "", "")
-    )
-    lines.append(
-        f"pto.{name}(%local, {acc}recv(%u), {group} : {local}, {of_acc}{tile}, {types}) {{root = {root}{also}}}"
-    )
-    for rank in range(count):
-        lines += [
-            f"%q{rank} = pto.addptr %done, %far{rank} : !pto.ptr<i32> -> !pto.ptr<i32>",
-            f"%d{rank} = pto.make_tensor_view %q{rank}, shape = [%c1, %c1], strides = [%c1, %c1] "
-            ": !pto.tensor_view<1x1xi32>",
-            f"pto.tnotify(%d{rank}, %one : !pto.tensor_view<1x1xi32>, i32) {{notifyOp = #pto<notify_op Set>}}",
-        ]
-    lines += [
-        "}",
-        "%e = pto.make_tensor_view %done, shape = [%c1, %c1], strides = [%c1, %c1] : !pto.tensor_view<1x1xi32>",
-        "pto.twait(%e, %one : !pto.tensor_view<1x1xi32>, i32) {cmp = #pto<wait_cmp ge>}",
-    ]
-    arguments = "%ctx: !pto.ptr<i64>, %win: !pto.ptr<f32>, %sig: !pto.ptr<i32>, %done: !pto.ptr<i32>, %y: !pto.ptr<f32>"
-    return "\n".join(lines), arguments
-
-
-@engines
-@pytest.mark.parametrize("name", ["tbroadcast", "treduce", "comm.tgather", "comm.tscatter"])
-def test_collectives(name: str, engine: str) -> None:
-    for count, root, shape in (
-        (1, 0, (8, 64)),
-        (2, 1, (8, 64)),
-        (3, 1, (16, 64)),
-        (5, 0, (8, 128)),
-        (8, 7, (8, 64)),
-    ):
-        if engine == "native" and count != 3:  # what calls a group is compiled for each size
-            continue
-        world = pto.ranks(count, window_bytes=1 << 16)
-        k = kernel(*collective(name, count, root, shape), engine)
-        members, ready, done = world.window(shape), world.window(1, "i32"), world.window(1, "i32")
-        rng = np.random.default_rng(count)
-        stacked = name in ("comm.tgather", "comm.tscatter")
-        y = [rng.integers(-9, 9, (count if stacked else 1, *shape)).astype(np.float32) for _ in range(count)]
-        for rank in range(count):
-            members[rank][:] = rng.integers(-9, 9, shape)
-        held = np.stack([members[rank].copy() for rank in range(count)])
-        before = [v.copy() for v in y]
-        more: dict[str, Any] = {"sanitize": "all"} if engine == "reference" else {}
-        result = world.run(k, [[world.context, members, ready, done, v] for v in y], **more)
-        assert result.diagnostics == [], (name, count)
-        after = np.stack([members[rank] for rank in range(count)])
-        want_held, want = held, before[root]
-        if name == "tbroadcast":
-            want_held = np.broadcast_to(before[root][0], held.shape)
-        elif name == "comm.tscatter":
-            want_held = before[root]
-        else:
-            want = held.sum(0)[None] if name == "treduce" else held
-        np.testing.assert_array_equal(after, want_held)
-        np.testing.assert_array_equal(y[root], want)
-        assert all(np.array_equal(y[r], before[r]) for r in range(count) if r != root)
 
 
 # -- pictures ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
 import time
 from argparse import ArgumentTypeError, Namespace
@@ -170,6 +171,10 @@ def main(arguments: Sequence[str]) -> int:
     if options.processes and options.ranks is None:
         p.error("--processes are those of ranks: say how many with --ranks N")
     options.args += given[at + 1 :]
+    from ..host.meeting import placed
+
+    options.place = placed(os.environ) if options.ranks is not None else None
+    options.processes = options.processes or options.place is not None
     problems = run(options)
     show(problems, options.diagnostics)
     return FAILED if has_errors(problems) else OK
@@ -303,6 +308,8 @@ def run(options: Namespace) -> list[Diagnostic]:
     except DiagnosticError as e:
         return e.diagnostics
     sys.stdout.write(printed.getvalue())
+    if world is not None and world.member is not None and world.member.rank != 0:
+        return result.diagnostics if not result.ok else []  # the first rank has what all of them made
     if result.ok:
         for argument in values:
             result.diagnostics.extend(argument.save())
@@ -369,7 +376,10 @@ def _world(options: Namespace) -> World | None:
     if options.ranks is None:
         return None
     from ..engine.ranks import World
+    from ..host.meeting import agreed, launched_ranks
 
+    if agreed(options.place, options.ranks, "start as many processes as ranks") is not None:
+        return launched_ranks()
     return World(options.ranks)
 
 

@@ -14,8 +14,9 @@ pointer into that rank's.
 from __future__ import annotations
 
 import mmap
+import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -71,10 +72,26 @@ class Window:
         return f"<Window {'x'.join(map(str, self.shape))}x{self.dtype} of {self.world.ranks} ranks>"
 
 
-class World:
-    """A number of ranks that run together, and their windows, which stay from launch to launch."""
+class Member(Protocol):
+    """This process as one of the ranks that another launcher has started."""
 
-    def __init__(self, ranks: int, window_bytes: int = WINDOW_BYTES) -> None:
+    rank: int
+    ranks: int
+
+    def share(self, make: Callable[[], int]) -> int:
+        """A file that the first rank makes, for all of them."""
+        ...
+
+    def all(self, mine: bytes) -> list[bytes]:
+        """What every rank says, by rank, once all have said it."""
+        ...
+
+
+class World:
+    """A number of ranks that run together, and their windows, which stay from launch to launch. With `member`
+    this process is one of them: every process makes the same world, and the same launches in it."""
+
+    def __init__(self, ranks: int, window_bytes: int = WINDOW_BYTES, member: Member | None = None) -> None:
         if isinstance(ranks, bool) or not isinstance(ranks, int) or not 1 <= ranks <= MOST_RANKS:
             raise ValueError(f"there are 1 to {MOST_RANKS} ranks, got {ranks!r}")
         self.ranks = ranks
@@ -82,8 +99,9 @@ class World:
         self.stride = -(-window_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
         self.windows: list[Window] = []
         self.context = Context()
+        self.member = member
         self._used = 0
-        self._memory = mmap.mmap(-1, ranks * self.stride)
+        self._memory = self.room(ranks * self.stride)
 
     def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
         """Memory of that shape for every rank."""
@@ -101,6 +119,16 @@ class World:
         self._used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
         self.windows.append(made)
         return made
+
+    def room(self, size: int) -> mmap.mmap:
+        """Memory that the processes of all ranks have in common, zero at first."""
+        if self.member is None:  # those that are forked
+            return mmap.mmap(-1, size)
+        file = self.member.share(lambda: _file(size))
+        try:
+            return mmap.mmap(file, size)
+        finally:
+            os.close(file)
 
     def memory(self, rank: int) -> memoryview:
         """The bytes of all windows of a rank."""
@@ -136,6 +164,12 @@ class World:
 
     def __repr__(self) -> str:
         return f"<{self.ranks} ranks, {len(self.windows)} windows>"
+
+
+def _file(size: int) -> int:
+    file = os.memfd_create("pto-windows", 0)
+    os.ftruncate(file, size)
+    return file
 
 
 def ranks(count: int, window_bytes: int = WINDOW_BYTES) -> World:

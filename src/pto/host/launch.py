@@ -15,10 +15,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import IO
 
-from ..diag import Diagnostic, DiagnosticError
 from ..engine.compiled import group
 from ..isa.record import Record
-from .meeting import Place, placed, shared_file
+from .meeting import Meeting, Place, agreed, placed
 
 #: Seconds that the others have to end by themselves when a rank has failed.
 GRACE = 2.0
@@ -40,7 +39,7 @@ class _Ranks:
         self, command: Sequence[str], ranks: int, environment: Mapping[str, str], place: Place | None
     ) -> None:
         self.ranks = ranks if place is None else 1
-        self.file = group.make(ranks) if place is None else shared_file(place)
+        self.file = group.make(ranks) if place is None else Meeting(place).share(lambda: group.make(ranks))
         self.processes: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
         self._printing = threading.Lock()
@@ -100,12 +99,7 @@ def run(
     """Start so many processes of a command (None: one) and wait for them. Under another launcher, which has
     started this process once for each rank, it is one."""
     given = os.environ if environment is None else environment
-    place = placed(given)
-    if place is not None and ranks not in (None, place.ranks):
-        raise DiagnosticError([
-            Diagnostic("PTO-E2422", f"{ranks} ranks are asked for, but another launcher has started "
-                       f"{place.ranks}", help="leave out -n, or start pto ranks -n N by itself")
-        ])  # fmt: skip
+    place = agreed(placed(given), ranks, "leave out -n, or start pto ranks -n N by itself")
     all = _Ranks(command, place.ranks if place is not None else ranks or 1, given, place)
     try:
         reports = _watched(all, timeout)

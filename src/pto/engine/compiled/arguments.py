@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 import struct
 from typing import Any
 
@@ -14,15 +13,16 @@ from ...ir.types import ScalarType
 from ..binding import Binding
 from ..elements import Array, encode
 from ..memory import Buffer, GlobalMemory, Pointer, View
+from ..ranks import World
 from .library import ViewArgument
 
 
 class LaunchMemory:
     """The memory a launch sees: arrays themselves, or copies of those that must not change."""
 
-    def __init__(self, gm: GlobalMemory, shared: bool = False) -> None:
-        """`shared`: in memory that processes which are forked from now on have in common."""
-        self._shared = shared
+    def __init__(self, gm: GlobalMemory, world: World | None = None) -> None:
+        """`world`: copies, in memory that the processes of its ranks have in common."""
+        self._world = world
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
         self._moved: list[tuple[Any, Any]] = []
@@ -35,21 +35,24 @@ class LaunchMemory:
                 self._map(buffer, -(buffer.rank + 1))
 
     def _map(self, buffer: Buffer, owner: int) -> int:
-        data = buffer.data
+        data, world = buffer.data, self._world
         if not data.flags.writeable:
             copy = np.array(data)
             self.copies.append((buffer.name, data, copy))
             data = copy
-        if self._shared and buffer.rank is None:
-            data = self._in_common(data)
+            if world is not None and world.member is not None:
+                world = None  # addresses of a context are those of this process
+        if world is not None and buffer.rank is None:
+            data = self._in_common(data, world)
         found = self._at[id(buffer)] = data.ctypes.data
         self.arrays.append((found, data.size, buffer.name.encode(), owner))
         return found
 
-    def _in_common(self, data: Array) -> Array:
+    def _in_common(self, data: Array, world: World) -> Array:
         """A copy of an array that other processes see; `bring_back` copies what they left."""
-        copy = np.frombuffer(mmap.mmap(-1, max(1, data.size)), np.uint8)[: data.size]
-        copy[:] = data
+        copy = np.frombuffer(world.room(max(1, data.size)), np.uint8)[: data.size]
+        if world.member is None or world.member.rank == 0:
+            copy[:] = data
         self._moved.append((data, copy))
         return copy
 

@@ -76,7 +76,7 @@ class CompiledKernel(Launchable):
     ) -> LaunchResult:
         """One launch on `blocks` blocks, which `threads` host threads share. With `ranks` (see `World.run`)
         every rank has so many, and `args` are for each of them a list of arguments; with `processes` each
-        rank is a process of its own.
+        rank is a process of its own, as it is where another launcher has started them.
 
         `subblocks` is the number of vector cores of a mixed kernel; `out` receives what the program prints.
         Where the engine can end a launch, `timeout` says after how many seconds it does so, and `max_steps`
@@ -85,6 +85,7 @@ class CompiledKernel(Launchable):
         here.
         """
         named = (subblocks, out, timeout, max_steps, ranks)
+        processes = processes or (ranks is not None and ranks.member is not None)
         if processes:
             others["processes"] = True
         plain = all(value is None for value in named) and not others
@@ -109,10 +110,10 @@ class CompiledKernel(Launchable):
         result.diagnostics += self.findings
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, ranks.address if ranks is not None else 0, self._binding)
-        kept = LaunchMemory(gm, shared=processes)
+        kept = LaunchMemory(gm, ranks if processes else None)
         try:
             problem = self._launch(
-                bindings, kept, ranks is not None, processes, blocks, subblocks or self.subblocks, threads,
+                bindings, kept, ranks, processes, blocks, subblocks or self.subblocks, threads,
                 out or sys.stdout, timeout or 0, max_steps or 0,
             )  # fmt: skip
         finally:
@@ -146,7 +147,7 @@ class CompiledKernel(Launchable):
         return Binding(self, gm, windows, rank)
 
     def _launch(
-        self, bindings: list[Binding], kept: LaunchMemory, ranks: bool, processes: bool, blocks: int,
+        self, bindings: list[Binding], kept: LaunchMemory, ranks: World | None, processes: bool, blocks: int,
         subblocks: int, threads: int, out: TextIO, limit: float, steps: int,
     ) -> Diagnostic | None:  # fmt: skip
         words = [
@@ -155,7 +156,7 @@ class CompiledKernel(Launchable):
             else kept.view(v, owner)
             if isinstance(t, ViewType)
             else kept.word(v, owner)
-            for owner, binding in enumerate(bindings, 1 if ranks else 0)
+            for owner, binding in enumerate(bindings, 0 if ranks is None else 1)
             for t, v in zip(self._types, binding.values[self._longest], strict=True)
         ]
         special = self._special(bindings[0])
@@ -163,13 +164,14 @@ class CompiledKernel(Launchable):
         def call(write: Callable[[str], Any], alone: Alone | None = None) -> Outcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks, threads, special, write, kept.arrays, self._program,
-                limit, steps, len(bindings) if ranks else 0, alone,
+                limit, steps, 0 if ranks is None else len(bindings), alone,
             )  # fmt: skip
 
         if processes:
-            from .processes import launched
+            from .processes import joined, launched
 
-            done = launched(call, len(bindings), out.write)
+            member = ranks.member if ranks is not None else None
+            done = joined(call, member, out.write) if member else launched(call, len(bindings), out.write)
         else:
             done = call(out.write)
         self._check_interrupted(done)

@@ -1,5 +1,5 @@
-"""A launch of ranks as processes of one machine: each is forked from this one and launches its own rank on
-windows and arrays that all of them have in common.
+"""A launch of ranks as processes of one machine: each is forked from this one, or all were started by another
+launcher, and launches its own rank on windows and arrays that all of them have in common.
 
 They know of each other by a group (native/host/group.hpp): ranks that wait for what nobody will do are told
 so, and one that dies ends the others.
@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, cast
 
 from ...diag import Diagnostic, DiagnosticError
+from ..ranks import Member
 from . import group
 from .library import DONE, FAILED, STUCK, Alone, Outcome
 
@@ -27,13 +28,19 @@ Call = Callable[[Callable[[str], Any], Alone], Outcome]
 
 @cache
 def _host() -> ctypes.CDLL:
-    return ctypes.CDLL(str(group.library()))
+    host = ctypes.CDLL(str(group.library()))
+    host.pto_host_join.restype = ctypes.c_void_p
+    host.pto_host_leave.argtypes = [ctypes.c_void_p]
+    return host
+
+
+def _alone(host: ctypes.CDLL, rank: int) -> Alone:
+    return Alone(rank, ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0)
 
 
 def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
     """Launch every rank in a process of its own; what the first that failed came to, or that all are done."""
     host = _host()
-    idle = ctypes.cast(host.pto_host_idle, ctypes.c_void_p).value or 0
     file = group.make(ranks)
     processes: dict[Connection, int] = {}  # by what each tells
     try:
@@ -41,7 +48,7 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
             here, there = cast("tuple[Connection, Connection]", Pipe(duplex=False))
             process = os.fork()
             if process == 0:
-                _rank(call, host, file, Alone(rank, idle), there)
+                _rank(call, host, file, _alone(host, rank), there)
             there.close()
             processes[here] = process
         return _heard(processes, write)
@@ -51,15 +58,32 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
         os.close(file)
 
 
+def joined(call: Call, member: Member, write: Callable[[str], Any]) -> Outcome:
+    """Launch the rank that this process is; what the first that failed came to, or that all are done."""
+    host = _host()
+    file = member.share(lambda: group.make(member.ranks))
+    place = host.pto_host_join(file, member.rank, 0)
+    if place is None:
+        os.close(file)
+        raise DiagnosticError([Diagnostic("PTO-E2420", f"rank {member.rank} cannot join the others")])
+    try:
+        member.all(b"")  # the arrays of all are in their places
+        done = call(write, _alone(host, member.rank))
+    finally:
+        host.pto_host_leave(place)
+    return _worst(dict(enumerate(map(pickle.loads, member.all(pickle.dumps(done))))))
+
+
 def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connection) -> None:
     """In a process of its own: never returns."""
     status = 1
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        if host.pto_host_join(file, alone.rank) == 0:
+        place = host.pto_host_join(file, alone.rank, 1)
+        if place is not None:
             done = call(lambda text: tell.send_bytes(pickle.dumps(text)), alone)
             tell.send_bytes(pickle.dumps(done))
-            host.pto_host_left()
+            host.pto_host_leave(place)
             status = 0
     except BaseException:
         traceback.print_exc()
@@ -88,6 +112,14 @@ def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Out
             found[ranks[pipe]] = told
             if told.status == FAILED:  # what the others wait for is not to come
                 return told
+    return _worst(found)
+
+
+def _worst(found: dict[int, Outcome]) -> Outcome:
+    """What a launch came to, from what its ranks came to: who fails leaves others stuck."""
+    failed = [found[r] for r in sorted(found) if found[r].status == FAILED]
+    if failed:
+        return failed[0]
     stuck = [found[r] for r in sorted(found) if found[r].status == STUCK]
     if stuck:
         return stuck[0]._replace(text="".join(s.text for s in stuck))

@@ -63,7 +63,8 @@ class ReferenceKernel(Launchable):
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         """One launch, to its end; options are those of `begin`."""
-        if options.pop("processes", False):
+        world: World | None = options.get("ranks")
+        if options.pop("processes", False) or (world is not None and world.member is not None):
             self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 

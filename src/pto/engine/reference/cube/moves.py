@@ -156,8 +156,8 @@ def mte_l1_l0b(i: Instr) -> None:
 
 
 def _squares(i: Instr, source: Pointer, rows: int, cols: int) -> Shape:
-    """What an A5 transposes: whole squares, so that an operand of narrow elements has lines beyond its own, in
-    L1 and in its buffer. A product that counts fewer fractals of lines finds them in the place of k."""
+    """What an A5 transposes: whole squares, so that an operand of narrow elements has lines beyond its own,
+    in L1 and in its buffer. A product that counts fewer fractals of lines finds them in the place of k."""
     if i.isa == "a2a3":
         return rows, cols
     square = max(matrix.M0, matrix.block(source.dtype))

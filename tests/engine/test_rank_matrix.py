@@ -1,0 +1,80 @@
+"""Every communication instruction, element type, number of ranks and root against NumPy, bit for bit, on every way
+to launch ranks. `PTO_TEST_MATRIX=1` (make matrix) has all of them, with every shape and compiled C++ too."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import pto
+
+from .rank_cases import COLLECTIVES, COUNTS, INSTRUCTIONS, SHAPES, Case, cases
+
+EVERY = os.environ.get("PTO_TEST_MATRIX") == "1"
+CASES = list(cases(EVERY))
+
+
+def check(case: Case, engine: str, world: Any = None, **options: Any) -> None:
+    kernel = pto.kernel(pto.parse(case.text), engine=engine)
+    for got, want in zip(case.run(kernel, world, **options), case.expected(), strict=True):
+        assert got.tobytes() == want.tobytes(), (case, engine, options)
+
+
+def quick(case: Case) -> bool:
+    """What calls a group is compiled for each of its sizes, which takes its time."""
+    return EVERY or case.instruction not in COLLECTIVES or case.dtype == "f32"
+
+
+def test_the_cases_meet_everything() -> None:
+    assert {c.instruction for c in CASES} == set(INSTRUCTIONS)
+    assert {c.ranks for c in CASES} == set(COUNTS) and {c.shape for c in CASES} == set(SHAPES)
+    assert {c.root for c in CASES} == set(range(8))
+
+
+@pytest.mark.parametrize("instruction", INSTRUCTIONS)
+def test_reference(instruction: str) -> None:
+    """And silent under all checks."""
+    for case in CASES:
+        if case.instruction == instruction:
+            check(case, "reference", sanitize="all")
+
+
+@pytest.mark.parametrize("engine", ["native", *(["cpp"] if EVERY else [])])
+def test_one_process_and_several(engine: str) -> None:
+    for case in filter(quick, CASES):
+        check(case, engine)
+        check(case, engine, processes=True)
+
+
+@pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (2, 5))
+def test_another_launcher(ranks: int) -> None:
+    """What launchers of processes say is in the environment: this test is one."""
+    names = [("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")][ranks % 2]
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-m", "tests.engine.test_rank_matrix"],
+            env={**os.environ, names[0]: str(rank), names[1]: str(ranks)}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )
+        for rank in range(ranks)
+    ]  # fmt: skip
+    said = [process.communicate(timeout=3000)[0] for process in processes]
+    assert [process.returncode for process in processes] == [0] * ranks, said
+    assert all(int(text) >= 8 for text in said), said
+
+
+def launched() -> int:
+    """Run as a rank: the cases of so many ranks."""
+    ranks = pto.launched_ranks(1 << 16).ranks
+    mine = [case for case in CASES if case.ranks == ranks and quick(case)]
+    for case in mine:
+        check(case, "native", pto.launched_ranks(1 << 16))
+    return len(mine)
+
+
+if __name__ == "__main__":
+    print(launched())
