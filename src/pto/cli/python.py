@@ -90,9 +90,9 @@ def _report(p: Parser, options: Any, level: str) -> int:
 def _run(options: Any, level: str) -> int:
     os.environ["PTO_SANITIZE"] = level
     if options.shadow:
-        os.environ["PTO_PYPTO"] = "shadow"
+        os.environ["PTO_PYPTO"] = os.environ["PTO_SIMPLER"] = "shadow"
     try:
-        from ..compat import pypto  # noqa: F401  # from now on it is us
+        from ..compat import pypto, simpler  # noqa: F401  # from now on they are us
     except DiagnosticError as e:
         show(e.diagnostics, "text")
         return FAILED
@@ -139,7 +139,7 @@ def _show_traceback(e: BaseException) -> None:
 
 
 #: What modules get before their arguments: fixtures and options of the field's tests.
-_PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin")}
+_PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin", "-p", "pto.compat.simpler.plugin")}
 
 
 def _execute(options: Any) -> None:
