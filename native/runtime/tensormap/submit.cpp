@@ -584,6 +584,8 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
     const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
     if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
+  // A task that runs nothing touches nothing, whatever it was given: it only comes between others.
+  if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
   // What the predicate looks at is read as well, as if it were one more parameter.
   int count = submission.count;
   uint64_t tracked = tracked_;

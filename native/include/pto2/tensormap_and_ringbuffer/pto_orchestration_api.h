@@ -279,12 +279,14 @@ template <class... Infos>
 static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo& first, const Infos&... more) {
   CoreTaskArgs args;
   args.add_output(first, more...);
-  return rt_submit_dummy_task(args);
+  return rt_submit_dummy_task(args, first.file, first.line);
 }
-static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo infos[], uint32_t count) {
+static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo infos[], uint32_t count,
+                                              const char* file = __builtin_FILE(),
+                                              int line = __builtin_LINE()) {
   CoreTaskArgs args;
   for (uint32_t i = 0; i < count; i++) args.add_output(infos[i]);
-  return rt_submit_dummy_task(args);
+  return rt_submit_dummy_task(args, file, line);
 }
 static inline TaskOutputTensors alloc_tensors(const CoreTaskArgs& args, const char* file = __builtin_FILE(),
                                               int line = __builtin_LINE()) {
@@ -310,8 +312,9 @@ static inline int32_t rt_available_cluster_count() {
 }
 static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster_count(); }
 
-#define rt_report_fatal(code, fmt, ...) \
-  current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__)
+#define rt_report_fatal(code, fmt, ...)                                    \
+  (current_runtime()->ops->set_site(current_runtime(), __FILE__, __LINE__), \
+   current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__))
 
 namespace pto2_detail {
 

@@ -92,7 +92,7 @@ class TensorCreateInfo {
   template <class Extent>
   TensorCreateInfo(const Extent shapes[], uint32_t ndims, DataType dtype = DataType::FLOAT32,
                    bool manual_dep = false, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : ndims_(ndims), dtype_(dtype), manual_dep_(manual_dep) {
+      : ndims_(ndims), dtype_(dtype), manual_dep_(manual_dep), file(file), line(line) {
     if (ndims > static_cast<uint32_t>(RUNTIME_MAX_TENSOR_DIMS)) {
       assert_fail(file, line, "a tensor has at most 5 dimensions, got %u", ndims);
     }
@@ -122,6 +122,10 @@ class TensorCreateInfo {
   DataType dtype_;
   bool manual_dep_, has_initial_ = false;
   uint64_t initial_ = 0;
+
+ public:
+  const char* file;  // where it was written
+  int line;
 };
 
 /// What the runtime is given: see CoreTaskArgs.
@@ -278,7 +282,7 @@ class CoreTaskArgs {
     const uint64_t bit = uint64_t{1} << (tensor_count_ & 63);
     const uint32_t at = tensor_count_;
     types_[at] = PTOParamType::OUTPUT;
-    infos_[at] = info.make(__FILE__, __LINE__);
+    infos_[at] = info.make(info.file, info.line);
     tensor_count_++;
     made_ |= bit;
     if (!info.has_initial_value()) return;

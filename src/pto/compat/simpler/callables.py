@@ -153,6 +153,10 @@ class ChipCallable:
         self._lock = threading.Lock()
         self.compiled()
 
+    @property
+    def binary_size(self) -> int:
+        return os.path.getsize(self.compiled()[0].path)
+
     @classmethod
     def build(
         cls,
