@@ -8,7 +8,7 @@ import importlib.metadata
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -34,7 +34,9 @@ def simpler() -> Iterator[Any]:
         finder.uninstall()
 
 
-def chip(simpler: Any, orchestration: str, kernels: list[tuple[str, str]], entry: str = "", config: str = "") -> Any:
+def chip(
+    simpler: Any, orchestration: str, kernels: list[tuple[str, str]], entry: str = "", config: str = ""
+) -> Any:
     """A callable of sources of this folder; of kernels their names and cores."""
     interface, setup = simpler.task_interface, importlib.import_module("simpler_setup")
     compiler = setup.KernelCompiler(platform="a2a3sim")
@@ -86,7 +88,9 @@ def test_modules(simpler: Any) -> None:
 
 def test_a_chip(simpler: Any) -> None:
     out = run(simpler, 0)
-    assert np.array_equal(out[0], 101 * (A[1] + A[2])) and np.array_equal(out[1], 2 * A[1]) and not out[2:].any()
+    assert (
+        np.array_equal(out[0], 101 * (A[1] + A[2])) and np.array_equal(out[1], 2 * A[1]) and not out[2:].any()
+    )
 
 
 def test_explicit_edges(simpler: Any) -> None:
@@ -136,7 +140,9 @@ def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
     heard: list[float] = []
     with simpler.Worker(level=3, device_ids=list(range(ranks)), num_sub_workers=1) as worker:
         handle = worker.register(built)
-        listener = worker.register(lambda args: heard.extend(np.frombuffer(a.buffer, np.float32)[0] for a in args))
+        listener = worker.register(
+            lambda args: heard.extend(np.frombuffer(a.buffer, np.float32)[0] for a in args)
+        )
 
         def orchestrate(orch: Any, _args: Any, config: Any) -> None:
             part = interface.CommBufferSpec(name="cells", dtype="float32", count=2, nbytes=8)
@@ -224,22 +230,24 @@ def test_copies_and_orders_of_python_tasks(simpler: Any) -> None:
     assert np.array_equal(back, host)
 
 
-def test_scene(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scene(
+    simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A scene test as a script."""
     setup = importlib.import_module("simpler_setup")
-    D = simpler.task_interface.ArgDirection
+    way = simpler.task_interface.ArgDirection
 
     @setup.scene_test(level=2, runtime="tensormap_and_ringbuffer")
     class TestGraph(setup.SceneTestCase):
-        CALLABLE = {
+        CALLABLE: ClassVar[Any] = {
             "orchestration": {"source": "chips/graph.cpp", "function_name": "aicpu_orchestration_entry",
-                              "signature": [D.IN, D.IN, D.OUT]},
+                              "signature": [way.IN, way.IN, way.OUT]},
             "incores": [
                 {"func_id": n, "source": f"chips/kernels/{name}.cpp", "core_type": core}
                 for n, (name, core) in enumerate([("add", "aiv"), ("where", "aic"), ("where", "aiv")])
             ],
         }  # fmt: skip
-        CASES = [
+        CASES: ClassVar[Any] = [
             {"name": "right", "platforms": ["a2a3sim"], "params": {"by": 101}},
             {"name": "wrong", "platforms": ["a2a3sim"], "params": {"by": 102}, "manual": ["a2a3sim"]},
         ]
@@ -255,7 +263,11 @@ def test_scene(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ca
     monkeypatch.setattr(module, "TestGraph", TestGraph, raising=False)
     for words, status, text in (
         (["-p", "a2a3sim", "--rounds", "2"], 0, "PASS TestGraph::right"),
-        (["-p", "a2a3sim", "--manual", "include"], 1, "8 of 64 elements differ, the first is 0: 2424.0, expected 2448"),
+        (
+            ["-p", "a2a3sim", "--manual", "include"],
+            1,
+            "8 of 64 elements differ, the first is 0: 2424.0, expected 2448",
+        ),
         (["-p", "a2a3sim", "--manual", "include", "--case", "TestGraph::right"], 0, "1 passed, 0 failed"),
     ):
         monkeypatch.setattr(sys, "argv", ["script", *words])
@@ -283,7 +295,9 @@ def test_e3104_another_package(simpler: Any, monkeypatch: pytest.MonkeyPatch) ->
     assert found.code == "PTO-E3104" and found.got == "simpler 1.0"
 
 
-def test_e3105_modules_that_nothing_stands_for(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_e3105_modules_that_nothing_stands_for(
+    simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*other machines are not simulated"):
         importlib.import_module("simpler.remote_l3_session")
     with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*run them in their checkout"):

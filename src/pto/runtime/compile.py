@@ -49,7 +49,7 @@ _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
-#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, headers of their own before its.
+#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, with headers of their own.
 CHIP = "chip"
 _CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
 _CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"

@@ -87,7 +87,7 @@ class TensorMemory:
 
 
 def fenced(size: int) -> tuple[Array, int]:
-    """Memory of zeros for so many bytes, and where they begin: at a page, between pages that nobody may touch."""
+    """Memory of zeros, and where it begins: at a page, between pages that nobody may touch."""
     space = _fenced(-(-size // _ALIGN) * _ALIGN)
     return space, space.ctypes.data + _FENCE
 

@@ -54,7 +54,7 @@ class _Shared:
 
 
 class Buffer:
-    """Bytes from `base` on. `owner` keeps them alive; `chip` is the one that a memory of a device belongs to."""
+    """Bytes from `base` on. `owner` keeps them alive; `chip` is the one whose memory it is."""
 
     def __init__(
         self,
@@ -65,8 +65,12 @@ class Buffer:
         chip: int = 0,
     ) -> None:
         self.base, self.nbytes, self.owner, self.backend_kind, self.owner_worker_id = (
-            base, nbytes, owner, kind, chip,
-        )  # fmt: skip
+            base,
+            nbytes,
+            owner,
+            kind,
+            chip,
+        )
         self.access = AccessMode.READWRITE
         self.closed = False
 
@@ -91,9 +95,7 @@ class Buffer:
     def shm(self) -> _Shared | None:
         return None if self.closed else _Shared(self.base, self.nbytes)
 
-    def tensor(
-        self, shapes: Any, dtype: Any, strides: Any = None, byte_offset: int = 0
-    ) -> Tensor:
+    def tensor(self, shapes: Any, dtype: Any, strides: Any = None, byte_offset: int = 0) -> Tensor:
         if self.closed:
             raise ValueError("the buffer has been released")
         return Tensor(self, byte_offset, tuple(int(n) for n in shapes), dtype, strides)
@@ -113,15 +115,20 @@ class Tensor:
         self.dtype = DataType(getattr(dtype, "value", dtype))
         self.strides = _row_major(shapes)
         if strides is not None and tuple(strides) != self.strides:
-            raise ValueError(f"strides {tuple(strides)} of shape {shapes}: arguments of a run lie in one piece")
+            raise ValueError(
+                f"strides {tuple(strides)} of shape {shapes}: arguments of a run lie in one piece"
+            )
         if not 0 < len(shapes) <= MAX_DIMS or min(shapes) < 0:
             raise ValueError(f"there is no tensor of shape {shapes}: one to five dimensions")
         if self.byte_offset < 0 or self.byte_offset % self.dtype.nbytes:
-            raise ValueError(f"byte offset {self.byte_offset}: no multiple of the {self.dtype.nbytes} bytes of an "
-                             f"element")  # fmt: skip
+            raise ValueError(
+                f"byte offset {self.byte_offset}: no multiple of the {self.dtype.nbytes} bytes of an element"
+            )
         if self.byte_offset + self.nbytes > buffer.nbytes:
-            raise ValueError(f"a tensor of {self.nbytes} bytes from byte {self.byte_offset} on does not fit in a "
-                             f"buffer of {buffer.nbytes}")  # fmt: skip
+            raise ValueError(
+                f"a tensor of {self.nbytes} bytes from byte {self.byte_offset} on does not fit "
+                f"in a buffer of {buffer.nbytes}"
+            )
 
     @property
     def nbytes(self) -> int:
@@ -181,8 +188,9 @@ def host_range(value: Any, what: str) -> tuple[int, int, Any]:
         return value.base, value.nbytes, value
     if hasattr(value, "data_ptr"):
         if value.device.type != "cpu" or not value.is_contiguous():
-            raise ValueError(f"{what}: the tensor has to be in memory of the host, in one piece: "
-                             f".cpu().contiguous()")  # fmt: skip
+            raise ValueError(
+                f"{what}: the tensor has to be in memory of the host, in one piece: .cpu().contiguous()"
+            )
         return int(value.data_ptr()), value.numel() * value.element_size(), value
     if hasattr(value, "__array_interface__"):
         if not value.flags.c_contiguous:

@@ -1,7 +1,7 @@
 """Orchestrations and kernels: sources until a callable is built of them, then libraries.
 
-Programs compile sources one by one and wrap what they get; an orchestration is compiled when it is known how its
-entry is called, and its kernels with it, several at a time. What they get meanwhile stands for a source.
+Programs compile sources one by one and wrap what they get; an orchestration is compiled when it is known how
+its entry is called, and its kernels with it, several at a time. What they get meanwhile stands for a source.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ class Source(bytes):
     core_type: str
     include_dirs: tuple[str, ...]
 
-    def __new__(cls, path: str, platform: str, core_type: str = "", include_dirs: Sequence[str] = ()) -> Source:
+    def __new__(
+        cls, path: str, platform: str, core_type: str = "", include_dirs: Sequence[str] = ()
+    ) -> Source:
         text = Path(path).read_bytes() if os.path.isfile(path) else b""
         made = super().__new__(cls, f"{path}\0{core_type}\0".encode() + hashlib.sha256(text).digest())
         made.path, made.platform, made.core_type = os.path.abspath(path), platform, core_type
@@ -174,11 +176,31 @@ class ChipCallable:
         with self._lock:
             if not self._made:
                 profile = PLATFORMS[self.source.platform]
-                jobs = [Job("orchestration", self.source.path, "", RUNTIMES[0], profile, self.func_name,
-                            self.source.include_dirs, CHIP, self.config_name or CONFIG)]  # fmt: skip
+                jobs = [
+                    Job(
+                        "orchestration",
+                        self.source.path,
+                        "",
+                        RUNTIMES[0],
+                        profile,
+                        self.func_name,
+                        self.source.include_dirs,
+                        CHIP,
+                        self.config_name or CONFIG,
+                    )
+                ]
                 for _, core in self.children:
-                    jobs.append(Job(core.name, core.source.path, core.source.core_type, RUNTIMES[0], profile,
-                                    include_dirs=core.source.include_dirs, form=CHIP))  # fmt: skip
+                    jobs.append(
+                        Job(
+                            core.name,
+                            core.source.path,
+                            core.source.core_type,
+                            RUNTIMES[0],
+                            profile,
+                            include_dirs=core.source.include_dirs,
+                            form=CHIP,
+                        )
+                    )
                 self._made = compile_all(jobs)
             return self._made
 

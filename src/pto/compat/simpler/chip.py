@@ -1,8 +1,8 @@
 """One run of a callable on a chip: copies of what the host gives, the task runtime, and results back.
 
 As on a device, an orchestration works on memory of its own: what it has as IN never comes back, whatever is
-written there; OUT and INOUT come back whole. OUT begins as it is on the host, so that what nobody writes is no
-surprise. Memory of chips and windows is used as it is.
+written there; OUT and INOUT come back whole. OUT begins as it is on the host, so that what nobody writes is
+no surprise. Memory of chips and windows is used as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RunFailed(DiagnosticError, RuntimeError):
 
 
 class Libraries:
-    """Orchestrations as files of their own: a library that runs on several chips at once has a state for each."""
+    """Orchestrations, a file for each chip: a library that runs on several at once has a state for each."""
 
     def __init__(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="pto-chips-")
@@ -74,7 +74,12 @@ class Chip:
         self.runs = 0
 
     def run(
-        self, target: ChipCallable, args: TaskArgs | None, config: CallConfig | None, company: Any = None, member: int = -1
+        self,
+        target: ChipCallable,
+        args: TaskArgs | None,
+        config: CallConfig | None,
+        company: Any = None,
+        member: int = -1,
     ) -> None:
         config = config if config is not None else CallConfig()
         config.validate()
@@ -82,9 +87,11 @@ class Chip:
         staged = _Staged(target, args)
         watched = knobs.get("PTO_SANITIZE")
         options: dict[str, Any] = {
-            "runtime": "tensormap_and_ringbuffer", "aicpu_thread_num": config.aicpu_thread_num,
-            "check_hazards": bool(watched), **config.runtime_env.sizes(),
-        }  # fmt: skip
+            "runtime": "tensormap_and_ringbuffer",
+            "aicpu_thread_num": config.aicpu_thread_num,
+            "check_hazards": bool(watched),
+            **config.runtime_env.sizes(),
+        }
         if config.block_dim:
             options["block_dim"] = config.block_dim
         if company is not None:
@@ -137,9 +144,17 @@ class _Staged:
         self._memory = TensorMemory(host)
         addresses = self._memory.addresses
         self.words = words(
-            ((addresses[name] if name else t.address, t.nbytes if name else t.buffer.nbytes - t.byte_offset,
-              t.dtype.value, t.shapes) for t, name in placed), args.scalars,
-        )  # fmt: skip
+            (
+                (
+                    addresses[name] if name else t.address,
+                    t.nbytes if name else t.buffer.nbytes - t.byte_offset,
+                    t.dtype.value,
+                    t.shapes,
+                )
+                for t, name in placed
+            ),
+            args.scalars,
+        )
 
     def bring_back(self) -> None:
         for name, tensor in self._back:
@@ -150,15 +165,22 @@ class _Staged:
         for name, offset in self._memory.strays():
             size = self._memory.array(name).nbytes
             where = f"{-offset} bytes before its start" if offset < 0 else f"byte {offset}"
-            out.append(Diagnostic(
-                SIDE_EFFECT, f"{self._name}: something was written beside {name}: {where}, of {size} bytes",
-                help="a kernel's shapes or offsets do not fit the tensor that it was given",
-            ))  # fmt: skip
+            out.append(
+                Diagnostic(
+                    SIDE_EFFECT,
+                    f"{self._name}: something was written beside {name}: {where}, of {size} bytes",
+                    help="a kernel's shapes or offsets do not fit the tensor that it was given",
+                )
+            )
         for name in self._memory.changed_inputs():
-            out.append(Diagnostic(
-                SIDE_EFFECT, f"{self._name}: {name} is IN and was written to: that does not come back",
-                severity="warning", help="its signature says INOUT where that is meant",
-            ))  # fmt: skip
+            out.append(
+                Diagnostic(
+                    SIDE_EFFECT,
+                    f"{self._name}: {name} is IN and was written to: that does not come back",
+                    severity="warning",
+                    help="its signature says INOUT where that is meant",
+                )
+            )
         return out
 
 
@@ -167,4 +189,4 @@ def _bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
     count = math.prod(tensor.shapes) * tensor.dtype.nbytes
     if count == 0:
         return np.zeros(0, np.uint8)
-    return np.frombuffer((ctypes.c_char * count).from_address(tensor.address), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_char * count).from_address(tensor.address)), np.uint8)

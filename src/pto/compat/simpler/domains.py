@@ -1,4 +1,4 @@
-"""Windows of a communicator: a piece of memory for each member, and what kernels read to find those of others."""
+"""Windows of a communicator: memory for each member, and what kernels read to find those of others."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def allocate(
 ) -> CommDomainHandle:
     """Fresh windows of zeros; their order is that of the ranks."""
     if not members or len(set(members)) != len(members):
-        raise ValueError(f"domain '{name}': workers names each member once, and at least one; got {list(members)}")
+        raise ValueError(
+            f"domain '{name}': workers names each member once, and at least one; got {list(members)}"
+        )
     if len(members) > MAX_RANKS:
         raise ValueError(f"domain '{name}': {len(members)} members, at most {MAX_RANKS}")
     if window_size < 1:

@@ -6,11 +6,22 @@ import enum
 
 #: Name, and the name of the type in NumPy or ml_dtypes, in the order of their numbers.
 _TYPES = (
-    ("FLOAT32", "float32"), ("FLOAT16", "float16"), ("INT32", "int32"), ("INT16", "int16"), ("INT8", "int8"),
-    ("UINT8", "uint8"), ("BFLOAT16", "bfloat16"), ("INT64", "int64"), ("UINT64", "uint64"), ("UINT16", "uint16"),
-    ("UINT32", "uint32"), ("BOOL", "bool"), ("FP8E4M3FN", "float8_e4m3fn"), ("FP8E8M0", "float8_e8m0fnu"),
+    ("FLOAT32", "float32"),
+    ("FLOAT16", "float16"),
+    ("INT32", "int32"),
+    ("INT16", "int16"),
+    ("INT8", "int8"),
+    ("UINT8", "uint8"),
+    ("BFLOAT16", "bfloat16"),
+    ("INT64", "int64"),
+    ("UINT64", "uint64"),
+    ("UINT16", "uint16"),
+    ("UINT32", "uint32"),
+    ("BOOL", "bool"),
+    ("FP8E4M3FN", "float8_e4m3fn"),
+    ("FP8E8M0", "float8_e8m0fnu"),
     ("FP4E2M1", "float4_e2m1fn_x2"),
-)  # fmt: skip
+)
 _BYTES = (4, 2, 4, 2, 1, 1, 2, 8, 8, 2, 4, 1, 1, 1, 1)
 
 

@@ -97,8 +97,8 @@ def installed() -> bool:
 
 
 def install(shadow: bool = False) -> None:
-    """From now on `simpler` and `simpler_setup` are us, in this process. Where another package has such a name,
-    the first import of it raises, unless `shadow` says that it is not meant."""
+    """From now on `simpler` and `simpler_setup` are us, in this process. Where another package has such a
+    name, the first import of it raises, unless `shadow` says that it is not meant."""
     _FINDER.shadow = shadow
     if installed():
         return
@@ -117,17 +117,19 @@ def uninstall() -> None:
 
 
 def _refuse_others() -> None:
-    """A folder of that name, as in the checkout of a program, is what programs mean; what is installed is not."""
+    """A folder of that name, as in the checkout of a program, is what programs mean."""
     for name in PACKAGES:
         try:
             found = importlib.metadata.distribution(name.replace("_", "-"))
         except importlib.metadata.PackageNotFoundError:
             continue
-        raise DiagnosticError([
-            Diagnostic(
-                OTHER_PACKAGE,
-                f"another package is called {name}",
-                got=f"{found.metadata['Name']} {found.version}",
-                help="pto python --shadow, or PTO_SIMPLER=shadow, says that programs mean us; it stays as it is",
-            )
-        ])  # fmt: skip
+        raise DiagnosticError(
+            [
+                Diagnostic(
+                    OTHER_PACKAGE,
+                    f"another package is called {name}",
+                    got=f"{found.metadata['Name']} {found.version}",
+                    help="pto python --shadow, or PTO_SIMPLER=shadow, says that programs mean us",
+                )
+            ]
+        )

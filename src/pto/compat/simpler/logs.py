@@ -24,5 +24,13 @@ def configure_logging(level: str | int = DEFAULT_LOG_LEVEL) -> None:
     get_logger().setLevel(number)
 
 
-__all__ = ["DEFAULT_LOG_LEVEL", "DEFAULT_THRESHOLD", "LOG_LEVEL_CHOICES", "NUL", "TIMING", "configure_logging",
-           "get_current_config", "get_logger"]  # fmt: skip
+__all__ = [
+    "DEFAULT_LOG_LEVEL",
+    "DEFAULT_THRESHOLD",
+    "LOG_LEVEL_CHOICES",
+    "NUL",
+    "TIMING",
+    "configure_logging",
+    "get_current_config",
+    "get_logger",
+]

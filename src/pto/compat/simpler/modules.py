@@ -34,6 +34,6 @@ OTHERS = {
     "simpler.mpi": "workers over MPI are not simulated: mpiexec with pto ranks starts processes",
     "simpler.comm_": "regions are made by orch.allocate_domain here",
     "simpler.global_comm_domain": "domains are those of one worker: orch.allocate_domain",
-    "simpler.worker_chip": "an orchestration that talks to its host while it runs has nothing here to talk to",
+    "simpler.worker_chip": "orchestrations do not talk to their host while they run",
     "simpler_setup.tools": "records of our runs: pto runtime run --swimlane, --trace",
 }

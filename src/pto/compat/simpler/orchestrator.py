@@ -1,9 +1,9 @@
 """Graphs over chips: what an orchestration of a node submits, and how it is run.
 
-Tasks are collected while the function runs and started when it returns, or asks for data: nothing that it does
-can tell the difference, and an error in it leaves nothing behind. Each chip runs one task at a time; members of a
-group begin together. Chips that run at the same time keep company (native/runtime/exec/company.hpp): a kernel
-that waits for another rank is stuck only when all of them are.
+Tasks are collected while the function runs and started when it returns, or asks for data: nothing that it
+does can tell the difference, and an error in it leaves nothing behind. Each chip runs one task at a time;
+members of a group begin together. Chips that run at the same time keep company
+(native/runtime/exec/company.hpp): a kernel that waits for another rank is stuck only when all of them are.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 class _Node:
     """A task, or several that begin together. `places` are the chips that it needs; None: it is Python."""
 
-    def __init__(self, number: int, name: str, places: tuple[int, ...] | None, bodies: list[Callable[..., None]]) -> None:
+    def __init__(
+        self, number: int, name: str, places: tuple[int, ...] | None, bodies: list[Callable[..., object]]
+    ) -> None:
         self.number, self.name, self.places, self.bodies = number, name, places, bodies
         self.waits_for: set[int] = set()
         self.left = len(bodies)
@@ -54,9 +56,13 @@ class Orchestrator:
         self._submit_chips(callable_handle, [args], config, [worker], "submit_next_level")
 
     def submit_next_level_group(
-        self, callable_handle: Any, args_list: Sequence[TaskArgs], config: CallConfig | None = None, *,
+        self,
+        callable_handle: Any,
+        args_list: Sequence[TaskArgs],
+        config: CallConfig | None = None,
+        *,
         workers: Sequence[int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         if len(workers) != len(args_list):
             raise ValueError(f"{len(args_list)} arguments for {len(workers)} workers")
         if len(set(workers)) != len(workers):
@@ -68,11 +74,12 @@ class Orchestrator:
     ) -> None:
         target = self._worker.resolve(handle, api)
         if not isinstance(target, ChipCallable):
-            raise TypeError(f"{api} takes the handle of a ChipCallable, got that of {target!r}; submit_sub runs "
-                            f"Python")  # fmt: skip
+            raise TypeError(
+                f"{api} takes the handle of a ChipCallable, got that of {target!r}; submit_sub runs Python"
+            )
         for place in workers:
             self._worker.check_chip(place, api)
-        bodies: list[Callable[..., None]] = []
+        bodies: list[Callable[..., object]] = []
         for given, place in zip(args, workers, strict=True):
             self._check_owners(given, place, api)
             bodies.append(_chip_body(self._worker.chips[place], target, given, config))
@@ -81,9 +88,14 @@ class Orchestrator:
     def _check_owners(self, args: TaskArgs, place: int, api: str) -> None:
         for i, tensor in enumerate(args.tensors):
             kind = tensor.buffer.backend_kind
-            if kind in (BackendKind.VMM_WINDOW, BackendKind.DEVICE_MALLOC) and tensor.buffer.owner_worker_id != place:
-                raise ValueError(f"{api}: argument {i} is memory of worker {tensor.buffer.owner_worker_id}, and the "
-                                 f"task is for worker {place}")  # fmt: skip
+            if (
+                kind in (BackendKind.VMM_WINDOW, BackendKind.DEVICE_MALLOC)
+                and tensor.buffer.owner_worker_id != place
+            ):
+                raise ValueError(
+                    f"{api}: argument {i} is memory of worker {tensor.buffer.owner_worker_id}, "
+                    f"and the task is for worker {place}"
+                )
 
     def submit_sub(self, callable_handle: Any, args: TaskArgs | None = None) -> None:
         self.submit_sub_group(callable_handle, [args if args is not None else TaskArgs()])
@@ -93,7 +105,7 @@ class Orchestrator:
         if isinstance(function, ChipCallable) or not callable(function):
             raise TypeError(f"submit_sub takes the handle of a Python function, got that of {function!r}")
 
-        def body(given: TaskArgs) -> Callable[..., None]:
+        def body(given: TaskArgs) -> Callable[..., object]:
             return lambda company, member: function(MappedArgs(given.tensors, given.scalars))
 
         name = getattr(function, "__name__", "sub")
@@ -131,7 +143,9 @@ class Orchestrator:
             self._worker.check_chip(place, "allocate_domain")
         if name in self.live_domains:
             raise ValueError(f"a domain '{name}' is there already")
-        handle = allocate(str(name), members, int(window_size), list(buffers), len(self._domains), self._released)
+        handle = allocate(
+            str(name), members, int(window_size), list(buffers), len(self._domains), self._released
+        )
         self._domains.append(handle)
         self.live_domains[handle.name] = handle
         return handle
@@ -177,8 +191,11 @@ class Orchestrator:
 
     def __getattr__(self, name: str) -> Any:
         if "global_domain" in name or name.startswith("create_worker_chip"):
-            raise refuse(f"orch.{name}: there is one node, and orchestrations of chips do not talk to it while they "
-                         f"run", "allocate_domain makes windows for the chips of this worker")  # fmt: skip
+            raise refuse(
+                f"orch.{name}: there is one node, and orchestrations of chips do not talk to it "
+                f"while they run",
+                "allocate_domain makes windows for the chips of this worker",
+            )
         raise AttributeError(f"an orchestrator has no '{name}'")
 
     # ---- running ----
@@ -198,7 +215,9 @@ class Orchestrator:
                     buffer.close()
 
 
-def _chip_body(chip: Any, target: ChipCallable, args: TaskArgs, config: CallConfig | None) -> Callable[..., None]:
+def _chip_body(
+    chip: Any, target: ChipCallable, args: TaskArgs, config: CallConfig | None
+) -> Callable[..., object]:
     return lambda company, member: chip.run(target, args, config, company, member)
 
 
@@ -243,7 +262,7 @@ class _Graph:
             for body, member in zip(node.bodies, members, strict=True):
                 threading.Thread(target=self._member, args=(node, body, member), daemon=True).start()
 
-    def _member(self, node: _Node, body: Callable[..., None], member: int) -> None:
+    def _member(self, node: _Node, body: Callable[..., object], member: int) -> None:
         failure: BaseException | None = None
         try:
             body(self._company, member)

@@ -1,7 +1,7 @@
 """A plugin of pytest (`-p pto.compat.simpler.plugin`): public scene tests in this process.
 
-Their conftest.py starts a process for each runtime and each test of several chips, for the sake of libraries that
-a device loads once. There are none here, and another process would know nothing of us.
+Their conftest.py starts a process for each runtime and each test of several chips, for the sake of libraries
+that a device loads once. There are none here, and another process would know nothing of us.
 """
 
 from __future__ import annotations
@@ -21,5 +21,7 @@ def pytest_runtestloop(session: Any) -> Any:
 
 
 def _is_scene_suite(session: Any) -> bool:
-    return any(hasattr(getattr(i, "cls", None), "_st_level") or i.get_closest_marker("device_count")
-               for i in session.items)  # fmt: skip
+    return any(
+        hasattr(getattr(i, "cls", None), "_st_level") or i.get_closest_marker("device_count")
+        for i in session.items
+    )

@@ -1,7 +1,7 @@
 """What stands for `simpler_setup.scene_test`: tests that are an orchestration, cases, and what is right.
 
-A class says in CALLABLE what is compiled, in CASES how it is run, and has `generate_args` and `compute_golden`.
-pytest runs its `test_run`; a script ends with `SceneTestCase.run_module(__name__)`.
+A class says in CALLABLE what is compiled, in CASES how it is run, and has `generate_args` and
+`compute_golden`. pytest runs its `test_run`; a script ends with `SceneTestCase.run_module(__name__)`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 from ... import knobs
 from ...diag import Diagnostic, DiagnosticError
@@ -23,7 +23,6 @@ from ...runtime.golden import as_array
 from .buffers import Buffer, Tensor
 from .callables import CallableHandle, ChipCallable, CoreCallable, KernelCompiler
 from .directions import ArgDirection
-from .dtypes import dtype_of
 from .logs import DEFAULT_LOG_LEVEL, LOG_LEVEL_CHOICES, configure_logging
 from .refused import refuse
 from .schedule import device_range_to_list
@@ -75,7 +74,9 @@ class TaskArgsBuilder:
         if spec.name in self._data:
             raise ValueError(f"TaskArgsBuilder: duplicate argument name {spec.name!r}")
         if hasattr(type(self), spec.name):
-            raise ValueError(f"TaskArgsBuilder: argument name {spec.name!r} conflicts with builder attributes")
+            raise ValueError(
+                f"TaskArgsBuilder: argument name {spec.name!r} conflicts with builder attributes"
+            )
         if isinstance(spec, TensorArg) and any(isinstance(s, Scalar) for s in self._specs):
             raise ValueError(f"TaskArgsBuilder: tensor {spec.name!r} comes after a scalar")
         self._specs.append(spec)
@@ -142,7 +143,9 @@ def _build_args(args: TaskArgsBuilder, signature: Sequence[ArgDirection]) -> tup
     return made, outputs
 
 
-def _build_l2_ref_args(args: TaskArgsBuilder, signature: Sequence[Any], worker: Any) -> tuple[TaskArgs, list[str]]:
+def _build_l2_ref_args(
+    args: TaskArgsBuilder, signature: Sequence[Any], worker: Any
+) -> tuple[TaskArgs, list[str]]:
     return _build_args(args, signature)
 
 
@@ -211,14 +214,20 @@ def _check_cases(cls: Any) -> None:
         config = case.get("config", {})
         for given, known, name in (
             (config, _CONFIG_KEYS, "config"),
-            (config.get("runtime_env", {}) if isinstance(config, Mapping) else {}, _RING_KEYS, "config.runtime_env"),
+            (
+                config.get("runtime_env", {}) if isinstance(config, Mapping) else {},
+                _RING_KEYS,
+                "config.runtime_env",
+            ),
         ):
             if not isinstance(given, Mapping):
                 raise TypeError(f"{where} ({case.get('name')!r}) {name} must be a mapping")
             unknown = sorted(set(given) - set(known))
             if unknown:
-                raise ValueError(f"{where} ({case.get('name')!r}) {name} has unknown keys: {', '.join(unknown)}; "
-                                 f"allowed keys: {', '.join(sorted(known))}")  # fmt: skip
+                raise ValueError(
+                    f"{where} ({case.get('name')!r}) {name} has unknown keys: "
+                    f"{', '.join(unknown)}; allowed keys: {', '.join(sorted(known))}"
+                )
 
 
 def _placed(spec: Any, folder: Path) -> Any:
@@ -240,7 +249,9 @@ def _placed_kernel(kernel: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if "source" in made:
         made["source"] = _path(made["source"], folder)
     if made.get("extra_include_dirs"):
-        made["extra_include_dirs"] = [str(d) if "$" in str(d) else _path(d, folder) for d in made["extra_include_dirs"]]
+        made["extra_include_dirs"] = [
+            str(d) if "$" in str(d) else _path(d, folder) for d in made["extra_include_dirs"]
+        ]
     return made
 
 
@@ -257,25 +268,33 @@ def clear_compile_cache() -> None:
     _compiled.clear()
 
 
-def l3_compile_cache_key(module: str, qualname: str, name: str, platform: str, runtime: str) -> tuple[str, ...]:
+def l3_compile_cache_key(
+    module: str, qualname: str, name: str, platform: str, runtime: str
+) -> tuple[str, ...]:
     return module, qualname, name, platform, runtime
 
 
-def _compile_chip_callable_from_spec(spec: Mapping[str, Any], platform: str, runtime: str, key: Any) -> ChipCallable:
+def _compile_chip_callable_from_spec(
+    spec: Mapping[str, Any], platform: str, runtime: str, key: Any
+) -> ChipCallable:
     if key not in _compiled:
         compiler = KernelCompiler(platform)
         orchestration = spec["orchestration"]
         children = []
         for k in spec["incores"]:
             source = compiler.compile_incore(
-                k["source"], k["core_type"], extra_include_dirs=_include_dirs(k.get("extra_include_dirs") or (), k)
+                k["source"],
+                k["core_type"],
+                extra_include_dirs=_include_dirs(k.get("extra_include_dirs") or (), k),
             )
             children.append((k["func_id"], CoreCallable(k.get("signature", []), source, k.get("name", ""))))
         _compiled[key] = ChipCallable(
-            orchestration.get("signature", []), orchestration["function_name"],
-            compiler.compile_orchestration(runtime, orchestration["source"]), children,
+            orchestration.get("signature", []),
+            orchestration["function_name"],
+            compiler.compile_orchestration(runtime, orchestration["source"]),
+            children,
             orchestration.get("config_name", ""),
-        )  # fmt: skip
+        )
     return _compiled[key]
 
 
@@ -283,8 +302,11 @@ def _include_dirs(given: Sequence[Any], kernel: Mapping[str, Any]) -> list[str]:
     found = [os.path.expandvars(str(d)) for d in given]
     there = [d for d in found if os.path.isdir(d)]
     if found and not there:
-        raise refuse(f"kernel {kernel.get('name', kernel['source'])}: none of its folders of headers is here: "
-                     f"{', '.join(found)}", "it is written with headers of a vendor's toolkit")  # fmt: skip
+        raise refuse(
+            f"kernel {kernel.get('name', kernel['source'])}: none of its include folders is here: "
+            f"{', '.join(found)}",
+            "it is written with headers of a vendor's toolkit",
+        )
     return there
 
 
@@ -314,8 +336,10 @@ def _selects(selector: str, cls: str, case: str) -> bool:
 
 
 def _class_wants_sdma(cls: type) -> bool:
-    return any(getattr(m, "name", "") == "sdma" and m.kwargs.get("worker_workspace", True)
-               for m in getattr(cls, "pytestmark", ()))  # fmt: skip
+    return any(
+        getattr(m, "name", "") == "sdma" and m.kwargs.get("worker_workspace", True)
+        for m in getattr(cls, "pytestmark", ())
+    )
 
 
 def _validate_diagnostic_flags(*, chip_swimlane: int = 0, swimlane_overhead: bool = False) -> None:
@@ -347,8 +371,8 @@ def _compare_outputs(args: Any, golden: Any, names: Sequence[str], rtol: float, 
         if bad.size:
             worst = float(np.nan_to_num(np.abs(a - e), nan=np.inf).max())
             raise AssertionError(
-                f"Golden mismatch on '{name}': max_diff={worst}, rtol={rtol}, atol={atol}; {bad.size} of {a.size} "
-                f"elements differ, the first is {bad[0]}: {a[bad[0]]}, expected {e[bad[0]]}"
+                f"Golden mismatch on '{name}': max_diff={worst}, rtol={rtol}, atol={atol}; {bad.size} of "
+                f"{a.size} elements differ, the first is {bad[0]}: {a[bad[0]]}, expected {e[bad[0]]}"
             )
 
 
@@ -358,12 +382,12 @@ def _compare_outputs(args: Any, golden: Any, names: Sequence[str], rtol: float, 
 class SceneTestCase:
     """See the module."""
 
-    CALLABLE: Any = {}
-    CASES: Any = []
+    CALLABLE: ClassVar[Any] = {}
+    CASES: ClassVar[Any] = []
     RTOL = 1e-5
     ATOL = 1e-5
     SKIP_GOLDEN = False
-    RUNTIME_ENV: Any = {}
+    RUNTIME_ENV: ClassVar[Any] = {}
     _st_level = SceneTestLevel.CHIP
     _st_runtime = "tensormap_and_ringbuffer"
 
@@ -373,7 +397,9 @@ class SceneTestCase:
     def compute_golden(self, args: TaskArgsBuilder, params: Any) -> None:
         raise NotImplementedError(f"{type(self).__name__}.compute_golden")
 
-    def compare_outputs(self, test_args: Any, golden_args: Any, output_names: Sequence[str], params: Any) -> None:
+    def compare_outputs(
+        self, test_args: Any, golden_args: Any, output_names: Sequence[str], params: Any
+    ) -> None:
         _compare_outputs(test_args, golden_args, output_names, self.RTOL, self.ATOL)
 
     # -- what is run --
@@ -388,13 +414,19 @@ class SceneTestCase:
         found: dict[str, Any] = {}
         for entry in cls.CALLABLE["callables"]:
             if "orchestration" in entry:
-                key = l3_compile_cache_key(cls.__module__, cls.__qualname__, entry["name"], platform, cls._st_runtime)
+                key = l3_compile_cache_key(
+                    cls.__module__, cls.__qualname__, entry["name"], platform, cls._st_runtime
+                )
                 found[entry["name"]] = _compile_chip_callable_from_spec(entry, platform, cls._st_runtime, key)
                 found[f"{entry['name']}_sig"] = entry["orchestration"].get("signature", [])
         return found
 
     def build_callable(self, platform: str) -> Any:
-        return self.compile_chip_callable(platform) if self._st_level == 2 else self._compile_l3_callables(platform)
+        return (
+            self.compile_chip_callable(platform)
+            if self._st_level == 2
+            else self._compile_l3_callables(platform)
+        )
 
     def _build_config(self, config: Mapping[str, Any], *_: Any, **__: Any) -> CallConfig:
         made = CallConfig(aicpu_thread_num=config.get("aicpu_thread_num", 0))
@@ -410,9 +442,15 @@ class SceneTestCase:
         }
 
     def _run_and_validate(
-        self, worker: Worker, callable_obj: Any, case: Mapping[str, Any], sub_handles: Any = None, rounds: int = 1,
-        skip_golden: bool = False, **_: Any,
-    ) -> None:  # fmt: skip
+        self,
+        worker: Worker,
+        callable_obj: Any,
+        case: Mapping[str, Any],
+        sub_handles: Any = None,
+        rounds: int = 1,
+        skip_golden: bool = False,
+        **_: Any,
+    ) -> None:
         params = case.get("params", {})
         skip = skip_golden or bool(case.get("skip_golden", self.SKIP_GOLDEN))
         args = self.generate_args(params)
@@ -421,7 +459,9 @@ class SceneTestCase:
             golden = args.clone()
             self.compute_golden(golden, params)
         if self._st_level == 2:
-            handle = callable_obj if isinstance(callable_obj, CallableHandle) else worker.register(callable_obj)
+            handle = (
+                callable_obj if isinstance(callable_obj, CallableHandle) else worker.register(callable_obj)
+            )
             given, names = _build_args(args, self.CALLABLE.get("orchestration", {}).get("signature", []))
         else:
             handle = given = None
@@ -435,7 +475,7 @@ class SceneTestCase:
                 if handle is not None:
                     worker.run(handle, given, config=config)
                 else:
-                    known = CallableNamespace({**callable_obj, **(sub_handles or {})})
+                    known = CallableNamespace({**named, **dict(sub_handles or {})})
                     worker.run(self._orchestration(known, args, config))
             if not skip:
                 self.compare_outputs(args, golden, names, params)
@@ -461,21 +501,34 @@ class SceneTestCase:
         if not matched:
             import pytest
 
-            pytest.skip(f"No cases matched {type(self).__name__} (platform={st_platform}, "
-                        f"manual={option('--manual', default='exclude')})")  # fmt: skip
-        _refuse_records({
-            name: option(name, default=0)
-            for name in ("--enable-chip-swimlane", "--dump-args", "--enable-pmu", "--enable-dep-gen",
-                         "--enable-scope-stats")
-        })  # fmt: skip
+            pytest.skip(
+                f"No cases matched {type(self).__name__} (platform={st_platform}, "
+                f"manual={option('--manual', default='exclude')})"
+            )
+        _refuse_records(
+            {
+                name: option(name, default=0)
+                for name in (
+                    "--enable-chip-swimlane",
+                    "--dump-args",
+                    "--enable-pmu",
+                    "--enable-dep-gen",
+                    "--enable-scope-stats",
+                )
+            }
+        )
         callables = self.build_callable(st_platform)
         if self._st_level == 3:
             callables = dict(getattr(type(self), "_st_chip_handles", None) or callables)
         for case in matched:
             self._run_and_validate(
-                st_worker, callables, case, getattr(type(self), "_st_sub_handles", {}),
-                option("--rounds", default=1), option("--skip-golden", default=False),
-            )  # fmt: skip
+                st_worker,
+                callables,
+                case,
+                getattr(type(self), "_st_sub_handles", {}),
+                option("--rounds", default=1),
+                option("--skip-golden", default=False),
+            )
 
     # -- scripts --
 
@@ -484,18 +537,31 @@ class SceneTestCase:
         """What a script ends with: its classes, on the devices that are named."""
         module = sys.modules[module_name]
         classes = [
-            v for v in vars(module).values()
-            if isinstance(v, type) and issubclass(v, SceneTestCase) and v.__module__ == module_name and v.CASES
-        ]  # fmt: skip
+            v
+            for v in vars(module).values()
+            if isinstance(v, type)
+            and issubclass(v, SceneTestCase)
+            and v.__module__ == module_name
+            and v.CASES
+        ]
         options = _options()
         configure_logging(options.log_level)
-        chosen = [(c, case) for c in classes for case in c.CASES
-                  if _wanted(c, case, options.platform, options.case or [], options.manual)]  # fmt: skip
+        chosen = [
+            (c, case)
+            for c in classes
+            for case in c.CASES
+            if _wanted(c, case, options.platform, options.case or [], options.manual)
+        ]
         if not chosen:
-            raise DiagnosticError([Diagnostic(
-                BAD_SCENE, f"no case is for platform {options.platform} (--manual {options.manual})",
-                help=f"there are {', '.join(f'{c.__name__}::{x}' for c in classes for x in _names(c)) or 'none'}",
-            )])  # fmt: skip
+            raise DiagnosticError(
+                [
+                    Diagnostic(
+                        BAD_SCENE,
+                        f"no case is for platform {options.platform} (--manual {options.manual})",
+                        help=f"there are {', '.join(x for c in classes for x in _names(c)) or 'none'}",
+                    )
+                ]
+            )
         failed = 0
         for cls, case in chosen:
             label = f"{cls.__name__}::{case['name']}"
@@ -515,14 +581,16 @@ class SceneTestCase:
 
 
 def _names(cls: Any) -> list[str]:
-    return [str(c["name"]) for c in cls.CASES]
+    return [f"{cls.__name__}::{c['name']}" for c in cls.CASES]
 
 
 def _refuse_records(asked: Mapping[str, Any]) -> None:
     for name, value in asked.items():
         if value:
-            raise refuse(f"{name}: runs write no records in that form",
-                         "pto runtime run --swimlane, --trace, --graph or --summary tell what a run did")  # fmt: skip
+            raise refuse(
+                f"{name}: runs write no records in that form",
+                "pto runtime run --swimlane, --trace, --graph or --summary tell what a run did",
+            )
 
 
 def _options() -> Any:
@@ -543,8 +611,18 @@ def _options() -> Any:
     for name in ("--enable-dep-gen", "--enable-scope-stats"):
         p.add_argument(name, action="store_true")
     options = p.parse_args()
-    _refuse_records({f"--{n.replace('_', '-')}": getattr(options, n) for n in (
-        "enable_chip_swimlane", "dump_args", "enable_pmu", "enable_dep_gen", "enable_scope_stats")})  # fmt: skip
+    _refuse_records(
+        {
+            f"--{n.replace('_', '-')}": getattr(options, n)
+            for n in (
+                "enable_chip_swimlane",
+                "dump_args",
+                "enable_pmu",
+                "enable_dep_gen",
+                "enable_scope_stats",
+            )
+        }
+    )
     return options
 
 
@@ -553,19 +631,36 @@ def _run_case(cls: Any, case: Mapping[str, Any], options: Any) -> None:
     test = cls()
     callables = test.build_callable(options.platform)
     if cls._st_level == 2:
-        worker = Worker(2, platform=options.platform, runtime=cls._st_runtime, device_id=devices[0],
-                        enable_sdma=_class_wants_sdma(cls))  # fmt: skip
+        worker = Worker(
+            2,
+            platform=options.platform,
+            runtime=cls._st_runtime,
+            device_id=devices[0],
+            enable_sdma=_class_wants_sdma(cls),
+        )
         subs: dict[str, Any] = {}
     else:
         wanted = int(case.get("config", {}).get("device_count", 1))
         if wanted > len(devices):
-            raise DiagnosticError([Diagnostic(
-                BAD_SCENE, f"{cls.__name__} needs {wanted} devices, -d names {len(devices)}",
-                help=f"-d 0-{wanted - 1}: devices are simulated, there are as many as are named",
-            )])  # fmt: skip
-        worker = Worker(3, platform=options.platform, runtime=cls._st_runtime, device_ids=devices[:wanted],
-                        num_sub_workers=int(case.get("config", {}).get("num_sub_workers", 0)))  # fmt: skip
-        callables = {n: worker.register(c) if isinstance(c, ChipCallable) else c for n, c in callables.items()}
+            raise DiagnosticError(
+                [
+                    Diagnostic(
+                        BAD_SCENE,
+                        f"{cls.__name__} needs {wanted} devices, -d names {len(devices)}",
+                        help=f"-d 0-{wanted - 1}: devices are simulated, there are as many as are named",
+                    )
+                ]
+            )
+        worker = Worker(
+            3,
+            platform=options.platform,
+            runtime=cls._st_runtime,
+            device_ids=devices[:wanted],
+            num_sub_workers=int(case.get("config", {}).get("num_sub_workers", 0)),
+        )
+        callables = {
+            n: worker.register(c) if isinstance(c, ChipCallable) else c for n, c in callables.items()
+        }
         entries = cls.CALLABLE["callables"]
         subs = {e["name"]: worker.register(e["callable"]) for e in entries if "callable" in e}
     with worker:

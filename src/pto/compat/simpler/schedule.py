@@ -1,4 +1,4 @@
-"""What test suites ask about devices and processes. Here there is one process, and as many devices as are named."""
+"""What test suites ask about devices and processes: here there is one process, and any number of devices."""
 
 from __future__ import annotations
 
@@ -36,8 +36,10 @@ def run_jobs(*_: Any, **__: Any) -> Any:
 def resolve(selection: str) -> list[str]:
     if selection in ("", "none"):
         return []
-    raise refuse(f"--sanitizer {selection}: kernels are not built with sanitizers of the compiler",
-                 "pto python --sanitize all checks what kernels and tasks do")  # fmt: skip
+    raise refuse(
+        f"--sanitizer {selection}: kernels are not built with sanitizers of the compiler",
+        "pto python --sanitize all checks what kernels and tasks do",
+    )
 
 
 def validate(tokens: list[str]) -> None:

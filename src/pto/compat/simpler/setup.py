@@ -7,6 +7,7 @@ from typing import Any
 
 from .callables import KernelCompiler, RuntimeBuilder, ensure_pto_isa_root, extract_text_section
 from .interop import make_chip_tensor_arg, torch_dtype_to_datatype
+from .modules import MODULES
 from .scene import (
     CallableNamespace,
     Scalar,
@@ -17,7 +18,6 @@ from .scene import (
     scene_level,
     scene_test,
 )
-from .modules import MODULES
 
 
 def __getattr__(name: str) -> Any:
@@ -26,6 +26,19 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'simpler_setup' has no attribute '{name}'")
 
 
-__all__ = ["CallableNamespace", "KernelCompiler", "RuntimeBuilder", "Scalar", "SceneTestCase", "SceneTestLevel",
-           "TaskArgsBuilder", "TensorArg", "ensure_pto_isa_root", "extract_text_section", "make_chip_tensor_arg",
-           "scene_level", "scene_test", "torch_dtype_to_datatype"]  # fmt: skip
+__all__ = [
+    "CallableNamespace",
+    "KernelCompiler",
+    "RuntimeBuilder",
+    "Scalar",
+    "SceneTestCase",
+    "SceneTestLevel",
+    "TaskArgsBuilder",
+    "TensorArg",
+    "ensure_pto_isa_root",
+    "extract_text_section",
+    "make_chip_tensor_arg",
+    "scene_level",
+    "scene_test",
+    "torch_dtype_to_datatype",
+]

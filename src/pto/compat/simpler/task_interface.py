@@ -131,7 +131,11 @@ class RuntimeEnv:
 
     def sizes(self) -> dict[str, int]:
         found = {}
-        for name, option in (("ring_task_window", "task_window"), ("ring_heap", "heap"), ("ring_dep_pool", "dep_pool")):
+        for name, option in (
+            ("ring_task_window", "task_window"),
+            ("ring_heap", "heap"),
+            ("ring_dep_pool", "dep_pool"),
+        ):
             given = getattr(self, name)
             size = sum(map(int, given)) if isinstance(given, list | tuple) else int(given or 0)
             if size and option == "task_window":
@@ -156,8 +160,17 @@ class CallConfig:
     runtime_env: RuntimeEnv = field(default_factory=RuntimeEnv)
 
     def validate(self) -> None:
-        asked = [name for name in ("enable_chip_swimlane", "enable_dump_args", "enable_pmu", "enable_dep_gen",
-                                   "enable_scope_stats") if getattr(self, name)]  # fmt: skip
+        asked = [
+            name
+            for name in (
+                "enable_chip_swimlane",
+                "enable_dump_args",
+                "enable_pmu",
+                "enable_dep_gen",
+                "enable_scope_stats",
+            )
+            if getattr(self, name)
+        ]
         if asked:
             raise refuse(
                 f"CallConfig.{asked[0]}: runs write no records in that form",
@@ -179,8 +192,8 @@ class CommBufferSpec:
 
 @dataclass
 class ChipDomainContext:
-    """A domain as one of its members sees it. `device_ctx` is the address of what kernels read: rank, size and
-    windows (platform_comm/comm_context.h)."""
+    """A domain as one of its members sees it. `device_ctx` is the address of what kernels read: rank, size
+    and windows (platform_comm/comm_context.h)."""
 
     name: str
     domain_rank: int
@@ -194,8 +207,14 @@ class ChipDomainContext:
 class CommDomainHandle:
     """A domain, for as long as a `with` lasts; its memory stays until the run is over."""
 
-    def __init__(self, name: str, workers: tuple[int, ...], contexts: dict[int, ChipDomainContext], number: int,
-                 release: Any) -> None:  # fmt: skip
+    def __init__(
+        self,
+        name: str,
+        workers: tuple[int, ...],
+        contexts: dict[int, ChipDomainContext],
+        number: int,
+        release: Any,
+    ) -> None:
         self.name, self.workers, self.contexts, self.allocation_id = name, workers, contexts, number
         self.released = self.freed = False
         self._release = release
@@ -219,8 +238,10 @@ class CommDomainHandle:
 
 def __getattr__(name: str) -> Any:
     if name.startswith(("Remote", "GlobalComm", "Mpi")):
-        raise refuse(f"{name}: workers on other machines are not simulated",
-                     "mpiexec with pto ranks runs programs of several processes")  # fmt: skip
+        raise refuse(
+            f"{name}: workers on other machines are not simulated",
+            "mpiexec with pto ranks runs programs of several processes",
+        )
     if name == "ChipWorker":
         from .worker import ChipWorker
 
@@ -228,7 +249,25 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'simpler.task_interface' has no attribute '{name}'")
 
 
-__all__ = ["AccessMode", "AddressSpace", "ArgDirection", "BackendKind", "Buffer", "CallConfig", "ChipCallable",
-           "ChipDomainContext", "ChipStorageTaskArgs", "ChipTensor", "CommBufferSpec", "CommDomainHandle",
-           "CoreCallable", "DataType", "RuntimeEnv", "TaskArgs", "Tensor", "TensorArgType", "get_element_size",
-           "scalar_to_uint64"]  # fmt: skip
+__all__ = [
+    "AccessMode",
+    "AddressSpace",
+    "ArgDirection",
+    "BackendKind",
+    "Buffer",
+    "CallConfig",
+    "ChipCallable",
+    "ChipDomainContext",
+    "ChipStorageTaskArgs",
+    "ChipTensor",
+    "CommBufferSpec",
+    "CommDomainHandle",
+    "CoreCallable",
+    "DataType",
+    "RuntimeEnv",
+    "TaskArgs",
+    "Tensor",
+    "TensorArgType",
+    "get_element_size",
+    "scalar_to_uint64",
+]

@@ -65,11 +65,15 @@ class Worker:
         **others: Any,
     ) -> None:
         if int(level) not in (2, 3):
-            raise refuse(f"Worker(level={int(level)}): there are chips (2) and nodes of chips (3)",
-                         "several nodes are several processes: mpiexec with pto ranks")  # fmt: skip
+            raise refuse(
+                f"Worker(level={int(level)}): there are chips (2) and nodes of chips (3)",
+                "several nodes are several processes: mpiexec with pto ranks",
+            )
         if enable_sdma:
-            raise refuse("Worker(enable_sdma=True): there is no engine that copies on its own",
-                         "TPUT and TGET copy at once")  # fmt: skip
+            raise refuse(
+                "Worker(enable_sdma=True): there is no engine that copies on its own",
+                "TPUT and TGET copy at once",
+            )
         self.level, self.platform, self.runtime = int(level), platform_of(platform), runtime_of(runtime)
         if not platform.endswith("sim"):
             journal.note("device", platform)
@@ -104,7 +108,9 @@ class Worker:
 
     def _need(self, api: str) -> None:
         if not self.initialized:
-            raise RuntimeError(f"{api}: the worker {'has been closed' if self._closed else 'needs init() first'}")
+            raise RuntimeError(
+                f"{api}: the worker {'has been closed' if self._closed else 'needs init() first'}"
+            )
 
     # ---- callables ----
 
@@ -190,7 +196,9 @@ class Worker:
 
     release_buffer = free
 
-    def make_tensor_arg(self, tensor: Any, shapes: Any = None, dtype: Any = None, *, strides: Any = None) -> Tensor:
+    def make_tensor_arg(
+        self, tensor: Any, shapes: Any = None, dtype: Any = None, *, strides: Any = None
+    ) -> Tensor:
         found = as_tensor(tensor)
         if shapes is None and dtype is None:
             return found
@@ -212,8 +220,10 @@ class Worker:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith(("remote_", "add_")):
-            raise refuse(f"Worker.{name}: a worker has chips of its own and no others",
-                         "several nodes are several processes: mpiexec with pto ranks")  # fmt: skip
+            raise refuse(
+                f"Worker.{name}: a worker has chips of its own and no others",
+                "several nodes are several processes: mpiexec with pto ranks",
+            )
         raise AttributeError(f"a Worker has no '{name}'")
 
 
@@ -239,7 +249,11 @@ class ChipWorker:
         self._worker: Worker | None = None
 
     def init(self, device_id: int = 0, bins: Any = None, **_: Any) -> None:
-        bins = bins if bins is not None else SimpleNamespace(platform="a2a3sim", runtime="tensormap_and_ringbuffer")
+        bins = (
+            bins
+            if bins is not None
+            else SimpleNamespace(platform="a2a3sim", runtime="tensormap_and_ringbuffer")
+        )
         self._worker = Worker(2, platform=bins.platform, runtime=bins.runtime, device_id=device_id)
         self._worker.init()
 
@@ -264,6 +278,8 @@ class ChipWorker:
 
 def __getattr__(name: str) -> Any:
     if name.startswith(("Remote", "Mpi", "MAILBOX", "_")) and not name.startswith("__"):
-        raise refuse(f"simpler.worker.{name}: chips are no processes here, and there are no mailboxes",
-                     "several nodes are several processes: mpiexec with pto ranks")  # fmt: skip
+        raise refuse(
+            f"simpler.worker.{name}: chips are no processes here, and there are no mailboxes",
+            "several nodes are several processes: mpiexec with pto ranks",
+        )
     raise AttributeError(f"module 'simpler.worker' has no attribute '{name}'")
