@@ -458,6 +458,7 @@ class SceneTestCase:
         if not skip:
             golden = args.clone()
             self.compute_golden(golden, params)
+        named = cast("dict[str, Any]", {} if self._st_level == 2 else callable_obj)
         if self._st_level == 2:
             handle = (
                 callable_obj if isinstance(callable_obj, CallableHandle) else worker.register(callable_obj)
