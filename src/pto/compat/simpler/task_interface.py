@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import importlib
 import struct
 from dataclasses import dataclass, field
 from typing import Any
@@ -243,9 +244,7 @@ def __getattr__(name: str) -> Any:
             "mpiexec with pto ranks runs programs of several processes",
         )
     if name == "ChipWorker":
-        from .worker import ChipWorker
-
-        return ChipWorker
+        return importlib.import_module(f"{__package__}.worker").ChipWorker  # which needs all of this
     raise AttributeError(f"module 'simpler.task_interface' has no attribute '{name}'")
 
 
