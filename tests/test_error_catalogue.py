@@ -20,6 +20,10 @@ _CODE = re.compile(r"\b(?:PTO-E\d{4}|(?:SA|PA|CA)-\d{4})\b")
 
 #: Codes about files and ranks, which a golden file cannot show or a corpus does: code -> the test that does.
 _PYTHON_TESTS = {
+    "PTO-E3104": "compat/test_simpler.py::test_e3104_another_package",
+    "PTO-E3105": "compat/test_simpler.py::test_e3105_modules_that_nothing_stands_for",
+    "PTO-E3106": "compat/test_simpler.py::test_e3106_what_is_not_here",
+    "PTO-E3107": "compat/test_simpler.py::test_scene",
     "PTO-E2420": "host/test_programs.py::test_wrong_calls_are_told",
     "PTO-E2421": "host/test_rewrite.py::test_launches_that_cannot_be_read",
     "PTO-E2422": "host/test_programs.py::test_a_rank_that_is_killed_ends_the_others",

@@ -113,6 +113,11 @@ class PyKernels {
 };
 
 /// One run. The GIL is released while this thread does other things than call a Python orchestration.
+/// Runs that wait for one another; lives as long as one of them.
+struct PyCompany {
+  std::shared_ptr<Company> company = std::make_shared<Company>();
+};
+
 class PyRun {
  public:
   PyRun(const PyRun&) = delete;
@@ -160,6 +165,8 @@ class PyRun {
     };
     o.poll = [this] { poll(); };
     read(options, "stall_seconds", o.stall_seconds);
+    if (options.contains("company")) o.company = nb::cast<PyCompany&>(options["company"]).company;
+    read(options, "member", o.member);
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };
     return o;
   }

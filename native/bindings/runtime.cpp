@@ -322,6 +322,10 @@ NB_MODULE(_runtime, m) {
       .def("add_function", &PyKernels::add_function)
       .def("add_empty", &PyKernels::add_empty)
       .def("forget_functions", &PyKernels::forget_functions);
+  nb::class_<PyCompany>(m, "Company")
+      .def(nb::init<>())
+      .def("join", [](PyCompany& c) { return c.company->join(); })
+      .def("leave", [](PyCompany& c, int member) { c.company->leave(member); });
   nb::class_<PyTensormap>(m, "Tensormap")
       .def(nb::init<PyKernels&, nb::dict, int, nb::object>(), "kernels"_a, "options"_a, "log_level"_a,
            "sink"_a.none(), nb::keep_alive<1, 2>())

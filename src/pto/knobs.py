@@ -38,6 +38,7 @@ KNOBS: dict[str, Knob] = {
             "what happens to Python programs is appended to this file, as lines of JSON",
         ),
         Knob("PTO_PYPTO", "", "shadow: stand in for pypto although another package has its name"),
+        Knob("PTO_SIMPLER", "", "shadow: stand in for simpler although another package has its name"),
         Knob("PTO2_RING_TASK_WINDOW", "", "task runtime: slots of the task ring (default: 65536)"),
         Knob("PTO2_RING_HEAP", "", "task runtime: bytes of the heap ring (default: 1073741824)"),
         Knob("PTO2_RING_DEP_POOL", "", "task runtime: entries of the dependency pool (default: 65536)"),

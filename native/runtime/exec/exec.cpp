@@ -490,6 +490,7 @@ bool Exec::resume_waiting(int thread) {
     }
     went = true;
     activity_.fetch_add(1, std::memory_order_release);
+    if (options_.company) options_.company->moves(options_.member);
     const Ran ran = go_on(core);
     if (ran == Ran::IntoAWait) {
       ++i;
@@ -537,6 +538,7 @@ bool Exec::take_turn(int thread) {
     VirtualCore* core = claim(thread);
     if (core == nullptr) break;
     if (n == 0) wake_for_more();  // this thread may be busy with its core for long
+    if (options_.company) options_.company->moves(options_.member);
     execute(*core, thread);
     went = true;
   }
@@ -683,7 +685,12 @@ void Exec::check_stuck(int thread) {
     }
     if (count < mine.counts[k] + 2) confirmed = false;
   }
-  if (confirmed) fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
+  if (!confirmed) return;
+  if (options_.company && !options_.company->halts(options_.member)) {
+    mine.since = 0;  // others may bring what is waited for: look again
+    return;
+  }
+  fail(ErrorCode::Stuck, "no core can go on:\n" + waiting_cores());
 }
 
 std::string Exec::waiting_cores() const {

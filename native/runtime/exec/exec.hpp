@@ -27,6 +27,7 @@
 #include <thread>
 #include <vector>
 
+#include "company.hpp"
 #include "core.hpp"
 #include "error.hpp"
 #include "graph.hpp"
@@ -55,6 +56,9 @@ struct ExecOptions {
   /// Told, on any thread, when nothing has moved for some seconds.
   std::function<void(const std::string&)> stalled;
   int stall_seconds = 5;
+  /// Others that kernels may wait for, and which of them this is.
+  std::shared_ptr<Company> company;
+  int member = -1;
 };
 
 /// How long a thread has found nothing to do, and whether it counts as busy.

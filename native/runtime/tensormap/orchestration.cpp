@@ -94,7 +94,10 @@ void report_fatal(PTO2Runtime* rt, int32_t code, const char* function, const cha
   va_start(rest, format);
   std::vsnprintf(text, sizeof text, format, rest);
   va_end(rest);
-  graph_of(rt).give_up(std::string(function) + ": " + text + " (code " + std::to_string(code) + ")");
+  // Of the numbers there are, the one that it gives; others are told in the text.
+  const bool known = code >= 1 && code <= 11 && code != 6;
+  graph_of(rt).give_up(std::string(function) + ": " + text + " (code " + std::to_string(code) + ")",
+                       known ? static_cast<ErrorCode>(code) : ErrorCode::ExplicitFatal);
 }
 
 template <Level level>

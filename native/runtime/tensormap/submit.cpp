@@ -108,9 +108,9 @@ void TensormapGraph::fatal(ErrorCode code, const std::string& text) {
   throw Aborted();
 }
 
-void TensormapGraph::give_up(const std::string& text) {
+void TensormapGraph::give_up(const std::string& text, ErrorCode code) {
   exec_.throw_if_failed();
-  fatal(ErrorCode::ExplicitFatal, text + ", at " + site_text(site_));
+  fatal(code, text + ", at " + site_text(site_));
 }
 
 // --- deadlocks ---------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     const uint64_t* index = submission.predicate.index;
     task.condition.address = reinterpret_cast<uint64_t>(address_of(*tensor, index));
     task.condition.bytes = static_cast<uint8_t>(get_element_size(tensor->dtype));
-    task.condition.is_signed = tensor->dtype != DataType::UINT8 && tensor->dtype != DataType::UINT64;
+    task.condition.is_signed = is_signed(tensor->dtype);
     task.condition.op = submission.predicate.op;
     task.condition.target = submission.predicate.target;
   }
@@ -584,6 +584,8 @@ void TensormapGraph::find_hazards(const Submission& submission, TaskDescriptor& 
     const uint64_t size = task.packed_buffer_end.load(std::memory_order_relaxed) - task.packed_buffer_base;
     if (in_heap - begin < size) hazards_.fresh(tensors[i]->buffer.addr);
   }
+  // A task that runs nothing touches nothing, whatever it was given: it only comes between others.
+  if (submission.no_core) std::fill_n(types, submission.count, PTOParamType::SCALAR);
   // What the predicate looks at is read as well, as if it were one more parameter.
   int count = submission.count;
   uint64_t tracked = tracked_;
@@ -743,11 +745,10 @@ void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& fr
 void TensormapGraph::scope_begin(bool manual) {
   exec_.throw_if_failed();
   if (surveys() && survey_is_over()) throw Aborted();
-  if (!scopes_.empty() && scopes_.back().manual) {
-    fatal(ErrorCode::InvalidArgs, std::string(manual ? "a manual" : "an automatic") + " scope is opened at " +
-                                      site_text(site_) + " inside the manual scope of " +
-                                      site_text(scopes_.back().site) +
-                                      ": there are no scopes in a manual one");
+  if (!scopes_.empty() && scopes_.back().manual && !manual) {
+    fatal(ErrorCode::InvalidArgs, "an automatic scope is opened at " + site_text(site_) +
+                                      " inside the manual scope of " + site_text(scopes_.back().site) +
+                                      ": in a manual one there are manual ones only");
   }
   if (scopes_.size() >= kMaxScopeDepth) {
     fatal(ErrorCode::ScopeOverflow, "Scope stack overflow: more than " + std::to_string(kMaxScopeDepth) +

@@ -128,7 +128,7 @@ class TensormapGraph final : public Graph {
   void free_cluster(int32_t cluster);
   void set_site(Site site) { site_ = site; }
   /// The orchestration gives up.
-  [[noreturn]] void give_up(const std::string& text);
+  [[noreturn]] void give_up(const std::string& text, ErrorCode code = ErrorCode::ExplicitFatal);
   /// Whether the run has failed, and it only looks what the orchestration would have needed.
   bool surveys() const { return deadlock_ != nullptr; }
 

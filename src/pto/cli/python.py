@@ -1,4 +1,4 @@
-"""`pto python`: run Python programs that were written for pypto, as they are."""
+"""`pto python`: run Python programs that were written for pypto or simpler, as they are."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _EXAMPLES = """\
   pto python -m pytest tests/st/runtime     public tests, on us
   pto python --report out examples models   every program of folders: a page and a JSON file in out/
 
-In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package; nothing
-is installed. A platform that is a device (a2a3, a5) is simulated. What is found goes to stderr.
+In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package, and so are
+`simpler` and `simpler_setup`; nothing is installed. A platform that is a device (a2a3, a5) is simulated. What is found goes to stderr.
 Exit status: that of the script; 1 where sanitizers found errors in a script that ended well.
 """
 _LEVELS = "off, tasks (tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto python", "Run Python programs that import pypto, on this package.", _EXAMPLES)
+    p = Parser("pto python", "Run Python programs that import pypto or simpler, on this package.", _EXAMPLES)
     add = p.add_argument
     add("-m", dest="module", metavar="MODULE", help="run a module instead of a script, as python -m does")
     add("-c", dest="code", metavar="CODE", help="run a text instead of a script")
-    add("--shadow", action="store_true", help="although another package called pypto is installed")
+    add("--shadow", action="store_true", help="although another package of that name is installed")
     add("--sanitize", metavar="LEVEL", default="tasks", help=f"{_LEVELS} (default: tasks)")
     add("--report", metavar="DIR", help="run all programs of folders or files, and write DIR/report.html and "
         "DIR/report.json")  # fmt: skip
@@ -90,9 +90,9 @@ def _report(p: Parser, options: Any, level: str) -> int:
 def _run(options: Any, level: str) -> int:
     os.environ["PTO_SANITIZE"] = level
     if options.shadow:
-        os.environ["PTO_PYPTO"] = "shadow"
+        os.environ["PTO_PYPTO"] = os.environ["PTO_SIMPLER"] = "shadow"
     try:
-        from ..compat import pypto  # noqa: F401  # from now on it is us
+        from ..compat import pypto, simpler  # noqa: F401  # from now on they are us
     except DiagnosticError as e:
         show(e.diagnostics, "text")
         return FAILED
@@ -139,7 +139,7 @@ def _show_traceback(e: BaseException) -> None:
 
 
 #: What modules get before their arguments: fixtures and options of the field's tests.
-_PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin")}
+_PLUGINS = {"pytest": ("-p", "pto.compat.pypto.plugin", "-p", "pto.compat.simpler.plugin")}
 
 
 def _execute(options: Any) -> None:

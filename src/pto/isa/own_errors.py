@@ -1125,4 +1125,35 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "programs of several ranks.",
         "Use what the message names; docs/pypto.md tells what is refused and why.",
     ),
+    (
+        "PTO-E3104",
+        "another package is called simpler",
+        "Programs that import simpler or simpler_setup are to run on this package, and another one of that "
+        "name is installed.",
+        "pto python --shadow SCRIPT, or PTO_SIMPLER=shadow, says that this package is meant; or run in an "
+        "environment without the other.",
+    ),
+    (
+        "PTO-E3105",
+        "nothing stands for a module of simpler",
+        "A program imports a module of simpler or simpler_setup that this package has no counterpart of, or "
+        "one of its own checkout (simpler_setup.goldens) from outside of it.",
+        "docs/simpler.md lists what there is; the message says what to do instead.",
+    ),
+    (
+        "PTO-E3106",
+        "a part of simpler that is not here",
+        "A program asks its worker, its orchestrator or its compiler for something that this package does "
+        "not simulate: other machines, engines that copy on their own, records in the form of a device's "
+        "tools, machine code.",
+        "Use what the message names; docs/simpler.md tells what is refused and why.",
+    ),
+    (
+        "PTO-E3107",
+        "a scene test that cannot be run",
+        "No case of a scene test is for the platform that was asked for, or a case needs more devices than "
+        "were named.",
+        "The message lists the cases, or says how many devices to name: they are simulated, so any number "
+        "will do.",
+    ),
 )

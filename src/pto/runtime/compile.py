@@ -24,7 +24,7 @@ from ..cache import Built
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..engine.cpp import compiler
 from ..engine.cpp.compiler import Compiler
-from ..engine.cpp.handwritten import kinds
+from ..engine.cpp.handwritten import kinds, without_comments
 from ..isa.profiles import DEFAULT, PROFILES, Profile
 from ..isa.record import Record
 from .compiler_messages import explain
@@ -49,6 +49,11 @@ _LEAN_ORCHESTRATION = "-DPTO2_LEAN"
 _STRINGS = re.compile(r"\b(?:\w*string\w*|dump|catch)\b")
 _ENTRY = '#include "pto2/kernel_entry.hpp"\nPTO2_KERNEL(kernel_entry)\n'
 _ORCHESTRATION_ENTRY = '#include "pto2/orchestration_entry.hpp"\n'
+#: The form of orchestrations whose entry takes ChipTaskArgs: the same runtime, with headers of their own.
+CHIP = "chip"
+_CHIP_ENTRY = '#include "pto2/chip/orchestration_entry.hpp"\n'
+_CHIP_NAME, _CHIP_CONFIG = "pto2_chip_entry", "pto2_chip_config"
+_CHIP_WORD = re.compile(r"\bChipTaskArgs\b")
 _OURS = "<pto>/"  # begins the names of our headers in lists of included files
 
 
@@ -63,6 +68,8 @@ class Job(Record):
     profile: str = DEFAULT
     entry: str = ""
     include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
+    form: str = ""  # CHIP, or what the text of an orchestration says
+    config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
 
     @property
     def is_program(self) -> bool:
@@ -160,10 +167,21 @@ def compile_each(
     return [made[at] for at in range(len(jobs))]
 
 
-def include_flags(runtime: str) -> list[str]:
+def form_of(source: str) -> str:
+    """CHIP where an orchestration is written in that form."""
+    try:
+        text = Path(source).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    return CHIP if _CHIP_WORD.search(without_comments(text)) else ""
+
+
+def include_flags(runtime: str, form: str = "") -> list[str]:
     """Folders that a source of a runtime finds our headers in."""
     root = compiler.include_dir()
     folders = [root, root / "pto", *(root / f.format(runtime=runtime) for f in _FOLDERS)]
+    if form == CHIP:
+        folders.insert(2, root / "pto2" / "chip")
     return [f"-I{folder}" for folder in folders]
 
 
@@ -182,6 +200,7 @@ class _Plan(cache.Files):
         self.flags: list[str] = []
         self.guards: list[str] = []
         self.lean: list[str] = []  # added to what is tried first
+        self.form = ""  # of an orchestration
         if job.is_program or not self.exists:
             return
         self.compiler: Compiler = compiler.find()
@@ -197,10 +216,15 @@ class _Plan(cache.Files):
             self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
-            if kinds(text, os.path.dirname(self.source)):
+            if job.form == CHIP or kinds(text, os.path.dirname(self.source)):
                 self.guards = [_GUARDS[job.core_type]]
         else:
             self.flags = [*_ORCHESTRATION]
+            self.form = job.form or form_of(self.source)
+            if self.form == CHIP:
+                self.flags += [f"-D{job.entry}={_CHIP_NAME}", f"-D{job.config}={_CHIP_CONFIG}"]
+                if PROFILES[job.profile].isa == "a5":
+                    self.flags.append("-DPTO2_CORE_NUM")
             if job.runtime == "tensormap_and_ringbuffer" and not _STRINGS.search(text):
                 quick.insert(0, _LEAN_ORCHESTRATION)
             self.lean = quick
@@ -274,7 +298,8 @@ class _Plan(cache.Files):
     def _compile(self, work: Path) -> Built:
         """Compile in a folder; also the files that the source includes, but for those every kernel does."""
         target, listing, unit = work / "kernel.so", work / "kernel.d", work / "entry.cpp"
-        command = [*self.compiler.command, *self.flags, *self.guards, *include_flags(self.job.runtime)]
+        command = [*self.compiler.command, *self.flags, *self.guards]
+        command += include_flags(self.job.runtime, self.form)
         command += ["-MMD", "-MF", str(listing), "-MT", "x", "-o", str(target)]
         if self.job.core_type:
             unit.write_text(_ENTRY, encoding="utf-8")
@@ -282,7 +307,8 @@ class _Plan(cache.Files):
         else:
             command += ["-include", "pto2/foreign_asm.h"]
             if self.job.runtime == "tensormap_and_ringbuffer":
-                unit.write_text(_ORCHESTRATION_ENTRY, encoding="utf-8")
+                entry = _CHIP_ENTRY if self.form == CHIP else _ORCHESTRATION_ENTRY
+                unit.write_text(entry, encoding="utf-8")
                 command += ["-include", self.source, str(unit)]
             else:
                 command.append(self.source)
@@ -303,7 +329,7 @@ class _Plan(cache.Files):
         if job.core_type or not job.entry:
             return made
         exported = exports(built.path)
-        if job.entry in exported:
+        if (_CHIP_NAME if self.form == CHIP else job.entry) in exported:
             return made
         named = f"_Z{len(job.entry)}{job.entry}"  # the beginning of its name in C++
         close = "" if any(e.startswith(named) for e in exported) else did_you_mean(job.entry, exported)

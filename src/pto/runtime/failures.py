@@ -18,6 +18,16 @@ _CODES = {
     5: "PTO-E2621", 7: "PTO-E2621", 10: "PTO-E2621",
     200: "PTO-E2622", 201: "PTO-E2623", 203: "PTO-E2624", 205: "PTO-E2625",
 }  # fmt: skip
+
+
+class RunFailure(DiagnosticError):
+    """A run that ended early; `number` is the code of the runtime."""
+
+    def __init__(self, problem: Diagnostic, number: int) -> None:
+        super().__init__([problem])
+        self.number = number
+
+
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 
 
@@ -84,7 +94,7 @@ def failed(
         problem.notes.append((f"raised at {place}", None))
     if site:
         problem.notes.append((f"the task was submitted at {site}", None))
-    error = DiagnosticError([problem])
+    error = RunFailure(problem, code)
     error.__cause__ = thrown
     return error
 

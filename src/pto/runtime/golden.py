@@ -18,6 +18,8 @@ import numpy as np
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa.record import Record
+from . import chip
+from .tensors import dtype_number
 from .userfile import UserFile
 
 Array = np.ndarray[Any, Any]
@@ -48,6 +50,13 @@ class Arguments(Record):
 
     def words(self, addresses: Mapping[str, int]) -> list[int]:
         return [addresses[s] if isinstance(s, str) else s for s in self.slots]
+
+    def chip_words(self, addresses: Mapping[str, int]) -> list[int]:
+        """The same for an orchestration that takes ChipTaskArgs: tensors as they are, then numbers."""
+        arrays = {t.name: t.array for t in self.tensors}
+        placed = [(addresses[s], arrays[s].nbytes, dtype_number(arrays[s].dtype), arrays[s].shape or (1,))
+                  for s in self.slots if isinstance(s, str)]  # fmt: skip
+        return chip.words(placed, (s for s in self.slots if not isinstance(s, str)))
 
 
 class Golden:

@@ -86,6 +86,12 @@ class TensorMemory:
         return ""
 
 
+def fenced(size: int) -> tuple[Array, int]:
+    """Memory of zeros, and where it begins: at a page, between pages that nobody may touch."""
+    space = _fenced(-(-size // _ALIGN) * _ALIGN)
+    return space, space.ctypes.data + _FENCE
+
+
 def _fenced(size: int) -> Array:
     """Memory of whole pages between two stretches that nobody may touch."""
     space = mmap.mmap(-1, size + 2 * _FENCE)

@@ -17,7 +17,7 @@ from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
-from .compile import Ahead, CompiledJob, Progress, compile_all
+from .compile import CHIP, Ahead, CompiledJob, Progress, compile_all, form_of
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
@@ -164,7 +164,9 @@ class Runner:
         started = time.perf_counter()
         with knobs.environment(config.environment):
             try:
-                records, found = self._launch(arguments.words(memory.addresses))
+                chips = self.runtime == "tensormap_and_ringbuffer" and form_of(config.orchestration) == CHIP
+                words = arguments.chip_words if chips else arguments.words
+                records, found = self._launch(words(memory.addresses))
             except DiagnosticError as e:
                 _say_where(e, memory)
                 raise

@@ -17,10 +17,14 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 #: Element types, by their number in the runtime.
-DTYPES = ("float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "int64", "uint64")
+DTYPES = (
+    "float32", "float16", "int32", "int16", "int8", "uint8", "bfloat16", "int64", "uint64", "uint16",
+    "uint32", "bool", "float8_e4m3fn", "float8_e8m0fnu",
+)  # fmt: skip
 MAX_DIMS = 5
 _SHORT = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "i32": "int32", "i16": "int16",
-          "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64"}  # fmt: skip
+          "i8": "int8", "u8": "uint8", "i64": "int64", "u64": "uint64", "u16": "uint16",
+          "u32": "uint32"}  # fmt: skip
 _WORD = (1 << 64) - 1
 
 
@@ -64,10 +68,10 @@ def shape_of(given: Any) -> tuple[int, ...]:
 def _numpy_type(number: int) -> Any:
     import numpy as np
 
-    if DTYPES[number] == "bfloat16":
+    if DTYPES[number].startswith(("bfloat", "float8")):
         import ml_dtypes
 
-        return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(getattr(ml_dtypes, DTYPES[number]))
     return np.dtype(DTYPES[number])
 
 

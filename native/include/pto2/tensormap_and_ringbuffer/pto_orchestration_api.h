@@ -148,45 +148,107 @@ static inline void pto2_rt_submit_block_task(PTO2Runtime* rt, int kernel_id, int
                              cluster_ids);
 }
 
+#ifndef PTO2_CHIP_TENSORS  // there they take no runtime
 #define LOG_ERROR(rt, fmt, ...) (rt)->ops->log_error(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_WARN(rt, fmt, ...) (rt)->ops->log_warn(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_INFO(rt, fmt, ...) (rt)->ops->log_info(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_DEBUG(rt, fmt, ...) (rt)->ops->log_debug(__FUNCTION__, fmt, ##__VA_ARGS__)
 #define LOG_ALWAYS(rt, fmt, ...) (rt)->ops->log_always(__FUNCTION__, fmt, ##__VA_ARGS__)
+#endif
 
 // --- the same without a runtime argument, and what only comes so (pto_task_args.h) ---
+
+namespace pto2_detail {
+/// How many manual scopes are open, in this shared object.
+__attribute__((visibility("hidden"))) inline int& manual_scopes() {
+  static int open = 0;
+  return open;
+}
+}  // namespace pto2_detail
 
 struct PTO2Submitter {
   static TaskOutputTensors submit(const int32_t* kernels, const CoreTaskArgs& args, const char* file,
                                   int line) {
-    if (args.has_error) assert_fail(file, line, "%s", args.error_msg);
     PTO2Runtime* rt = current_runtime(file, line);
+    if (args.has_error) refuse(rt, args.error_msg, file, line);
     TaskOutputTensors out;
     PTOParam params[PTO2_MAX_TASK_ARGS];
+    Tensor made[PTO2_MAX_TASK_ARGS];
     int32_t count = 0;
     for (uint32_t i = 0; i < args.tensor_count_; i++) {
-      const bool made = (args.made_ >> i & 1) != 0;
-      const Tensor tensor = made ? args.tensors_[i].copy(file, line) : args.tensors_[i];
-      if (made) out.tensors_[out.count_++] = tensor;
-      params[count++] = PTOParam(args.types_[i], tensor, 0);
+      if ((args.made_ >> i & 1) != 0) {
+        made[out.count_] = args.infos_[i].copy(file, line);
+        params[count++] = PTOParam(args.types_[i], made[out.count_++], 0);
+      } else {
+        params[count++] =
+            PTOParam(args.types_[i], pto2_detail::handle_of(args.tensors_[i], file, line), 0);
+      }
     }
     for (uint32_t i = 0; i < args.scalar_count_; i++) params[count++] = make_scalar_param(args.scalars_[i]);
+    const Edges edges(args);
     const bool blocks = args.launch_spec.block_num() != 1 || args.launch_spec.require_sync_start();
+    const CorePredicateOperand& operand = args.predicate_.operand;
+    PTO2Predicate<Tensor> predicate{{}, args.predicate_.op, args.predicate_.target};
+    Tensor tested;
+    if (operand.tensor != nullptr) {
+      tested = pto2_detail::handle_of(*operand.tensor, file, line);
+      predicate.operand.tensor = &tested;
+    }
+    predicate.operand.ndims = operand.ndims;
+    for (int d = 0; d < RUNTIME_MAX_TENSOR_DIMS; d++) predicate.operand.indices[d] = operand.indices[d];
     const PTO2Submission submission = {kernels,
                                        params,
                                        args.initial_,
                                        count,
                                        args.no_dep_,
                                        args.has_initial_,
-                                       reinterpret_cast<const uint64_t*>(args.deps_),
-                                       args.dep_count_,
+                                       reinterpret_cast<const uint64_t*>(edges.ids),
+                                       edges.count,
                                        blocks ? args.launch_spec.block_num() : 0,
                                        args.launch_spec.require_sync_start(),
-                                       args.predicate_.op != PredicateOp::NONE ? &args.predicate_ : nullptr};
+                                       predicate.op != PredicateOp::NONE ? &predicate : nullptr};
     rt->ops->set_site(rt, file, line);
     out.id_ = PTO2TaskId{rt->ops->submit(rt, &submission)};
+    for (uint32_t i = 0; i < out.count_; i++) pto2_detail::show(made[i], out.tensors_[i], file, line);
     return out;
   }
+
+ private:
+  [[noreturn]] static void refuse(PTO2Runtime* rt, const char* what, const char* file, int line) {
+    constexpr int kInvalidArgs = 5;  // PTO2_ERROR_INVALID_ARGS
+    rt->ops->set_site(rt, file, line);
+    rt->ops->report_fatal(rt, kInvalidArgs, "submit", "%s:%d: %s", file, line, what);
+    assert_fail(file, line, "%s", what);
+  }
+
+  /// The dependencies that are given, and those on tasks that made the memory of a tensor that is not tracked.
+  struct Edges {
+    const PTO2TaskId* ids;
+    uint32_t count;
+    PTO2TaskId* more = nullptr;
+
+    explicit Edges(const CoreTaskArgs& args) : ids(args.deps_), count(args.dep_count_) {
+      if (pto2_detail::manual_scopes() > 0) return;
+      PTO2TaskId found[PTO2_MAX_TASK_ARGS];
+      uint32_t makers = 0;
+      for (uint32_t i = 0; i < args.tensor_count_; i++) {
+        if ((args.made_ >> i & 1) != 0) continue;
+        const PTO2TaskId maker{pto2_detail::creator_of(args.tensors_[i])};
+        const bool tracked = (args.no_dep_ >> i & 1) == 0 && args.types_[i] != PTOParamType::OUTPUT &&
+                             !pto2_detail::is_untracked(args.tensors_[i]);
+        if (maker.is_valid() && !tracked) found[makers++] = maker;
+      }
+      if (makers == 0) return;
+      more = new PTO2TaskId[count + makers];
+      for (uint32_t i = 0; i < count; i++) more[i] = ids[i];
+      for (uint32_t i = 0; i < makers; i++) more[count + i] = found[i];
+      ids = more;
+      count += makers;
+    }
+    ~Edges() { delete[] more; }
+    Edges(const Edges&) = delete;
+    Edges& operator=(const Edges&) = delete;
+  };
 };
 
 /// One task with a kernel for each core of a cluster that is named: they start together and share `args`.
@@ -214,10 +276,21 @@ static inline TaskOutputTensors rt_submit_dummy_task(const CoreTaskArgs& args,
 }
 /// Memory for tensors that several tasks write parts of.
 template <class... Infos>
-static inline TaskOutputTensors alloc_tensors(const Infos&... infos) {
+static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo& first, const Infos&... more) {
   CoreTaskArgs args;
-  args.add_output(infos...);
-  return rt_submit_dummy_task(args);
+  args.add_output(first, more...);
+  return rt_submit_dummy_task(args, first.file, first.line);
+}
+static inline TaskOutputTensors alloc_tensors(const TensorCreateInfo infos[], uint32_t count,
+                                              const char* file = __builtin_FILE(),
+                                              int line = __builtin_LINE()) {
+  CoreTaskArgs args;
+  for (uint32_t i = 0; i < count; i++) args.add_output(infos[i]);
+  return rt_submit_dummy_task(args, file, line);
+}
+static inline TaskOutputTensors alloc_tensors(const CoreTaskArgs& args, const char* file = __builtin_FILE(),
+                                              int line = __builtin_LINE()) {
+  return rt_submit_dummy_task(args, file, line);
 }
 
 static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO,
@@ -225,8 +298,13 @@ static inline void rt_scope_begin(PTO2ScopeMode mode = PTO2ScopeMode::AUTO,
   PTO2Runtime* rt = current_runtime(file, line);
   rt->ops->set_site(rt, file, line);
   rt->ops->scope_begin_as(rt, mode);
+  // There is none inside a manual one but other manual ones: counting says whether the innermost is.
+  if (mode == PTO2ScopeMode::MANUAL) pto2_detail::manual_scopes()++;
 }
-static inline void rt_scope_end() { pto2_rt_scope_end(current_runtime()); }
+static inline void rt_scope_end() {
+  if (pto2_detail::manual_scopes() > 0) pto2_detail::manual_scopes()--;
+  pto2_rt_scope_end(current_runtime());
+}
 static inline void rt_orchestration_done() {}
 static inline bool rt_is_fatal() { return current_runtime()->ops->is_fatal(current_runtime()); }
 static inline int32_t rt_available_cluster_count() {
@@ -234,8 +312,9 @@ static inline int32_t rt_available_cluster_count() {
 }
 static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster_count(); }
 
-#define rt_report_fatal(code, fmt, ...) \
-  current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__)
+#define rt_report_fatal(code, fmt, ...)                                    \
+  (current_runtime()->ops->set_site(current_runtime(), __FILE__, __LINE__), \
+   current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__))
 
 namespace pto2_detail {
 
@@ -265,9 +344,10 @@ struct Place {
 
 /// An element, when the tasks that write it have run.
 template <class T = uint64_t, class Index = uint32_t>
-static inline T get_tensor_data(const Tensor& tensor, uint32_t ndims, const Index indices[],
+static inline T get_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, const Index indices[],
                                 const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   PTO2Runtime* rt = current_runtime(file, line);
+  const Tensor tensor = pto2_detail::handle_of(of, file, line);
   const pto2_detail::Place place(rt, tensor, ndims, indices, file, line);
   const uint64_t bits = rt->ops->get_tensor_data(rt, tensor.index, place.index);
   T value;
@@ -277,9 +357,10 @@ static inline T get_tensor_data(const Tensor& tensor, uint32_t ndims, const Inde
 
 /// Set an element, when the tasks that write or read it have run.
 template <class T, class Index = uint32_t>
-static inline void set_tensor_data(const Tensor& tensor, uint32_t ndims, const Index indices[], T value,
+static inline void set_tensor_data(const PTO2ArgTensor& of, uint32_t ndims, const Index indices[], T value,
                                    const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
   PTO2Runtime* rt = current_runtime(file, line);
+  const Tensor tensor = pto2_detail::handle_of(of, file, line);
   const pto2_detail::Place place(rt, tensor, ndims, indices, file, line);
   uint64_t bits = 0;
   __builtin_memcpy(&bits, &value, sizeof value);
@@ -298,7 +379,10 @@ class PTO2ScopeGuard {
       : rt_(current_runtime(file, line)) {
     rt_scope_begin(mode, file, line);
   }
-  ~PTO2ScopeGuard() { pto2_rt_scope_end(rt_); }
+  ~PTO2ScopeGuard() {
+    if (pto2_detail::manual_scopes() > 0) pto2_detail::manual_scopes()--;
+    pto2_rt_scope_end(rt_);
+  }
   PTO2ScopeGuard(const PTO2ScopeGuard&) = delete;
   PTO2ScopeGuard& operator=(const PTO2ScopeGuard&) = delete;
 

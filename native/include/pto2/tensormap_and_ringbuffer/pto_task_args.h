@@ -7,30 +7,37 @@
 //   args.add_dep(earlier.task_id());
 //   TaskOutputTensors made = rt_submit_aiv_task(ADD, args);
 //   use(made.get_ref(0), made.task_id());
+//
+// Arguments are tensors of the form that the source is written in (PTO2ArgTensor): handles, or the plain values of
+// pto2/chip, which become handles when a task is submitted.
 #pragma once
 
 #include <stdint.h>
 
 #include <type_traits>
 
+#include "pto_task_id.h"
 #include "pto_types.h"
 #include "tensor.h"
 
 struct PTO2Runtime;
 
+#ifdef PTO2_CHIP_TENSORS
+using PTO2ArgTensor = ChipTensor;
+#else
+using PTO2ArgTensor = Tensor;
+#endif
+
+namespace pto2_detail {
+// What pto2/chip/tensor.h has for its tensors, for handles.
+inline const Tensor& handle_of(const Tensor& tensor, const char*, int) { return tensor; }
+inline void show(const Tensor& tensor, Tensor& as, const char*, int) { as = tensor; }
+inline uint64_t creator_of(const Tensor&) { return UINT64_MAX; }
+inline bool is_untracked(const Tensor&) { return false; }
+}  // namespace pto2_detail
+
 inline constexpr int32_t INVALID_KERNEL_ID = -1;
 inline constexpr uint32_t PTO2_MAX_TASK_ARGS = 64;  // tensors and scalars of one task
-
-/// Stays good when the task is over: an edge from it is settled then.
-struct PTO2TaskId {
-  uint64_t raw;
-
-  static constexpr PTO2TaskId invalid() { return PTO2TaskId{UINT64_MAX}; }
-  constexpr bool is_valid() const { return raw != UINT64_MAX; }
-  constexpr bool is_invalid() const { return raw == UINT64_MAX; }
-  constexpr bool operator==(const PTO2TaskId& other) const { return raw == other.raw; }
-  constexpr bool operator!=(const PTO2TaskId& other) const { return raw != other.raw; }
-};
 
 /// Whether tensors order the tasks of a scope, or only dependencies that are given.
 enum class PTO2ScopeMode : uint8_t { AUTO = 0, MANUAL = 1 };
@@ -44,24 +51,33 @@ struct MixedKernels {
 
 enum class PredicateOp : uint8_t { NONE = 0, EQ, NE, GT, LT, GE, LE };
 
-struct CorePredicateOperand {
-  const Tensor* tensor = nullptr;  // of integers
+template <class Of>
+struct PTO2PredicateOperand {
+  const Of* tensor = nullptr;  // of integers
   uint32_t ndims = 0;
   uint32_t indices[RUNTIME_MAX_TENSOR_DIMS] = {};
 };
 
 /// Looked at when nothing is left to wait for: if it does not hold, the task is over without having run.
-struct CoreTaskPredicate {
-  CorePredicateOperand operand;
+template <class Of>
+struct PTO2Predicate {
+  PTO2PredicateOperand<Of> operand;
   PredicateOp op = PredicateOp::NONE;
   int64_t target = 0;
 };
+
+using CorePredicateOperand = PTO2PredicateOperand<PTO2ArgTensor>;
+using CoreTaskPredicate = PTO2Predicate<PTO2ArgTensor>;
 
 /// How many blocks a task has, and whether all of them have a core at one time.
 class PTO2LaunchSpec {
  public:
   int16_t block_num() const { return block_num_; }
   void set_block_num(int16_t n) { block_num_ = n; }
+#ifdef PTO2_CORE_NUM  // the name of the same on A5; sources ask which of them there is
+  int16_t core_num() const { return block_num_; }
+  void set_core_num(int16_t n) { block_num_ = n; }
+#endif
   bool require_sync_start() const { return require_sync_start_; }
   void set_require_sync_start(bool v) { require_sync_start_ = v; }
 
@@ -76,7 +92,7 @@ class TensorCreateInfo {
   template <class Extent>
   TensorCreateInfo(const Extent shapes[], uint32_t ndims, DataType dtype = DataType::FLOAT32,
                    bool manual_dep = false, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : ndims_(ndims), dtype_(dtype), manual_dep_(manual_dep) {
+      : ndims_(ndims), dtype_(dtype), manual_dep_(manual_dep), file(file), line(line) {
     if (ndims > static_cast<uint32_t>(RUNTIME_MAX_TENSOR_DIMS)) {
       assert_fail(file, line, "a tensor has at most 5 dimensions, got %u", ndims);
     }
@@ -106,6 +122,10 @@ class TensorCreateInfo {
   DataType dtype_;
   bool manual_dep_, has_initial_ = false;
   uint64_t initial_ = 0;
+
+ public:
+  const char* file;  // where it was written
+  int line;
 };
 
 /// What the runtime is given: see CoreTaskArgs.
@@ -119,7 +139,26 @@ struct PTO2Submission {
   uint32_t dep_count;
   int32_t block_num;
   bool sync_start;
-  const CoreTaskPredicate* predicate;
+  const PTO2Predicate<Tensor>* predicate;
+};
+
+/// What a tensor is to a task, as arguments of an orchestration are told apart.
+enum class TensorArgType : int32_t { INPUT = 0, OUTPUT = 1, INOUT = 2, OUTPUT_EXISTING = 3, NO_DEP = 4 };
+
+/// What an explicit edge is for. Here every task that is waited for keeps its memory as long as it is needed.
+enum DepFlags : uint8_t { DEP_NONE = 0, DEP_WAIT = 1, DEP_RETAIN = 2 };
+constexpr DepFlags operator|(DepFlags a, DepFlags b) {
+  return static_cast<DepFlags>(static_cast<uint8_t>(a) | static_cast<uint8_t>(b));
+}
+
+/// A tensor among arguments.
+class TensorRef {
+ public:
+  explicit TensorRef(const PTO2ArgTensor& tensor) : tensor_(&tensor) {}
+  const PTO2ArgTensor& ref() const { return *tensor_; }
+
+ private:
+  const PTO2ArgTensor* tensor_;
 };
 
 /// The parameters of a task, tensors before scalars, in the order in which they are added. Tensors are shared,
@@ -154,6 +193,15 @@ class CoreTaskArgs {
   void add_scalars(const uint64_t* values, int count) {
     for (int i = 0; i < count; i++) add_one_scalar(values[i]);
   }
+  void add_scalars_i32(const int32_t* values, int count) {
+    for (int i = 0; i < count; i++) add_one_scalar(static_cast<uint32_t>(values[i]));
+  }
+  void copy_scalars_from(const CoreTaskArgs& other, int first, int count) {
+    if (first < 0 || count < 0 || first + count > static_cast<int>(other.scalar_count_)) {
+      return set_error("copy_scalars_from: the other task has not as many scalars");
+    }
+    for (int i = 0; i < count; i++) add_one_scalar(other.scalars_[first + i]);
+  }
 
   /// At most once, unless with a count of 0, which takes them back. The array is read at the submission.
   void set_dependencies(const PTO2TaskId* deps, uint32_t count) {
@@ -162,13 +210,34 @@ class CoreTaskArgs {
     deps_ = count > 0 ? deps : nullptr;
     dep_count_ = count;
   }
+  /// Kinds tell how long memory is kept (DepFlags).
+  void set_dependencies_with_kinds(const PTO2TaskId* deps, const DepFlags* kinds, uint32_t count) {
+    if (count > 0 && kinds == nullptr) set_error("set_dependencies_with_kinds: no kinds at a null pointer");
+    set_dependencies(deps, count);
+  }
+  uint32_t explicit_dep_count() const { return dep_count_; }
+  PTO2TaskId explicit_dep(uint32_t index) const {
+    return index < dep_count_ ? deps_[index] : PTO2TaskId::invalid();
+  }
   void set_predicate(const CoreTaskPredicate& predicate) { predicate_ = predicate; }
-  void set_allow_early_resolve(bool = true) {}  // of time only
-  void set_task_timing_slot(int32_t) {}
+  const CoreTaskPredicate& predicate() const { return predicate_; }
+  // Of time only: they change nothing here.
+  void set_allow_early_resolve(bool early = true) { early_ = early; }
+  bool allow_early_resolve() const { return early_; }
+  void set_task_timing_slot(int32_t slot) {
+    if (slot < 0 || slot > 15) return set_error("set_task_timing_slot: slots are 0 to 15");
+    timing_slot_ = slot;
+  }
+  int32_t task_timing_slot() const { return timing_slot_; }
   template <class... Args>
   void dump(const Args&...) {}
 
   void reset() { *this = CoreTaskArgs(); }
+  void clear() {
+    const PTO2LaunchSpec kept = launch_spec;
+    reset();
+    launch_spec = kept;
+  }
   void set_error(const char* text) {
     if (!has_error) error_msg = text;
     has_error = true;
@@ -176,25 +245,45 @@ class CoreTaskArgs {
   bool has_error = false;
   const char* error_msg = nullptr;
 
-  uint32_t tensor_count() const { return tensor_count_; }
-  uint32_t scalar_count() const { return scalar_count_; }
+  int32_t tensor_count() const { return static_cast<int32_t>(tensor_count_); }
+  int32_t scalar_count() const { return static_cast<int32_t>(scalar_count_); }
+  uint64_t scalar(int32_t i) const { return scalars_[i]; }
+  TensorRef tensor(int32_t i, const char* file = __builtin_FILE(), int line = __builtin_LINE()) const {
+    if (i < 0 || i >= tensor_count()) {
+      assert_fail(file, line, "tensor %d of arguments that have %d", i, tensor_count());
+    }
+    return TensorRef(tensors_[i]);
+  }
+  TensorArgType tag(int32_t i) const {
+    if ((no_dep_ >> i & 1) != 0) return TensorArgType::NO_DEP;
+    if (types_[i] != PTOParamType::OUTPUT) return static_cast<TensorArgType>(types_[i]);
+    return (made_ >> i & 1) != 0 ? TensorArgType::OUTPUT : TensorArgType::OUTPUT_EXISTING;
+  }
 
- private:
+ protected:
   friend struct PTO2Submitter;
 
-  void add(PTOParamType type, const Tensor& tensor, bool no_dep) {
-    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS)
-      return set_error("a task has at most 64 parameters");
+  bool has_room() {
+#ifdef PTO2_CHIP_TENSORS
+    if (scalar_count_ > 0) set_error("add_input, add_output, add_inout: tensors come before scalars");
+#endif
+    if (tensor_count_ + scalar_count_ >= PTO2_MAX_TASK_ARGS) set_error("a task has at most 64 parameters");
+    return !has_error;
+  }
+  void add(PTOParamType type, const PTO2ArgTensor& tensor, bool no_dep) {
+    if (!has_room()) return;
     types_[tensor_count_] = type;
     no_dep_ |= static_cast<uint64_t>(no_dep) << tensor_count_;
     tensors_[tensor_count_++] = tensor;
   }
-  void add_one_output(const Tensor& tensor) { add(PTOParamType::OUTPUT, tensor, false); }
+  void add_one_output(const PTO2ArgTensor& tensor) { add(PTOParamType::OUTPUT, tensor, false); }
   void add_one_output(const TensorCreateInfo& info) {
+    if (!has_room()) return;
     const uint64_t bit = uint64_t{1} << (tensor_count_ & 63);
     const uint32_t at = tensor_count_;
-    add(PTOParamType::OUTPUT, info.make(__FILE__, __LINE__), false);
-    if (has_error) return;
+    types_[at] = PTOParamType::OUTPUT;
+    infos_[at] = info.make(info.file, info.line);
+    tensor_count_++;
     made_ |= bit;
     if (!info.has_initial_value()) return;
     has_initial_ |= bit;
@@ -210,7 +299,8 @@ class CoreTaskArgs {
     scalars_[scalar_count_++] = word;
   }
 
-  Tensor tensors_[PTO2_MAX_TASK_ARGS];
+  PTO2ArgTensor tensors_[PTO2_MAX_TASK_ARGS];
+  Tensor infos_[PTO2_MAX_TASK_ARGS];  // of those that are made
   uint64_t initial_[PTO2_MAX_TASK_ARGS] = {};
   PTOParamType types_[PTO2_MAX_TASK_ARGS] = {};
   uint64_t scalars_[PTO2_MAX_TASK_ARGS] = {};
@@ -219,6 +309,8 @@ class CoreTaskArgs {
   const PTO2TaskId* deps_ = nullptr;
   uint32_t dep_count_ = 0;
   CoreTaskPredicate predicate_;
+  bool early_ = false;
+  int32_t timing_slot_ = -1;
 };
 
 /// The same, with room for dependencies that are added one by one.
@@ -260,18 +352,18 @@ class TaskOutputTensors {
  public:
   bool empty() const { return count_ == 0; }
   uint32_t size() const { return count_; }
-  const Tensor& get_ref(uint32_t index, const char* file = __builtin_FILE(),
-                        int line = __builtin_LINE()) const& {
+  const PTO2ArgTensor& get_ref(uint32_t index, const char* file = __builtin_FILE(),
+                               int line = __builtin_LINE()) const& {
     if (index >= count_)
       assert_fail(file, line, "the task made %u tensors, there is no number %u", count_, index);
     return tensors_[index];
   }
-  const Tensor& get_ref(uint32_t index) const&& = delete;
+  const PTO2ArgTensor& get_ref(uint32_t index) const&& = delete;
   PTO2TaskId task_id() const { return id_; }
 
  private:
   friend struct PTO2Submitter;
   PTO2TaskId id_ = PTO2TaskId::invalid();
   uint32_t count_ = 0;
-  Tensor tensors_[PTO2_MAX_TASK_ARGS];
+  PTO2ArgTensor tensors_[PTO2_MAX_TASK_ARGS];
 };

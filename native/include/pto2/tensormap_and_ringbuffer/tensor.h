@@ -11,6 +11,10 @@
 #include "data_type.h"
 #include "tensor_data.h"
 
+#ifdef __CPU_SIM  // what a kernel is given, by the name that it has in orchestrations of pto2/chip
+using ChipTensor = TensorData;
+#endif
+
 #ifndef PTO_CPU_LEAN  // kernels get descriptors
 
 #ifdef PTO2_LEAN

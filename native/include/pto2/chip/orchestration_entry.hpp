@@ -1,0 +1,29 @@
+// Read behind an orchestration whose entry takes ChipTaskArgs: the entry that the runtime calls.
+//
+// The source was compiled with its entry and its configuration called pto2_chip_entry and pto2_chip_config, as
+// the runtime wants a function of the usual name.
+#pragma once
+
+#include "pto_orchestration_api.h"
+
+#undef aicpu_orchestration_entry
+
+extern "C" {
+// Either may be missing: a configuration need not be there, and of an entry the compiler of sources tells.
+__attribute__((weak)) void pto2_chip_entry(const ChipTaskArgs& args);
+__attribute__((weak)) PTO2OrchestrationConfig pto2_chip_config(const ChipTaskArgs& args);
+
+__attribute__((visibility("default"))) void aicpu_orchestration_entry(PTO2Runtime*, uint64_t* words, int count) {
+  ChipTaskArgs args;
+  args.read(words, count);
+  if (pto2_chip_config != nullptr) {
+    const int expected = pto2_chip_config(args).expected_arg_count;
+    if (expected > args.tensor_count() + args.scalar_count()) {
+      assert_fail(__FILE__, __LINE__, "the orchestration expects %d arguments, and was given %d tensors and %d "
+                  "scalars", expected, args.tensor_count(), args.scalar_count());
+    }
+  }
+  pto2_detail::manual_scopes() = 0;
+  pto2_chip_entry(args);
+}
+}

@@ -1,0 +1,192 @@
+"""One run of a callable on a chip: copies of what the host gives, the task runtime, and results back.
+
+As on a device, an orchestration works on memory of its own: what it has as IN never comes back, whatever is
+written there; OUT and INOUT come back whole. OUT begins as it is on the host, so that what nobody writes is
+no surprise. Memory of chips and windows is used as it is.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import shutil
+import tempfile
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ... import knobs
+from ...diag import Diagnostic, DiagnosticError
+from ...language import journal
+from ...perf.hazards import problems as unordered
+from ...runtime.chip import words
+from ...runtime.engine import TaskEngine
+from ...runtime.failures import RunFailure
+from ...runtime.golden import Tensor as HostTensor
+from ...runtime.memory import TensorMemory
+from .buffers import AddressSpace, Tensor
+from .callables import ENTRY, ChipCallable
+from .directions import ArgDirection
+from .task_interface import CallConfig, TaskArgs
+
+SIDE_EFFECT = "PTO-E2607"
+
+
+class RunFailed(DiagnosticError, RuntimeError):
+    """A run that ended early. `code` is the one of the runtime, negative as programs expect it."""
+
+    def __init__(self, diagnostics: Sequence[Diagnostic], code: int = 0) -> None:
+        super().__init__(diagnostics)
+        self.code = code
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"run failed with code {self.code}: {text}" if self.code else text
+
+
+class Libraries:
+    """Orchestrations, a file for each chip: a library that runs on several at once has a state for each."""
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp(prefix="pto-chips-")
+        self._gone = weakref.finalize(self, shutil.rmtree, self._folder, True)
+        self._copies: dict[tuple[str, int], str] = {}
+
+    def path(self, library: str, chip: int) -> str:
+        if chip == 0:
+            return library
+        key = library, chip
+        if key not in self._copies:
+            copy = os.path.join(self._folder, f"{len(self._copies)}-{chip}.so")
+            shutil.copyfile(library, copy)
+            self._copies[key] = copy
+        return self._copies[key]
+
+
+class Chip:
+    """A chip that callables run on, one at a time."""
+
+    def __init__(self, number: int = 0, libraries: Libraries | None = None) -> None:
+        self.number, self._libraries = number, libraries
+        self.runs = 0
+
+    def run(
+        self,
+        target: ChipCallable,
+        args: TaskArgs | None,
+        config: CallConfig | None,
+        company: Any = None,
+        member: int = -1,
+    ) -> None:
+        config = config if config is not None else CallConfig()
+        config.validate()
+        args = args if args is not None else TaskArgs()
+        staged = _Staged(target, args)
+        watched = knobs.get("PTO_SANITIZE")
+        options: dict[str, Any] = {
+            "runtime": "tensormap_and_ringbuffer",
+            "aicpu_thread_num": config.aicpu_thread_num,
+            "check_hazards": bool(watched),
+            **config.runtime_env.sizes(),
+        }
+        if config.block_dim:
+            options["block_dim"] = config.block_dim
+        if company is not None:
+            options.update(company=company, member=member)
+        engine = TaskEngine(options)
+        made = target.compiled()
+        for (number, core), library in zip(target.children, made[1:], strict=True):
+            engine.add_kernel(number, core.name, core.source.core_type, library.path)
+        path = made[0].path if self._libraries is None else self._libraries.path(made[0].path, self.number)
+        self.runs += 1
+        try:
+            engine.run_orchestration(path, ENTRY, staged.words)
+        except RunFailure as e:
+            raise RunFailed(e.diagnostics, -e.number) from e
+        except (RuntimeError, ValueError) as e:
+            raise RunFailed([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+        staged.bring_back()
+        found = (*unordered(engine.hazards, engine.unseen), *staged.side_effects())
+        for d in found:
+            d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
+        journal.note("run", target.name, tuple(found))
+
+
+class _Staged:
+    """Memory of a run."""
+
+    def __init__(self, target: ChipCallable, args: TaskArgs) -> None:
+        directions = [d for d in target.signature if d is not ArgDirection.SCALAR]
+        if len(args.tensors) > len(directions) > 0:
+            raise ValueError(
+                f"{target.name} is given {len(args.tensors)} tensors; its signature has {len(directions)}"
+            )
+        self._name = target.name
+        self._back: list[tuple[str, Tensor]] = []
+        host: list[HostTensor] = []
+        placed: list[tuple[Tensor, str]] = []  # with a name, if it is copied
+        for i, tensor in enumerate(args.tensors):
+            direction = directions[i] if i < len(directions) else ArgDirection.INOUT
+            if tensor.buffer.closed:
+                raise ValueError(f"argument {i}: its buffer has been released")
+            if tensor.buffer.address_space is AddressSpace.DEVICE:
+                placed.append((tensor, ""))
+                continue
+            name = f"argument {i}"
+            comes_back = direction is not ArgDirection.IN
+            host.append(HostTensor(name, None, _bytes(tensor), comes_back))
+            placed.append((tensor, name))
+            if comes_back:
+                self._back.append((name, tensor))
+        self._memory = TensorMemory(host)
+        addresses = self._memory.addresses
+        self.words = words(
+            (
+                (
+                    addresses[name] if name else t.address,
+                    t.nbytes if name else t.buffer.nbytes - t.byte_offset,
+                    t.dtype.value,
+                    t.shapes,
+                )
+                for t, name in placed
+            ),
+            args.scalars,
+        )
+
+    def bring_back(self) -> None:
+        for name, tensor in self._back:
+            _bytes(tensor)[:] = self._memory.array(name)
+
+    def side_effects(self) -> list[Diagnostic]:
+        out = []
+        for name, offset in self._memory.strays():
+            size = self._memory.array(name).nbytes
+            where = f"{-offset} bytes before its start" if offset < 0 else f"byte {offset}"
+            out.append(
+                Diagnostic(
+                    SIDE_EFFECT,
+                    f"{self._name}: something was written beside {name}: {where}, of {size} bytes",
+                    help="a kernel's shapes or offsets do not fit the tensor that it was given",
+                )
+            )
+        for name in self._memory.changed_inputs():
+            out.append(
+                Diagnostic(
+                    SIDE_EFFECT,
+                    f"{self._name}: {name} is IN and was written to: that does not come back",
+                    severity="warning",
+                    help="its signature says INOUT where that is meant",
+                )
+            )
+        return out
+
+
+def _bytes(tensor: Tensor) -> np.ndarray[Any, Any]:
+    """The bytes of a tensor of the host."""
+    count = math.prod(tensor.shapes) * tensor.dtype.nbytes
+    if count == 0:
+        return np.zeros(0, np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_char * count).from_address(tensor.address)), np.uint8)

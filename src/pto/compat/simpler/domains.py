@@ -1,0 +1,61 @@
+"""Windows of a communicator: memory for each member, and what kernels read to find those of others."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from .buffers import BackendKind, Buffer
+from .task_interface import ChipDomainContext, CommBufferSpec, CommDomainHandle
+
+MAX_RANKS = 64
+
+
+def _context(rank: int, bases: list[int], window: int) -> bytes:
+    """CommContext of pto2/platform/platform_comm/comm_context.h."""
+    addresses = struct.pack("<64Q", *bases, *[0] * (MAX_RANKS - len(bases)))
+    return struct.pack("<QQIIQ", 0, 0, rank, len(bases), window) + addresses + addresses
+
+
+def allocate(
+    name: str,
+    members: tuple[int, ...],
+    window_size: int,
+    specs: list[CommBufferSpec],
+    number: int,
+    released: Callable[[Any], None],
+) -> CommDomainHandle:
+    """Fresh windows of zeros; their order is that of the ranks."""
+    if not members or len(set(members)) != len(members):
+        raise ValueError(
+            f"domain '{name}': workers names each member once, and at least one; got {list(members)}"
+        )
+    if len(members) > MAX_RANKS:
+        raise ValueError(f"domain '{name}': {len(members)} members, at most {MAX_RANKS}")
+    if window_size < 1:
+        raise ValueError(f"domain '{name}': a window has at least one byte, got {window_size}")
+    wanted = sum(int(s.nbytes) for s in specs)
+    if wanted > window_size:
+        raise ValueError(f"domain '{name}': buffers need {wanted} bytes, window_size is {window_size}")
+    names = [s.name for s in specs]
+    if len(set(names)) != len(names):
+        raise ValueError(f"domain '{name}': two buffers have one name: {', '.join(names)}")
+    windows = [Buffer.made(window_size, BackendKind.VMM_WINDOW, chip) for chip in members]
+    bases = [w.base for w in windows]
+    contexts: dict[int, ChipDomainContext] = {}
+    for rank, (chip, window) in enumerate(zip(members, windows, strict=True)):
+        told = ctypes.create_string_buffer(_context(rank, bases, window_size), 1056)
+        at, parts = 0, {}
+        for spec in specs:
+            # The window and what kernels are told live as long as a part of any of them.
+            kept = (windows, told)
+            parts[spec.name] = Buffer(window.base + at, int(spec.nbytes), kept, BackendKind.VMM_WINDOW, chip)
+            at += int(spec.nbytes)
+        context = ChipDomainContext(
+            name, rank, len(members), ctypes.addressof(told), window.base, window_size, parts
+        )
+        context.__dict__["_kept"] = (windows, told)
+        contexts[chip] = context
+    return CommDomainHandle(name, members, contexts, number, released)

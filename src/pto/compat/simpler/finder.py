@@ -1,0 +1,135 @@
+"""How imports of `simpler` and `simpler_setup` come to us: a finder before all others."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+
+from ...diag import Diagnostic, DiagnosticError, did_you_mean
+from .modules import DATA, MODULES, OTHERS
+
+OTHER_PACKAGE = "PTO-E3104"
+NO_MODULE = "PTO-E3105"
+PACKAGES = ("simpler", "simpler_setup")
+
+
+class _Loader(importlib.abc.Loader):
+    """Hands out a module that is there already, and leaves it as it was."""
+
+    def __init__(self, target: str) -> None:
+        self.target = target
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self.target)
+        self.spec = module.__spec__
+        if not hasattr(module, "__path__") and any(name.startswith(f"{spec.name}.") for name in MODULES):
+            setattr(module, "__path__", [])  # noqa: B010
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self.spec
+        if self.target.endswith(".setup"):
+            # Importing it as a module of the package would put it where the package has a function.
+            sys.modules["simpler_setup.scene_test"] = importlib.import_module(
+                MODULES["simpler_setup.scene_test"]
+            )
+
+
+class Finder(importlib.abc.MetaPathFinder):
+    def __init__(self) -> None:
+        self.shadow = False
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in PACKAGES:
+            return None
+        if not self.shadow:
+            _refuse_others()
+        if fullname in MODULES:
+            return importlib.machinery.ModuleSpec(fullname, _Loader(MODULES[fullname]), is_package=True)
+        if fullname.startswith(DATA) and (found := _of_the_program(fullname)) is not None:
+            return found
+        raise ModuleNotFoundError(_missing(fullname), name=fullname)
+
+
+def _of_the_program(name: str) -> importlib.machinery.ModuleSpec | None:
+    """A module of the checkout that the program is in: one that is on the path, or around this folder."""
+    parts = name.split(".")
+    for folder in (*sys.path, *_around(os.getcwd())):
+        place = os.path.join(folder or os.getcwd(), *parts)
+        if os.path.isfile(os.path.join(place, "__init__.py")):
+            file = os.path.join(place, "__init__.py")
+            return importlib.util.spec_from_file_location(name, file, submodule_search_locations=[place])
+        if os.path.isfile(f"{place}.py"):
+            return importlib.util.spec_from_file_location(name, f"{place}.py")
+    return None
+
+
+def _around(folder: str) -> list[str]:
+    found = [folder]
+    while os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+        found.append(folder)
+    return found
+
+
+def _missing(name: str) -> str:
+    why = next((text for begin, text in OTHERS.items() if name.startswith(begin)), "")
+    if not why and name.startswith(DATA):
+        why = "it is a file of the programs that import it: run them in their checkout"
+    why = why or did_you_mean(name, list(MODULES)) or "we have nothing that stands for it"
+    return f"[{NO_MODULE}] no module named '{name}': {why}; `pto explain {NO_MODULE}` tells more"
+
+
+_FINDER = Finder()
+
+
+def installed() -> bool:
+    return _FINDER in sys.meta_path
+
+
+def install(shadow: bool = False) -> None:
+    """From now on `simpler` and `simpler_setup` are us, in this process. Where another package has such a
+    name, the first import of it raises, unless `shadow` says that it is not meant."""
+    _FINDER.shadow = shadow
+    if installed():
+        return
+    for name in [n for n in sys.modules if n.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, _FINDER)
+
+
+def uninstall() -> None:
+    """As if nothing had been: for tests."""
+    if installed():
+        sys.meta_path.remove(_FINDER)
+    for name in [n for n in sys.modules if n.partition(".")[0] in PACKAGES]:
+        del sys.modules[name]
+    sys.modules.pop(__package__ or "", None)  # so that importing it installs it again
+
+
+def _refuse_others() -> None:
+    """A folder of that name, as in the checkout of a program, is what programs mean."""
+    for name in PACKAGES:
+        try:
+            found = importlib.metadata.distribution(name.replace("_", "-"))
+        except importlib.metadata.PackageNotFoundError:
+            continue
+        raise DiagnosticError(
+            [
+                Diagnostic(
+                    OTHER_PACKAGE,
+                    f"another package is called {name}",
+                    got=f"{found.metadata['Name']} {found.version}",
+                    help="pto python --shadow, or PTO_SIMPLER=shadow, says that programs mean us",
+                )
+            ]
+        )

@@ -1,0 +1,21 @@
+"""Tensors of torch as arguments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .buffers import Tensor
+from .dtypes import DataType, dtype_of
+from .task_interface import as_tensor
+
+
+def torch_dtype_to_datatype(dtype: Any) -> DataType:
+    return dtype_of(dtype)
+
+
+def make_chip_tensor_arg(tensor: Any) -> Tensor:
+    return as_tensor(tensor)
+
+
+def make_tensor_arg(worker: Any, tensor: Any) -> Tensor:
+    return as_tensor(tensor)

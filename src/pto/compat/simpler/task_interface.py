@@ -1,0 +1,272 @@
+"""What stands for `simpler.task_interface`: arguments, configurations, callables, domains."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import importlib
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from .buffers import AccessMode, AddressSpace, BackendKind, Buffer, Tensor, host_range
+from .callables import ChipCallable, CoreCallable
+from .directions import ArgDirection
+from .dtypes import DataType, dtype_of, get_element_size
+from .refused import refuse
+
+_WORD = (1 << 64) - 1
+
+
+class TensorArgType(enum.Enum):
+    """What an argument is to a task: it decides which tasks wait."""
+
+    INPUT = 0
+    OUTPUT = 1
+    INOUT = 2
+    OUTPUT_EXISTING = 3
+    NO_DEP = 4
+
+    @property
+    def reads(self) -> bool:
+        return self in (TensorArgType.INPUT, TensorArgType.INOUT)
+
+    @property
+    def writes(self) -> bool:
+        return self in (TensorArgType.OUTPUT, TensorArgType.INOUT, TensorArgType.OUTPUT_EXISTING)
+
+
+class ChipTensor(Tensor):
+    """A tensor by its address."""
+
+    @staticmethod
+    def make(data: int, shapes: Any, dtype: DataType, child_memory: bool = False, **_: Any) -> Tensor:
+        shapes = tuple(int(n) for n in shapes)
+        kind = BackendKind.DEVICE_MALLOC if child_memory else BackendKind.FORK_SHM
+        size = dtype.nbytes
+        for n in shapes:
+            size *= n
+        return Tensor(Buffer(int(data), size, None, kind), 0, shapes, dtype)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """An argument: one of ours, or memory of the host that says what it holds."""
+    if isinstance(value, Tensor):
+        return value
+    if not hasattr(value, "dtype") or not hasattr(value, "shape"):
+        raise TypeError(f"a tensor argument is a Tensor or an array, got {type(value).__name__}")
+    try:
+        dtype = dtype_of(value.dtype)
+    except KeyError:
+        raise ValueError(f"tensors of {value.dtype} are unknown") from None
+    base, nbytes, owner = host_range(value, "add_tensor")
+    shape = tuple(int(n) for n in value.shape) or (1,)
+    return Tensor(Buffer(base, max(nbytes, 1), owner, BackendKind.FORK_SHM), 0, shape, dtype)
+
+
+class TaskArgs:
+    """The arguments of a task: tensors, each with what it is to the task, then numbers."""
+
+    def __init__(self) -> None:
+        self.tensors: list[Tensor] = []
+        self.tags: list[TensorArgType] = []
+        self.scalars: list[int] = []
+
+    def add_tensor(self, tensor: Any, tag: TensorArgType = TensorArgType.INPUT) -> None:
+        if self.scalars:
+            raise ValueError("tensors come before scalars: add_tensor after add_scalar")
+        self.tensors.append(as_tensor(tensor))
+        self.tags.append(TensorArgType(tag))
+
+    def add_scalar(self, value: Any) -> None:
+        self.scalars.append(scalar_to_uint64(value))
+
+    def tensor_count(self) -> int:
+        return len(self.tensors)
+
+    def scalar_count(self) -> int:
+        return len(self.scalars)
+
+    def tensor(self, i: int) -> Tensor:
+        return self.tensors[i]
+
+    def tag(self, i: int) -> TensorArgType:
+        return self.tags[i]
+
+    def scalar(self, i: int) -> int:
+        return self.scalars[i]
+
+    def clear(self) -> None:
+        self.__init__()
+
+    def __len__(self) -> int:
+        return len(self.tensors) + len(self.scalars)
+
+
+ChipStorageTaskArgs = TaskArgs
+
+
+def scalar_to_uint64(value: Any) -> int:
+    """The bits of a number: a float is the lower half, a double all of them."""
+    if isinstance(value, ctypes.c_float):
+        return struct.unpack("<I", struct.pack("<f", value.value))[0]
+    if isinstance(value, ctypes.c_double):
+        return struct.unpack("<Q", struct.pack("<d", value.value))[0]
+    if isinstance(value, ctypes._SimpleCData):
+        value = value.value
+    if isinstance(value, float):
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+    if hasattr(value, "__index__"):
+        return int(value.__index__()) & _WORD
+    raise TypeError(f"a scalar is a number, got {type(value).__name__}")
+
+
+@dataclass
+class RuntimeEnv:
+    """Sizes of rings; 0 leaves them as they are. A list has one for each ring of a device: we have one ring,
+    which gets all of it."""
+
+    ring_task_window: Any = 0
+    ring_heap: Any = 0
+    ring_dep_pool: Any = 0
+
+    def sizes(self) -> dict[str, int]:
+        found = {}
+        for name, option in (
+            ("ring_task_window", "task_window"),
+            ("ring_heap", "heap"),
+            ("ring_dep_pool", "dep_pool"),
+        ):
+            given = getattr(self, name)
+            size = sum(map(int, given)) if isinstance(given, list | tuple) else int(given or 0)
+            if size and option == "task_window":
+                size = 1 << (size - 1).bit_length()
+            if size:
+                found[option] = size
+        return found
+
+
+@dataclass
+class CallConfig:
+    """How a run is made. What it writes besides results is written by `pto runtime run`, not here."""
+
+    aicpu_thread_num: int = 0
+    block_dim: int = 0
+    enable_chip_swimlane: int = 0
+    enable_dump_args: int = 0
+    enable_pmu: int = 0
+    enable_dep_gen: bool = False
+    enable_scope_stats: bool = False
+    output_prefix: str = ""
+    runtime_env: RuntimeEnv = field(default_factory=RuntimeEnv)
+
+    def validate(self) -> None:
+        asked = [
+            name
+            for name in (
+                "enable_chip_swimlane",
+                "enable_dump_args",
+                "enable_pmu",
+                "enable_dep_gen",
+                "enable_scope_stats",
+            )
+            if getattr(self, name)
+        ]
+        if asked:
+            raise refuse(
+                f"CallConfig.{asked[0]}: runs write no records in that form",
+                "run the same orchestration with pto runtime run --swimlane, --trace, --graph or --summary",
+            )
+
+
+@dataclass
+class CommBufferSpec:
+    """A part of every window of a domain; parts follow one another."""
+
+    name: str
+    dtype: str
+    count: int
+    nbytes: int
+    load_from_host: bool = False
+    store_to_host: bool = False
+
+
+@dataclass
+class ChipDomainContext:
+    """A domain as one of its members sees it. `device_ctx` is the address of what kernels read: rank, size
+    and windows (platform_comm/comm_context.h)."""
+
+    name: str
+    domain_rank: int
+    domain_size: int
+    device_ctx: int
+    local_window_base: int
+    actual_window_size: int
+    buffers: dict[str, Buffer]
+
+
+class CommDomainHandle:
+    """A domain, for as long as a `with` lasts; its memory stays until the run is over."""
+
+    def __init__(
+        self,
+        name: str,
+        workers: tuple[int, ...],
+        contexts: dict[int, ChipDomainContext],
+        number: int,
+        release: Any,
+    ) -> None:
+        self.name, self.workers, self.contexts, self.allocation_id = name, workers, contexts, number
+        self.released = self.freed = False
+        self._release = release
+
+    def __getitem__(self, worker: int) -> ChipDomainContext:
+        if self.released:
+            raise RuntimeError(f"domain '{self.name}' has been released")
+        return self.contexts[worker]
+
+    def release(self) -> None:
+        if not self.released:
+            self.released = True
+            self._release(self)
+
+    def __enter__(self) -> CommDomainHandle:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.release()
+
+
+def __getattr__(name: str) -> Any:
+    if name.startswith(("Remote", "GlobalComm", "Mpi")):
+        raise refuse(
+            f"{name}: workers on other machines are not simulated",
+            "mpiexec with pto ranks runs programs of several processes",
+        )
+    if name == "ChipWorker":
+        return importlib.import_module(f"{__package__}.worker").ChipWorker  # which needs all of this
+    raise AttributeError(f"module 'simpler.task_interface' has no attribute '{name}'")
+
+
+__all__ = [
+    "AccessMode",
+    "AddressSpace",
+    "ArgDirection",
+    "BackendKind",
+    "Buffer",
+    "CallConfig",
+    "ChipCallable",
+    "ChipDomainContext",
+    "ChipStorageTaskArgs",
+    "ChipTensor",
+    "CommBufferSpec",
+    "CommDomainHandle",
+    "CoreCallable",
+    "DataType",
+    "RuntimeEnv",
+    "TaskArgs",
+    "Tensor",
+    "TensorArgType",
+    "get_element_size",
+    "scalar_to_uint64",
+]

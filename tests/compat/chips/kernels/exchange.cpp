@@ -1,0 +1,25 @@
+// Every rank puts its number into the window of the next one and says so; out is what came. With `quiet` nobody
+// says anything. Slots: out, window (a number, then a signal), the context, quiet.
+#include <cstdint>
+#include <pto/pto-inst.hpp>
+
+#include "platform_comm/comm_context.h"
+#include "pto/comm/comm_types.hpp"
+#include "pto/comm/pto_comm_inst.hpp"
+#include "tensor.h"
+
+extern "C" void kernel_entry(int64_t* args) {
+  ChipTensor *out = reinterpret_cast<ChipTensor*>(args[0]), *window = reinterpret_cast<ChipTensor*>(args[1]);
+  const CommContext* context = reinterpret_cast<CommContext*>(args[2]);
+  const uint32_t me = context->rankId, next = (me + 1) % context->rankNum;
+  float* mine = reinterpret_cast<float*>(window->buffer.addr) + window->start_offset;
+  const uint64_t place = reinterpret_cast<uint64_t>(mine) - context->windowsIn[me];
+  float* theirs = reinterpret_cast<float*>(context->windowsIn[next] + place);
+  theirs[0] = 10.0f + static_cast<float>(me);
+  pipe_barrier(PIPE_ALL);
+  pto::comm::Signal said(reinterpret_cast<int32_t*>(theirs + 1));
+  if (args[3] == 0) pto::comm::TNOTIFY(said, 1, pto::comm::NotifyOp::AtomicAdd);
+  pto::comm::Signal heard(reinterpret_cast<int32_t*>(mine + 1));
+  pto::comm::TWAIT(heard, 1, pto::comm::WaitCmp::GE);
+  reinterpret_cast<float*>(out->buffer.addr)[out->start_offset] = mine[0];
+}

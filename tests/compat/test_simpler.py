@@ -1,0 +1,329 @@
+"""What programs that import simpler find: orchestrations that take ChipTaskArgs, and chips in this process."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.metadata
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pto import knobs
+from pto.compat.simpler import finder
+from pto.compat.simpler.modules import MODULES
+from pto.diag import DiagnosticError
+from pto.language import journal
+
+HERE = Path(__file__).parent / "chips"
+A = np.arange(64, dtype=np.float32).reshape(8, 8)
+B = 100 * A
+
+
+@pytest.fixture
+def simpler() -> Iterator[Any]:
+    """`simpler`, for the time of a test."""
+    before = finder.installed()
+    finder.install(shadow=True)
+    yield importlib.import_module("simpler")
+    if not before:
+        finder.uninstall()
+
+
+def chip(
+    simpler: Any, orchestration: str, kernels: list[tuple[str, str]], entry: str = "", config: str = ""
+) -> Any:
+    """A callable of sources of this folder; of kernels their names and cores."""
+    interface, setup = simpler.task_interface, importlib.import_module("simpler_setup")
+    compiler = setup.KernelCompiler(platform="a2a3sim")
+    children = []
+    for number, (name, core) in enumerate(kernels):
+        source = compiler.compile_incore(HERE / "kernels" / f"{name}.cpp", core_type=core)
+        children.append((number, interface.CoreCallable.build(signature=[], binary=source)))
+    direction = interface.ArgDirection
+    out = [direction.OUT, direction.INOUT]
+    return interface.ChipCallable.build(
+        signature=[direction.IN, direction.IN, direction.INOUT] if not entry else out,
+        func_name=entry or "aicpu_orchestration_entry",
+        config_name=config,
+        binary=compiler.compile_orchestration("tensormap_and_ringbuffer", HERE / f"{orchestration}.cpp"),
+        children=children,
+    )
+
+
+def graph(simpler: Any) -> Any:
+    return chip(simpler, "graph", [("add", "aiv"), ("where", "aic"), ("where", "aiv")])
+
+
+def run(simpler: Any, which: int) -> Any:
+    """What a scenario of graph.cpp leaves in `out`."""
+    out = np.zeros_like(A)
+    args = simpler.task_interface.TaskArgs()
+    for tensor in (A, B, out):
+        args.add_tensor(tensor)
+    args.add_scalar(which)
+    events: list[Any] = []
+    with journal.listening(events.append), knobs.override(PTO_SANITIZE="tasks"):
+        with simpler.Worker(level=2, platform="a2a3sim") as worker:
+            worker.run(worker.register(graph(simpler)), args)
+    assert not [d for e in events for d in e.diagnostics]  # edges order all that tasks say they use
+    return out
+
+
+def test_modules(simpler: Any) -> None:
+    for name, ours in MODULES.items():
+        assert importlib.import_module(name) is sys.modules[ours]
+    setup = importlib.import_module("simpler_setup")
+    assert callable(setup.scene_test) and setup.parallel_scheduler is importlib.import_module(
+        "simpler_setup.parallel_scheduler"
+    )
+    from simpler_setup.scene_test import scene_test  # pyright: ignore[reportMissingImports]
+
+    assert scene_test is setup.scene_test
+
+
+def test_a_chip(simpler: Any) -> None:
+    out = run(simpler, 0)
+    assert (
+        np.array_equal(out[0], 101 * (A[1] + A[2])) and np.array_equal(out[1], 2 * A[1]) and not out[2:].any()
+    )
+
+
+def test_explicit_edges(simpler: Any) -> None:
+    out = run(simpler, 1)
+    assert np.array_equal(out[0], A[0] + 2 * B[0])
+    assert out[1, 0] == -1 and np.array_equal(out[1, 1:], (A[0] + 3 * B[0])[1:])
+    assert np.array_equal(run(simpler, 2)[0], 3 * A[0])
+
+
+def test_mixed_kernels_in_blocks(simpler: Any) -> None:
+    assert run(simpler, 3).ravel()[:7].tolist() == [200, 200, 200, 201, 201, 201, 0]
+
+
+@pytest.mark.parametrize("which, code, text", [
+    (10, -5, "tensors come before scalars"),
+    (11, -201, "view: dimension 0: offset 7 and shape 2 do not fit in 8"),
+    (12, -9, "no more than 3"),
+    (13, -201, "tensor 3 of an orchestration that was given 3"),
+])  # fmt: skip
+def test_wrong_orchestrations(simpler: Any, which: int, code: int, text: str) -> None:
+    with pytest.raises(RuntimeError, match=f"run failed with code {code}: .*{text}") as caught:
+        run(simpler, which)
+    assert isinstance(caught.value, DiagnosticError) and "graph.cpp" in str(caught.value)
+
+
+def test_in_does_not_come_back(simpler: Any) -> None:
+    """A run works on copies: `a` is IN, whoever writes there."""
+    interface = simpler.task_interface
+    built = chip(simpler, "graph", [("add", "aiv"), ("where", "aic"), ("where", "aiv")])
+    args, out = interface.TaskArgs(), np.zeros_like(A)
+    for tensor in (out, B, out):
+        args.add_tensor(tensor)
+    args.add_scalar(3)
+    built.signature = [interface.ArgDirection.IN] * 3
+    events: list[Any] = []
+    with journal.listening(events.append), simpler.Worker(level=2) as worker:
+        worker.run(worker.register(built), args)
+    assert not out.any()
+    (found,) = [d for e in events for d in e.diagnostics]
+    assert found.code == "PTO-E2607" and "argument 2 is IN and was written to" in found.message
+
+
+def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
+    interface = simpler.task_interface
+    built = chip(simpler, "exchange", [("exchange", "aiv")], "exchange", "exchange_config")
+    outs = [np.zeros(1, np.float32) for _ in range(ranks)]
+    heard: list[float] = []
+    with simpler.Worker(level=3, device_ids=list(range(ranks)), num_sub_workers=1) as worker:
+        handle = worker.register(built)
+        listener = worker.register(
+            lambda args: heard.extend(np.frombuffer(a.buffer, np.float32)[0] for a in args)
+        )
+
+        def orchestrate(orch: Any, _args: Any, config: Any) -> None:
+            part = interface.CommBufferSpec(name="cells", dtype="float32", count=2, nbytes=8)
+            with orch.allocate_domain(
+                name="ring", workers=range(ranks), window_size=4096, buffers=[part]
+            ) as domain:
+                given = []
+                for i in range(ranks):
+                    args = interface.TaskArgs()
+                    args.add_tensor(outs[i], interface.TensorArgType.OUTPUT_EXISTING)
+                    cells = domain[i].buffers["cells"].tensor((2,), interface.DataType.FLOAT32)
+                    args.add_tensor(cells, interface.TensorArgType.INOUT)
+                    args.add_scalar(domain[i].device_ctx)
+                    args.add_scalar(quiet)
+                    given.append(args)
+                orch.submit_next_level_group(handle, given, config, workers=list(range(ranks)))
+            after = interface.TaskArgs()
+            for out in outs:
+                after.add_tensor(out, interface.TensorArgType.INPUT)
+            orch.submit_sub(listener, after)
+
+        worker.run(orchestrate)
+    assert heard == [float(out[0]) for out in outs]
+    return heard
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5])
+def test_ranks_with_a_window(simpler: Any, ranks: int) -> None:
+    """Every rank has what the one before it has put there; a task of Python comes after all of them."""
+    assert exchange(simpler, ranks) == [10 + (r - 1) % ranks for r in range(ranks)]
+
+
+def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
+    """One rank that waits goes on waiting while others may come; when all do, it is said."""
+    with pytest.raises(RuntimeError, match="no core can go on") as caught:
+        exchange(simpler, 2, quiet=1)
+    assert isinstance(caught.value, DiagnosticError) and caught.value.diagnostics[0].code == "PTO-E2624"
+
+
+def test_wrong_graphs_of_chips(simpler: Any) -> None:
+    interface = simpler.task_interface
+    spec = interface.CommBufferSpec("cells", "float32", 2, 8)
+
+    def run(orchestrate: Any) -> None:
+        with simpler.Worker(level=3, device_ids=[0, 1]) as worker:
+            handle = worker.register(lambda args: None)
+            worker.run(lambda orch, args, config: orchestrate(orch, worker, handle))
+
+    for orchestrate, error, text in (
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0], window_size=4, buffers=[spec]), ValueError,
+         "buffers need 8 bytes, window_size is 4"),
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 2], window_size=8), ValueError, "no worker 2"),
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0, 0], window_size=8), ValueError, "once"),
+        (lambda o, w, h: o.allocate_domain(name="d", workers=[0], window_size=8)[1], KeyError, "1"),
+        (lambda o, w, h: o.submit_next_level(h, interface.TaskArgs(), worker=0), TypeError, "ChipCallable"),
+        (lambda o, w, h: o.submit_sub(3), TypeError, "what register has returned"),
+        (lambda o, w, h: o.submit_next_level_group(h, [], workers=[0]), ValueError, "0 arguments for 1 workers"),
+        (lambda o, w, h: o.copy_to(w.malloc(4), np.zeros(8, np.float32)), ValueError, "32 bytes, the buffer has 4"),
+        (lambda o, w, h: o.submit_sub(w.register(lambda args: 1 / 0)), ZeroDivisionError, "division"),
+        (lambda o, w, h: o.create_worker_chip_queue(), DiagnosticError, "PTO-E3106"),
+    ):  # fmt: skip
+        with pytest.raises(error, match=text):
+            run(orchestrate)
+
+
+def test_copies_and_orders_of_python_tasks(simpler: Any) -> None:
+    interface, said = simpler.task_interface, []
+    host, back = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
+
+    def orchestrate(orch: Any, args: Any, config: Any) -> None:
+        buffer = orch.alloc_child_tensor(1, (4,), interface.DataType.FLOAT32)
+        shared = orch.alloc((4,), interface.DataType.FLOAT32)
+        orch.copy_to(buffer, host)
+        for number, tag in enumerate(("OUTPUT_EXISTING", "INPUT", "INOUT", "INPUT")):
+            args = interface.TaskArgs()
+            args.add_tensor(shared.tensor((4,), interface.DataType.FLOAT32), interface.TensorArgType[tag])
+            args.add_scalar(number)
+            orch.submit_sub(handle, args)
+        orch.copy_from(back, buffer)
+        assert said == [0, 1, 2, 3]  # asking for data runs what was submitted
+
+    with simpler.Worker(level=3, device_ids=[4, 7], num_sub_workers=1) as worker:
+        handle = worker.register(lambda args: said.append(args.scalar(0)))
+        worker.run(orchestrate)
+    assert np.array_equal(back, host)
+
+
+def test_scene(
+    simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A scene test as a script."""
+    setup = importlib.import_module("simpler_setup")
+    way = simpler.task_interface.ArgDirection
+
+    @setup.scene_test(level=2, runtime="tensormap_and_ringbuffer")
+    class TestGraph(setup.SceneTestCase):
+        CALLABLE: ClassVar[Any] = {
+            "orchestration": {"source": "chips/graph.cpp", "function_name": "aicpu_orchestration_entry",
+                              "signature": [way.IN, way.IN, way.OUT]},
+            "incores": [
+                {"func_id": n, "source": f"chips/kernels/{name}.cpp", "core_type": core}
+                for n, (name, core) in enumerate([("add", "aiv"), ("where", "aic"), ("where", "aiv")])
+            ],
+        }  # fmt: skip
+        CASES: ClassVar[Any] = [
+            {"name": "right", "platforms": ["a2a3sim"], "params": {"by": 101}},
+            {"name": "wrong", "platforms": ["a2a3sim"], "params": {"by": 102}, "manual": ["a2a3sim"]},
+        ]
+
+        def generate_args(self, params: Any) -> Any:
+            tensors = [setup.TensorArg(n, v) for n, v in (("a", A), ("b", B), ("out", np.zeros_like(A)))]
+            return setup.TaskArgsBuilder(*tensors, setup.Scalar("which", ctypes.c_int64(0)))
+
+        def compute_golden(self, args: Any, params: Any) -> None:
+            args.out[0], args.out[1] = params["by"] * (A[1] + A[2]), 2 * A[1]
+
+    module = sys.modules[__name__]
+    monkeypatch.setattr(module, "TestGraph", TestGraph, raising=False)
+    for words, status, text in (
+        (["-p", "a2a3sim", "--rounds", "2"], 0, "PASS TestGraph::right"),
+        (
+            ["-p", "a2a3sim", "--manual", "include"],
+            1,
+            "8 of 64 elements differ, the first is 0: 2424.0, expected 2448",
+        ),
+        (["-p", "a2a3sim", "--manual", "include", "--case", "TestGraph::right"], 0, "1 passed, 0 failed"),
+    ):
+        monkeypatch.setattr(sys, "argv", ["script", *words])
+        with pytest.raises(SystemExit) as ended:
+            setup.SceneTestCase.run_module(__name__)
+        assert ended.value.code == status and text in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", ["script", "-p", "a5sim"])
+    with pytest.raises(DiagnosticError, match=r"PTO-E3107.*no case is for platform a5sim") as caught:
+        setup.SceneTestCase.run_module(__name__)
+    assert "TestGraph::right" in caught.value.diagnostics[0].help
+
+
+def test_e3104_another_package(simpler: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def distribution(name: str) -> Any:
+        if name != "simpler":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return type("Found", (), {"metadata": {"Name": "simpler"}, "version": "1.0"})
+
+    monkeypatch.setattr(importlib.metadata, "distribution", distribution)
+    monkeypatch.setattr(finder._FINDER, "shadow", False)
+    monkeypatch.delitem(sys.modules, "simpler.worker", raising=False)
+    with pytest.raises(DiagnosticError) as caught:
+        importlib.import_module("simpler.worker")
+    (found,) = caught.value.diagnostics
+    assert found.code == "PTO-E3104" and found.got == "simpler 1.0"
+
+
+def test_e3105_modules_that_nothing_stands_for(
+    simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*other machines are not simulated"):
+        importlib.import_module("simpler.remote_l3_session")
+    with pytest.raises(ModuleNotFoundError, match=r"\[PTO-E3105\].*run them in their checkout"):
+        importlib.import_module("simpler_setup.goldens.sums")
+    (tmp_path / "simpler_setup" / "goldens").mkdir(parents=True)
+    for name, text in (("__init__", ""), ("sums", "ANSWER = 42")):
+        (tmp_path / "simpler_setup" / "goldens" / f"{name}.py").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    assert importlib.import_module("simpler_setup.goldens.sums").ANSWER == 42
+
+
+def test_e3106_what_is_not_here(simpler: Any) -> None:
+    interface, setup = simpler.task_interface, importlib.import_module("simpler_setup")
+    worker = simpler.Worker(level=2)
+    for use in (
+        lambda: simpler.Worker(level=4),
+        lambda: simpler.Worker(level=2, enable_sdma=True),
+        lambda: simpler.Worker(level=2, platform="b7"),
+        lambda: interface.CoreCallable.build(signature=[], binary=b"\x7fELF"),
+        lambda: setup.KernelCompiler("a2a3sim").compile_orchestration("aicpu_build_graph", "x.cpp"),
+        lambda: interface.CallConfig(enable_dep_gen=True).validate(),
+        lambda: worker.add_remote_worker(),
+        lambda: importlib.import_module("simpler.worker").RemoteWorkerSpec,
+    ):
+        with pytest.raises(DiagnosticError) as caught:
+            use()
+        assert caught.value.diagnostics[0].code == "PTO-E3106" and caught.value.diagnostics[0].help
+    with pytest.raises(RuntimeError, match=r"needs init\(\) first"):
+        worker.run(None)
