@@ -167,6 +167,10 @@ class PyRun {
     read(options, "stall_seconds", o.stall_seconds);
     if (options.contains("company")) o.company = nb::cast<PyCompany&>(options["company"]).company;
     read(options, "member", o.member);
+    if (options.contains("windows")) {
+      const auto [address, bytes] = nb::cast<std::pair<uint64_t, uint64_t>>(options["windows"]);
+      o.windows = {reinterpret_cast<void*>(address), bytes, "the windows of the ranks", -1};
+    }
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };
     return o;
   }

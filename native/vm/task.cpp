@@ -40,7 +40,9 @@ PTO2_EXPORT void pto_vm_task(const pto_task* task, int64_t* slots, pto::detail::
     if (count < static_cast<int>(kMost))
       arrays[count++] = {reinterpret_cast<void*>(slot.first), slot.bytes, task->names[i]};
   }
-  if (task->tensors != 0) {  // a task may touch what its tensors hold, and nothing else
+  if (task->tensors != 0) {  // a task may touch what its tensors hold, windows of ranks, and nothing else
+    for (int i = 0; i < core->array_count && count < static_cast<int>(kMost); ++i)
+      if (core->arrays[i].owner < 0) arrays[count++] = core->arrays[i];
     core->arrays = arrays;
     core->array_count = count;
     core->only_arrays = true;

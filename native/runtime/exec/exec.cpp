@@ -78,7 +78,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim, options.note_uses),
+      machine_(options.block_dim, options.note_uses, options.windows),
       mixed_left_(static_cast<size_t>(options.block_dim)) {
   for (int t = 0; t < kShapes; ++t) {
     const int cores = t < kCoreTypes ? cores_of(type_of(t), options.block_dim) : 0;

@@ -59,6 +59,8 @@ struct ExecOptions {
   /// Others that kernels may wait for, and which of them this is.
   std::shared_ptr<Company> company;
   int member = -1;
+  /// Memory of all ranks that tasks reach beside what they are given; an owner below 0 says that it is.
+  pto_array windows{};
 };
 
 /// How long a thread has found nothing to do, and whether it counts as busy.

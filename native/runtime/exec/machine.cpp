@@ -126,7 +126,7 @@ struct MachineState {
   const Waiting* waiting = nullptr;
   const Kernel* kernel = nullptr;
   int64_t* args = nullptr;
-  pto_array arrays[kMaxArgs];  // that the task works on
+  pto_array arrays[kMaxArgs + 1];  // that the task works on, and windows
   bool failed = false;
   std::string failure;
   const DispatchPayload* payload = nullptr;
@@ -228,10 +228,11 @@ constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used};
 
 }  // namespace
 
-Machine::Machine(int block_dim, bool note_uses)
+Machine::Machine(int block_dim, bool note_uses, const pto_array& windows)
     : cores_(static_cast<size_t>(block_dim)),
       teams_(static_cast<size_t>(block_dim)),
       clusters_(make_clusters(block_dim)),
+      windows_(windows),
       block_dim_(block_dim),
       note_uses_(note_uses) {
   grids_ = std::make_unique<pto::detail::Grid[]>(static_cast<size_t>(block_dim));
@@ -325,6 +326,7 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.subblock_idx = static_cast<uint32_t>(core.payload.lane);
   me.mark = -1;
   me.array_count = graph.memory(core.payload, state.arrays);
+  if (windows_.data != nullptr) state.arrays[me.array_count++] = windows_;
   me.arrays = me.array_count > 0 ? state.arrays : nullptr;
   me.only_arrays = false;
   state.failed = false;

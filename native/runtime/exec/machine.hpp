@@ -24,7 +24,8 @@ enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 class Machine {
  public:
   /// `note_uses`: keep what tasks do to global memory.
-  Machine(int block_dim, bool note_uses);
+  /// `windows`: memory that tasks reach beside what they are given; null for none.
+  Machine(int block_dim, bool note_uses, const pto_array& windows);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -72,6 +73,7 @@ class Machine {
   std::vector<std::shared_ptr<Team>> teams_;  // by cluster: of the mixed task that it has
   pto::detail::Cluster* clusters_;
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
+  pto_array windows_;
   int block_dim_;
   bool note_uses_;
 };

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..perf.hazards import Hazard
 from .graph import Graph
 from .kernels import Kernel, kernel
+from .ranks import RankRuns, ranks
 from .runs import Run, run
 from .session import Runtime
 
-__all__ = ["Graph", "Hazard", "Kernel", "Run", "Runtime", "kernel", "run"]
+__all__ = ["Graph", "Hazard", "Kernel", "RankRuns", "Run", "Runtime", "kernel", "ranks", "run"]

@@ -101,6 +101,11 @@ class Run(Ran):
         return recorded.records(self._runtime._run.records(), self._names, self.stats)
 
     @property
+    def begin(self) -> int:
+        """When it began, in nanoseconds of the clock that runs have in common."""
+        return int(self._runtime._run.records()["start"])
+
+    @property
     def _names(self) -> dict[int, str]:
         names = dict(enumerate(self._runtime._names))
         return {-1: "dummy", **names} if self._runtime._dummies else names
@@ -129,6 +134,7 @@ def run(
     track_war: bool = False,
     seed: int | None = None,
     log: Callable[[int, str], object] | None = None,
+    company: tuple[Any, int, tuple[int, int]] | None = None,
     **rings: int,
 ) -> Run:
     """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
@@ -138,6 +144,8 @@ def run(
     `threads` are host threads (default: as many as there are processors). `seed` runs everything on one
     thread in an order that the seed decides, the same every time. `rings`: task_window, heap, dep_pool,
     tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
+    `company`: other runs that kernels may wait for, which of them this is, and where the memory lies that
+    they all reach (see `ranks`).
     """
     unknown = set(rings) - _RINGS - _EVERYWHERE
     if unknown:
@@ -163,6 +171,8 @@ def run(
         "seed": seed,
         **rings,
     }
+    if company is not None:
+        given["company"], given["member"], given["windows"] = company
     sink = log or log_file() or _print
     verbose = log_level() >= 2
 
