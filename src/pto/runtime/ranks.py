@@ -1,4 +1,4 @@
-"""Task graphs of several ranks: each has a runtime of its own, on windows that the kernels of all of them reach.
+"""Task graphs of several ranks: each has a runtime of its own, on windows that the kernels of all reach.
 
     world = runtime.ranks(2)
     data, signal = world.window((1, 8), "i32"), world.window(1, "i32")
@@ -9,8 +9,8 @@
     runs = world.run(orchestrate, lambda rank: [data, signal, world.context, outs[rank]], record=True)
     runs.save_trace("ranks.json")
 
-The runs go on side by side. A kernel that waits for a signal of another rank lets the others go on; where no core
-of any rank can, all of them are told what they wait for.
+The runs go on side by side. A kernel that waits for a signal of another rank lets the others go on; where no
+core of any rank can, all of them are told what they wait for.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class RankRuns(list[Run]):
     """What the runs of all ranks did, by rank."""
 
     def save_trace(self, path: str) -> None:
-        """Write them for ui.perfetto.dev or chrome://tracing: the lanes of every rank, one below the other."""
+        """Write them for ui.perfetto.dev or chrome://tracing, the lanes of one rank below another's."""
         from ..perf import trace
 
         first = min(r.begin for r in self)
@@ -58,9 +58,9 @@ class Ranks:
         return self.world.window(shape, dtype)
 
     def run(self, orchestrate: Callable[..., Any], args: Given, **options: Any) -> RankRuns:
-        """Run `orchestrate(rt, *args)` for every rank and all tasks that they submit. `args` are the arguments
-        of each rank, or a function that gives them: what `runtime.run` takes, windows, and `context`. Options
-        are those of `runtime.run`; `threads` are those of each rank."""
+        """Run `orchestrate(rt, *args)` for every rank and all tasks that they submit. `args` are the
+        arguments of each rank, or a function that gives them: what `runtime.run` takes, windows, and
+        `context`. Options are those of `runtime.run`; `threads` are those of each rank."""
         count = self.world.ranks
         given = [args(rank) for rank in range(count)] if callable(args) else list(args)
         if len(given) != count:
