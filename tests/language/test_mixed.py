@@ -395,6 +395,30 @@ def test_problems():
 
 
 @pl.jit
+def whole_in_each_lane(
+    a: pl.Tensor[[32, 32], pl.FP32],
+    b: pl.Tensor[[32, 32], pl.FP32],
+    out: pl.Out[pl.Tensor[[32, 32], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        p = pl.matmul(a, b)
+        for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+            x = pl.aiv_shard(p)
+            out[lane * 16 : lane * 16 + 16, :] = x[lane * 16 : lane * 16 + 16, :]
+    return out
+
+
+def test_a_tile_that_is_not_split_is_whole_in_each_lane() -> None:
+    text = whole_in_each_lane.as_python()
+    assert "pl.aiv_shard(" in text
+    assert pl.parse_program(text).as_python() == text
+    a, b = array((32, 32)), array((32, 32), seed=1)
+    out = np.zeros((32, 32), np.float32)
+    whole_in_each_lane.interpret(a, b, out)
+    np.testing.assert_allclose(out, a @ b, rtol=1e-3, atol=1e-3)
+
+
+@pl.jit
 def in_turns(a: pl.Tensor, b: pl.Tensor, c: pl.Tensor, out: pl.Out[pl.Tensor]):
     between = pl.create_tensor([32, 32], dtype=pl.FP32)
     with pl.at(level=pl.Level.CORE_GROUP):

@@ -252,6 +252,10 @@ class Plan:
 
     def _crossing(self, op: Op) -> Crossing:
         split = self.split if op.name == "move" else _SPLIT[op.args["mode"]]
+        if op.name == "aiv_shard" and not split:
+            fail(UNSUPPORTED, "of a tile that is not split, the second vector core gets nothing", op.loc,
+                 expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT", got=op.args["x"].type,
+                 help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
         names = {op.result}
         block = op.parent
         assert block is not None
