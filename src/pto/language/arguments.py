@@ -170,11 +170,12 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
     found: list[Any] = []
     for name, parameter in declared.signature.parameters.items():
         said = annotations.get(name)
+        usual = RUNTIME if parameter.default is parameter.empty else parameter.default
         value = given.get(name, RUNTIME)
         if value is not RUNTIME:
             found.append(_type(declared, name, value, {}))
-        elif parameter.default is not parameter.empty and name not in given:
-            found.append(parameter.default)
+        elif usual is not RUNTIME and name not in given:
+            found.append(usual)
         elif said is None or said.dtype is None or (said.kind != "scalar" and said.shape is None):
             raise refuse(f"'{name}' of {declared.name} does not say its type",
                          help="give arguments, or write pl.Tensor[[rows, cols], pl.FP32]")  # fmt: skip
