@@ -600,6 +600,8 @@ def _param_type(value: Any, said: Annotation | None) -> Type:
     if isinstance(value, Value):
         if isinstance(value.type, ScalarType) and said is not None and said.dtype is not None:
             return ScalarType(said.dtype)
+        if isinstance(value.type, TensorType) and said is not None and said.layout != "ND":
+            return value.type.replace(layout=said.layout)
         return value.type
     dtype = said.dtype if said is not None and said.dtype is not None else scalar_type(value)
     assert dtype is not None
@@ -618,7 +620,7 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
                 index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.strides
             )
         )
-        return type.dtype, dims, strides
+        return type.dtype, dims, strides, type.layout
     return type
 
 
