@@ -168,6 +168,28 @@ def test_extents_that_a_call_decides() -> None:
     np.testing.assert_array_equal(out, x[:4])
 
 
+@pl.jit.incore
+def by_a_column(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    first = pl.read(x, [0, 0])
+    pl.store(pl.row_expand_mul(pl.full([16, 8], pl.FP32, first), pl.load(x, [0, 0], [16, 1])), [0, 0], out)
+    return out
+
+
+@pl.jit
+def columns(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for i in pl.parallel(4):
+        by_a_column(x[:, i : i + 1], out[:, i * 8 : i * 8 + 8])
+    return out
+
+
+def test_columns_of_matrices() -> None:
+    x = RNG.standard_normal((16, 4)).astype(np.float32)
+    for how in (columns, columns.run, columns.interpret):
+        out = np.zeros((16, 32), np.float32)
+        how(x, out)
+        np.testing.assert_array_equal(out, (x * x[0]).repeat(8, 1))
+
+
 @pl.jit
 def of_a_window(big: pl.Tensor, sizes: pl.Tensor, out: pl.Out[pl.Tensor], more: pl.Out[pl.Tensor]):
     some = pl.slice(big, [16, pl.read(sizes, [0])], [0, 0])
