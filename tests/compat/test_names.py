@@ -85,7 +85,6 @@ def test_e3102_modules_that_nothing_stands_for(pypto: Any) -> None:
 
 
 def test_e3103_names_that_are_refused(pypto: Any) -> None:
-    from pypto.debug import torch_codegen  # pyright: ignore[reportMissingImports]
     from pypto.ir import PassManager  # pyright: ignore[reportMissingImports]
     from pypto.ir.distributed_compiled_program import (  # pyright: ignore[reportMissingImports]
         DistributedCompiledProgram,
@@ -93,7 +92,6 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
     )
 
     for use in (
-        torch_codegen,
         PassManager,
         lambda: PassManager.get_strategy(),
         pypto.passes.l0_tile_chooser.L0TileConfig,
@@ -105,6 +103,37 @@ def test_e3103_names_that_are_refused(pypto: Any) -> None:
         assert caught.value.diagnostics[0].code == "PTO-E3103"
     with pytest.raises(ValueError, match="each device once"):
         DistributedConfig(device_ids=[0, 0])
+
+
+def test_programs_as_scripts(pypto: Any) -> None:
+    """What `torch_codegen` gives is executed as it is, in a namespace of its own, and works in place."""
+    import pypto.language as pl  # pyright: ignore[reportMissingImports]
+    from pypto.debug import torch_codegen  # pyright: ignore[reportMissingImports]
+
+    @pl.program
+    class Twice:
+        @pl.function(type=pl.FunctionType.InCore)
+        def add(self, x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+            """Says \"two\" of \'x\'."""
+            return pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), pl.load(x, [0, 0], [16, 64])), [0, 0], y)
+
+        @pl.function(type=pl.FunctionType.Orchestration)
+        def main(self, x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+            y = self.add(x, y)
+            return y
+
+    @pl.function
+    def half(x: pl.Tensor[[16, 64], pl.FP32], y: pl.Out[pl.Tensor[[16, 64], pl.FP32]]):
+        return pl.store(pl.mul(pl.load(x, [0, 0], [16, 64]), 0.5), [0, 0], y)
+
+    for node, name, times in ((Twice, "main", 2), (Twice, "add", 2), (half, "half", 0.5)):
+        names: dict[str, Any] = {}
+        exec(torch_codegen(node, check_shapes=True), names)
+        x, y = np.arange(1024, dtype=np.float32).reshape(16, 64), np.zeros((16, 64), np.float32)
+        assert names[name](x, y) is y
+        np.testing.assert_array_equal(y, x * np.float32(times))
+        with pytest.raises(DiagnosticError, match="another shape"):
+            names[name](x[:8], y)
 
 
 def test_configurations_and_words(pypto: Any) -> None:

@@ -448,6 +448,40 @@ def scaled(
     return out
 
 
+@pl.program
+class ScaledTasks:
+    @pl.function(type=pl.FunctionType.InCore)
+    def product(
+        self, a: pl.Tensor[[16, 64], pl.FP4], sa: pl.Tensor[[16, 2], pl.FP8E8M0, pl.MX_A_ZZ],
+        b: pl.Tensor[[64, 32], pl.FP8E4M3FN], sb: pl.Tensor[[2, 32], pl.FP8E8M0, pl.MX_B_NN],
+        out: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ):  # fmt: skip
+        lhs = pl.move(pl.cast(pl.load(a, [0, 0], [16, 64]), pl.FP8E4M3FN), target_memory=pl.Mem.Mat)
+        rhs = pl.load(b, [0, 0], [64, 32], target_memory=pl.Mem.Mat)
+        left = pl.move(pl.load(sa, [0, 0], [16, 2], target_memory=pl.Mem.Mat), pl.Mem.LeftScale)
+        right = pl.move(pl.load(sb, [0, 0], [2, 32], target_memory=pl.Mem.Mat), pl.Mem.RightScale)
+        return pl.store(pl.matmul_mx(lhs, left, rhs, right), [0, 0], out)
+
+    @pl.function(type=pl.FunctionType.Orchestration)
+    def main(
+        self, a: pl.Tensor[[16, 64], pl.FP4], sa: pl.Tensor[[16, 2], pl.FP8E8M0],
+        b: pl.Tensor[[64, 32], pl.FP8E4M3FN], sb: pl.Tensor[[2, 32], pl.FP8E8M0, pl.MX_B_NN],
+        out: pl.Out[pl.Tensor[[16, 32], pl.FP32]],
+    ):  # fmt: skip
+        out = self.product(a, sa, b, sb, out)
+        return out
+
+
+class Pairs:
+    """What torch gives for elements of four bits: two in each of its own."""
+
+    def __init__(self, codes: np.ndarray) -> None:
+        self.codes, self.dtype, self.shape = codes, "float4_e2m1fn_x2", codes.shape
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        return self.codes
+
+
 def test_products_with_scales():
     rng = np.random.default_rng(0)
     a, b = (rng.integers(-2, 3, s).astype(ml_dtypes.float8_e4m3fn) for s in ((32, 128), (128, 32)))
@@ -468,6 +502,27 @@ def test_products_with_scales():
         np.testing.assert_allclose(out, want, rtol=1e-6)
     with pytest.raises(DiagnosticError, match="matmul_mx on a2a3"):
         scaled.lower(a, sa, b, sb, bias, out)
+
+
+def test_tasks_with_scales_and_elements_of_four_bits():
+    """A layout is what a function says of its own parameters, whoever calls it; arrays of pairs are told by dtype."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 16, (16, 64)).astype(np.uint8)
+    packed = Pairs(codes[:, 0::2] | codes[:, 1::2] << 4)
+    values = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6])
+    b = rng.integers(-2, 3, (64, 32)).astype(ml_dtypes.float8_e4m3fn)
+    powers = [rng.integers(-2, 3, s) for s in ((16, 2), (2, 32))]
+    sa, sb = ((p + 127).astype(np.uint8).view(ml_dtypes.float8_e8m0fnu) for p in powers)
+    sb = sb.reshape(1, 2, 2, 16).transpose(2, 0, 3, 1).reshape(2, 32).copy()
+    want = (values[codes] * 2.0 ** powers[0].repeat(32, 1)) @ (
+        b.astype(float) * 2.0 ** powers[1].repeat(32, 0)
+    )
+    made = ScaledTasks.compile(config=pl.RunConfig(platform="a5sim"))
+    out = np.zeros((16, 32), np.float32)
+    made(packed, sa, b, sb, out)
+    np.testing.assert_allclose(out, want.astype(np.float32), rtol=1e-6)
+    with pytest.raises(DiagnosticError, match="'a' of main has another shape"):
+        made(Pairs(packed.codes[:, :16]), sa, b, sb, out)
 
 
 @pl.jit

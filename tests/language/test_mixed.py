@@ -381,9 +381,17 @@ def test_problems():
             for _ in pl.split_aiv(2, mode=pl.SplitMode.NONE):
                 out[:] = pl.aiv_shard(pl.matmul(a, b))
 
+    @pl.jit
+    def prime(a: pl.Tensor, b: pl.Tensor, out: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            for _ in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+                out[0:31, 0:31] = pl.aiv_shard(pl.matmul(pl.slice(a, [31, 32], [0, 0]), b[:, 0:31]))
+
     x = np.zeros((32, 32), np.float32)
+    with pytest.raises(DiagnosticError, match="a vector core of A5 gets a half"):
+        unsplit.run(x, x, x, target="a5")
     for function, said in (
-        (unsplit, "of a tile that is not split, the second vector core gets nothing"),
+        (prime, "a tile without halves has no way to both vector cores"),
         (asks, "the cube core needs a number that only the vector core has"),
         (outside, "belongs to `for lane in pl.split_aiv"),
         (odd, "31 rows have no halves"),
@@ -392,6 +400,47 @@ def test_problems():
     ):
         with pytest.raises(DiagnosticError, match=said):
             function.lower(x, x, x)
+
+
+@pl.jit
+def whole_in_each_lane(
+    a: pl.Tensor[[96, 32], pl.FP32],
+    b: pl.Tensor[[32, 24], pl.FP32],
+    out: pl.Out[pl.Tensor[[96, 24], pl.FP32]],
+    more: pl.Out[pl.Tensor[[96, 24], pl.FP32]],
+):
+    with pl.at(level=pl.Level.CORE_GROUP):
+        for i in pl.range(3):
+            p = pl.matmul(a[i * 32 : i * 32 + 32, :], b)
+            for lane in pl.split_aiv(2, mode=pl.SplitMode.NONE):
+                x = pl.exp(pl.aiv_shard(p))
+                if lane == 0:
+                    out[i * 32 : i * 32 + 32, :] = x
+                else:
+                    more[i * 32 : i * 32 + 32, :] = pl.mul(x, 2.0)
+    return out
+
+
+def test_a_tile_that_is_not_split_is_whole_in_each_lane() -> None:
+    text = whole_in_each_lane.as_python()
+    assert "pl.aiv_shard(" in text
+    assert pl.parse_program(text).as_python() == text
+    a, b = array((96, 32)) / 8, array((32, 24), seed=1) / 8
+    for target, engine in (
+        ("a3", "reference"),
+        ("a3", "native"),
+        ("cpu", "reference"),
+        ("cpu", "native"),
+        ("", ""),
+    ):
+        out, more = np.zeros((96, 24), np.float32), np.zeros((96, 24), np.float32)
+        if target:
+            watched = {"sanitize": "all"} if engine == "reference" else {}
+            whole_in_each_lane.run(a, b, out, more, target=target, engine=engine, **watched)
+        else:
+            whole_in_each_lane.interpret(a, b, out, more)
+        np.testing.assert_allclose(out, np.exp(a @ b), rtol=1e-4)
+        np.testing.assert_allclose(more, 2 * np.exp(a @ b), rtol=1e-4)
 
 
 @pl.jit

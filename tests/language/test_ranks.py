@@ -77,6 +77,81 @@ def test_a_ring() -> None:
         np.testing.assert_array_equal(y[:, 0], np.roll(x[:, 0], 1, axis=0))
 
 
+@pl.jit.incore
+def tell(
+    x: pl.Tensor[[1, COLS], pl.INT32], data: pld.DistributedTensor[[1, COLS], pl.INT32],
+    signal: pld.DistributedTensor[[RANKS, 1], pl.INT32], told: pl.Out[pl.Tensor[[1, COLS], pl.INT32]],
+):  # fmt: skip
+    ctx: pld.CommCtx = pld.get_comm_ctx(data)
+    right = (pld.rank(ctx) + 1) % pld.nranks(ctx)
+    pld.tile.remote_store(pl.load(x, [0, 0], [1, COLS]), data, peer=right, offsets=[0, 0])
+    pld.tensor.barrier(signal)
+    pl.store(pl.add(data[0:1, :], 0), [0, 0], told)
+    return told
+
+
+@pl.jit.incore
+def fill(n: pl.Scalar[pl.INT32], y: pl.Out[pl.Tensor[[1, COLS], pl.INT32]]):
+    pl.store(pl.full([1, COLS], pl.INT32, 1) * n, [0, 0], y)
+    return y
+
+
+@pl.jit
+def by_what_it_was_told(
+    x: pl.Tensor[[1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[1, COLS], pl.INT32]],
+    data: pld.DistributedTensor[[1, COLS], pl.INT32], signal: pld.DistributedTensor[[RANKS, 1], pl.INT32],
+):  # fmt: skip
+    told = pl.create_tensor([1, COLS], dtype=pl.INT32)
+    told = tell(x, data, signal, told)
+    n = pl.read(told, [0, 0])
+    if n > 0:
+        y = fill(n + pl.read(told, [0, 1]), y)
+    return y
+
+
+@pl.jit.host
+def asked(x: pl.Tensor[[RANKS, 1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[RANKS, 1, COLS], pl.INT32]]):
+    places = pld.alloc_window_buffer(COLS * 4)
+    signals = pld.alloc_window_buffer([RANKS, 1], dtype=pl.INT32)
+    for r in pl.range(pld.world_size()):
+        data = pld.window(places, [1, COLS], dtype=pl.INT32)
+        signal = pld.window(signals, [RANKS, 1], dtype=pl.INT32)
+        by_what_it_was_told(x[r], y[r], data, signal, device=r)
+
+
+def test_orchestrators_that_wait_for_other_ranks() -> None:
+    """Each reads what a task has of another rank, whose orchestrator goes on meanwhile."""
+    x = np.arange(1, RANKS + 1, dtype=np.int32).repeat(COLS).reshape(RANKS, 1, COLS) * 10
+    compiled = asked.compile(x, np.zeros_like(x), config=_config())
+    want = 2 * np.roll(x, 1, axis=0)
+    for seed in (None, 0, 1):
+        y = np.zeros_like(x)
+        compiled.execute([x, y], seed=seed)
+        np.testing.assert_array_equal(y, want)
+    y = np.zeros_like(x)
+    assert str(compiled.run([x, y], sanitize="all")) == "ok"
+    np.testing.assert_array_equal(y, want)
+
+
+@pl.jit
+def hand_on(x: pl.Tensor[[1, COLS], pl.INT32], y: pl.Out[pl.Tensor[[1, COLS], pl.INT32]]):
+    n = pl.read(x, [0, 0])
+    y = fill(n + 1, y)
+    return y
+
+
+@pl.jit.host
+def handed_on(y: pl.InOut[pl.Tensor[[RANKS + 1, 1, COLS], pl.INT32]]):
+    for r in pl.range(pld.world_size()):
+        hand_on(y[r], y[r + 1], device=r)
+
+
+def test_ranks_in_the_order_of_what_they_share() -> None:
+    y = np.zeros((RANKS + 1, 1, COLS), np.int32)
+    handed_on.compile(y, config=_config()).execute([y])
+    np.testing.assert_array_equal(y[:, 0, 0], range(RANKS + 1))
+
+
 MANY, WIDE = 37, 1024
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
+import numpy as np
 import pytest
 from tests.each import together
 
@@ -190,6 +192,53 @@ def test_attributes_of_decorators_are_in_the_text() -> None:
     two = pl.parse_program(function(SPLIT + "\n" + STORE, ", auto_scope=False")).as_python()
     assert one == two == pl.parse_program(one).as_python()
     assert "auto_scope=False" in one and "pl.func_attr({'split': pl.SplitMode.UP_DOWN})" in one
+
+
+@pl.jit
+def plus(
+    x: pl.Tensor[[16, 64], pl.FP32],
+    y: pl.Out[pl.Tensor[[16, 64], pl.FP32]],
+    n: pl.Scalar[pl.FP32] = pl.RUNTIME,
+):
+    with pl.at():
+        y = pl.store(pl.add(pl.load(x, [0, 0], [16, 64]), n), [0, 0], y)
+    return y
+
+
+def test_numbers_that_calls_give() -> None:
+    """`pl.RUNTIME` as a default says no more than none does: it is no constant."""
+    made, x, y = plus.compile(), np.ones((16, 64), np.float32), np.zeros((16, 64), np.float32)
+    for n in (2.5, 4.0):
+        made(x, y, n)
+        np.testing.assert_array_equal(y, x + np.float32(n))
+
+
+def test_decorators_ask_how_many_cores_there_are() -> None:
+    @pl.program
+    class Program:
+        @pl.function(type=pl.FunctionType.Spmd, attrs={"core_num": pl.system.available_cluster_count()})
+        def kernel(self, x: pl.Tensor[[4], pl.FP16]) -> pl.Tensor[[4], pl.FP16]:
+            return x
+
+    text = Program.as_python()
+    assert "'core_num': 24" in text.replace('"', "'")
+    assert pl.parse_program(text).as_python() == text
+    assert pl.system.available_aiv_count() == 48
+
+
+@together("dtype", [pl.HF4, pl.UINT4])
+def test_e3009_elements_that_no_instruction_has(dtype: Any) -> None:
+    @pl.program
+    class Program:
+        @pl.function(type=pl.FunctionType.InCore)
+        def kernel(self, x: pl.Tensor[[16, 64], dtype], y: pl.Out[pl.Tensor[[16, 64], dtype]]):
+            pl.store(pl.load(x, [0, 0], [16, 64]), [0, 0], y)
+
+    text = Program.as_python()
+    assert dtype.bits == 4 and f"pl.{dtype.name}" in text
+    assert pl.parse_program(text).as_python() == text
+    with pytest.raises(pto.DiagnosticError, match="no instruction has elements of pl"):
+        Program.lower()
 
 
 def test_e3002_names_that_are_set_once() -> None:

@@ -168,6 +168,49 @@ def test_extents_that_a_call_decides() -> None:
     np.testing.assert_array_equal(out, x[:4])
 
 
+@pl.jit.incore
+def by_a_column(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    first = pl.read(x, [0, 0])
+    pl.store(pl.row_expand_mul(pl.full([16, 8], pl.FP32, first), pl.load(x, [0, 0], [16, 1])), [0, 0], out)
+    return out
+
+
+@pl.jit
+def columns(x: pl.Tensor, out: pl.Out[pl.Tensor]):
+    for i in pl.parallel(4):
+        by_a_column(x[:, i : i + 1], out[:, i * 8 : i * 8 + 8])
+    return out
+
+
+def test_columns_of_matrices() -> None:
+    x = RNG.standard_normal((16, 4)).astype(np.float32)
+    for how in (columns, columns.run, columns.interpret):
+        out = np.zeros((16, 32), np.float32)
+        how(x, out)
+        np.testing.assert_array_equal(out, (x * x[0]).repeat(8, 1))
+
+
+@pl.jit
+def of_a_window(big: pl.Tensor, sizes: pl.Tensor, out: pl.Out[pl.Tensor], more: pl.Out[pl.Tensor]):
+    some = pl.slice(big, [16, pl.read(sizes, [0])], [0, 0])
+    scale(some, 2.0, out)
+    with pl.at():
+        rows, cols = some.shape
+        more = pl.store(pl.load(some, [0, 0], [rows, cols]) * 3.0, [0, 0], more)
+    return out
+
+
+def test_all_of_a_window_that_a_run_decides() -> None:
+    """A tile has room for all that the window may have, and holds what it has."""
+    x, sizes = RNG.standard_normal((16, 128)).astype(np.float32), np.array([40], np.int64)
+    for how in (of_a_window, of_a_window.run, of_a_window.interpret):
+        out, more = np.zeros_like(x), np.zeros_like(x)
+        how(x, sizes, out, more)
+        for found, times in ((out, 2), (more, 3)):
+            np.testing.assert_array_equal(found[:, :40], x[:, :40] * np.float32(times))
+            assert not found[:, 40:].any()
+
+
 @pl.jit
 def assembled(
     x: pl.Tensor[[M, 150], pl.FP32], y: pl.Out[pl.Tensor[[2, M, 150], pl.FP32]], z: pl.InOut[pl.Tensor]

@@ -9,6 +9,7 @@ import pytest
 
 import pto.language as pl
 from pto.language import journal
+from pto.language.footprint import Footprint, Memory
 
 ROWS, COLS = 64, 32
 
@@ -46,3 +47,28 @@ def test_stripes_of_one_tensor(more: int, monkeypatch: Any) -> None:
     assert {d.code for d in found} == ({"PTO-E2611"} if more else set())
     if more:
         assert "task 1 (stripe)" in str(found[0])
+
+
+def test_elements_of_many_tensors() -> None:
+    """Whose a byte is does not depend on how many tensors there are, in what order, or whether some are empty."""
+    whole = np.zeros((16, 8), np.float32)
+    touched = Footprint([Memory("whole", whole, True), Memory("half", whole[8:], True)])
+    made = [np.zeros((i % 3, 64), np.float32) for i in range(300)]
+    for i, array in enumerate(made):
+        touched.made(f"t{i}", array)
+    touched.wrote(whole[:8])
+    touched.wrote(whole[8:12])
+    for array in made[::2]:
+        touched.wrote(array[:1])
+    for i, array in enumerate(made):
+        for row in range(len(array)):
+            before = len(touched.diagnostics)
+            touched.reads(array[row : row + 1], None)
+            found = [d.message for d in touched.diagnostics[before:]]
+            assert found == ([] if i % 2 == row == 0 else [f"t{i}[{row}, 0] is read, which nobody wrote"])
+    touched.diagnostics.clear()
+    touched.holes({})
+    assert [d.message.partition(" are")[0] for d in touched.diagnostics] == [
+        "32 of 128 elements of output 'whole'",
+        "32 of 64 elements of output 'half'",
+    ]

@@ -108,6 +108,7 @@ FP4: DataType
 FP8E4M3FN: DataType
 FP8E5M2: DataType
 FP8E8M0: DataType
+HF4: DataType
 HF8: DataType
 INDEX: DataType
 INT16: DataType
@@ -123,6 +124,7 @@ NZ: Any
 TASK_ID: DataType
 UINT16: DataType
 UINT32: DataType
+UINT4: DataType
 UINT64: DataType
 UINT8: DataType
 def abs(x: Any) -> Any:

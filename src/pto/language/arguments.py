@@ -10,7 +10,6 @@ from ..diag import Diagnostic, DiagnosticError
 from ..isa.dtypes import DTYPES
 from .declare import Declared
 from .dtypes import BY_ISA, DataType
-from .enums import TensorLayout
 from .ir import IN, ScalarType, TensorType
 from .problems import CALL, Problem
 from .reader.frame import surroundings
@@ -170,19 +169,28 @@ def said_types(declared: Declared, args: tuple[Any, ...], kwargs: dict[str, Any]
     found: list[Any] = []
     for name, parameter in declared.signature.parameters.items():
         said = annotations.get(name)
+        usual = RUNTIME if parameter.default is parameter.empty else parameter.default
         value = given.get(name, RUNTIME)
         if value is not RUNTIME:
             found.append(_type(declared, name, value, {}))
-        elif parameter.default is not parameter.empty and name not in given:
-            found.append(parameter.default)
+        elif usual is not RUNTIME and name not in given:
+            found.append(usual)
         elif said is None or said.dtype is None or (said.kind != "scalar" and said.shape is None):
             raise refuse(f"'{name}' of {declared.name} does not say its type",
                          help="give arguments, or write pl.Tensor[[rows, cols], pl.FP32]")  # fmt: skip
         elif said.kind == "scalar":
             found.append(ScalarType(said.dtype))
         else:
-            found.append(TensorType(said.dtype, tuple(said.shape or ())))
+            found.append(TensorType(said.dtype, tuple(said.shape or ()), layout=said.layout))
     return found
+
+
+def extents_of(array: Any, dtype: DataType | None) -> list[int]:
+    """The shape of an array in elements: of four bits, two are in a byte."""
+    shape = [int(n) for n in array.shape]
+    if dtype is not None and dtype.bits == 4:
+        shape[-1] *= 2
+    return shape
 
 
 def _tensor(
@@ -197,9 +205,7 @@ def _tensor(
         raise refuse(
             f"'{name}' of {declared.name} is a number", got=f"an array of shape {tuple(value.shape)}"
         )
-    shape: list[Any] = [int(n) for n in value.shape]
-    if dtype.bits == 4:  # two to a byte
-        shape[-1] *= 2
+    shape: list[Any] = extents_of(value, dtype)
     if said is not None and said.dtype is not None and said.dtype != dtype:
         same = said.dtype.is_int and dtype.is_int and said.dtype.bits == dtype.bits
         if not same:
@@ -222,10 +228,7 @@ def _tensor(
             elif want != shape[axis]:
                 raise refuse(f"'{name}' of {declared.name} has another shape", expected=f"[{wanted}]",
                              got=str(list(value.shape)))  # fmt: skip
-    layout = next(
-        (e.name for e in (said.extras if said is not None else ()) if isinstance(e, TensorLayout)), "ND"
-    )
-    return TensorType(dtype, tuple(shape), layout=layout)
+    return TensorType(dtype, tuple(shape), layout="ND" if said is None else said.layout)
 
 
 def _of_type(name: str, value: Any, said: Annotation | None, wanted: str) -> str:

@@ -53,6 +53,7 @@ class Build:
         self.windows: list[Any] = []  # of the host: one for every buffer
         self.ranks: dict[Value, Any] = {}  # windows of several ranks: whose they are (operators/ranks.py)
         self.touched: list[Value] = []  # those of them that operators were given, in order
+        self.limits: dict[Value, int] = {}  # how long extents of parameters are at most
         self._numbers: list[dict[Any, Value]] = [{}]  # operations on numbers, per open block
 
     @contextmanager
@@ -196,6 +197,18 @@ class Build:
                 self.fail(SHAPE, f"'{at}' of a tile is known when the program is read", at,
                           help="give the part that holds data as valid_shape")  # fmt: skip
         return [n for n in found if n is not None]
+
+    def most(self, tensor: Value, axis: int) -> int | None:
+        """How long a dimension is at most: where only the run knows it, as long as that of which it is a
+        window."""
+        extent = tensor.type.shape[axis]
+        known = index.known(extent)
+        if known is not None or extent in self.limits:
+            return known if known is not None else self.limits[extent]
+        if tensor.op is None or tensor.op.name != "slice":
+            return None
+        whole, dropped = tensor.op.args["x"], tensor.op.args["drop_dims"] or ()
+        return self.most(whole, [i for i in range(whole.type.rank) if i not in dropped][axis])
 
     def as_index(self, value: Any) -> Any:
         """An integer scalar as INDEX."""

@@ -138,9 +138,10 @@ class CallableProgram:
         alike = dtype is not None and dtype.is_int and wanted.is_int and dtype.bits == wanted.bits
         if dtype != wanted and not alike and {dtype and dtype.isa, wanted.isa} != {"u8", "i1"}:
             raise arguments.refuse(f"{where} holds {wanted.isa}", got=str(array.dtype))
+        shape = arguments.extents_of(array, dtype)
         sizes = [extents.setdefault(d, n) if isinstance(d, str) else d
-                 for d, n in zip(p.shape, array.shape, strict=False)]  # fmt: skip
-        if list(array.shape) != sizes or len(p.shape) != array.ndim:
+                 for d, n in zip(p.shape, shape, strict=False)]  # fmt: skip
+        if shape != sizes or len(p.shape) != array.ndim:
             raise arguments.refuse(f"{where} has another shape", expected=str(list(p.shape)),
                                    got=str(list(array.shape)))  # fmt: skip
         arguments.in_place(array, p.name, p.direction != IN)

@@ -14,16 +14,23 @@ class DataType(Record):
 
     @property
     def bits(self) -> int:
-        return DTYPES[self.isa].bits if self.isa in DTYPES else 64
+        return DTYPES[self.isa].bits if self.isa in DTYPES else 4 if self.only_named else 64
+
+    @property
+    def only_named(self) -> bool:
+        """Whether programs can name it, and no instruction has it."""
+        return self.isa in _ONLY_NAMED
 
     @property
     def is_float(self) -> bool:
-        return self.isa in DTYPES and DTYPES[self.isa].is_float
+        return _ONLY_NAMED.get(self.isa) == "f" or (self.isa in DTYPES and DTYPES[self.isa].is_float)
 
     @property
     def is_int(self) -> bool:
         """Whether it is a number without a fraction; truth values and tasks are none."""
-        return self.isa == "index" or (self.isa in DTYPES and DTYPES[self.isa].is_int and self.isa != "i1")
+        if self.isa in ("index", "i1"):
+            return self.isa == "index"
+        return _ONLY_NAMED.get(self.isa) == "i" or (self.isa in DTYPES and DTYPES[self.isa].is_int)
 
     def get_byte(self) -> int:
         """Bytes of an element; 4-bit ones count as a byte."""
@@ -33,11 +40,14 @@ class DataType(Record):
         return f"pl.{self.name}"
 
 
+#: Types of four bits that the language has names for and the table has none of, and what numbers they are.
+_ONLY_NAMED = {"hif4": "f", "u4": "i"}
+
 _NAMES = {
     "FP32": "f32", "FP16": "f16", "BF16": "bf16", "FP8E4M3FN": "f8e4m3", "FP8E5M2": "f8e5m2",
     "FP8E8M0": "f8e8m0", "HF8": "hif8", "FP4": "f4e2m1", "INT4": "s4", "INT8": "i8", "INT16": "i16",
     "INT32": "i32", "INT64": "i64", "UINT8": "u8", "UINT16": "u16", "UINT32": "u32", "UINT64": "u64",
-    "BOOL": "i1", "INDEX": "index", "TASK_ID": "task",
+    "HF4": "hif4", "UINT4": "u4", "BOOL": "i1", "INDEX": "index", "TASK_ID": "task",
 }  # fmt: skip
 
 #: Every element type by its name in the language, and by its name in the table.

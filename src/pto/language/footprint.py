@@ -7,6 +7,7 @@ A `Footprint` watches every launch of a run. Iterations of `pl.parallel` and blo
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..diag import Diagnostic, Span
+from ..engine.access import Access
 from ..engine.sanitize.undefined_bytes import unwritten
 from ..engine.watch import Event, WatchedLaunch, Watcher
 from .problems import CLAIM, HOLES
@@ -34,11 +36,6 @@ class Memory:
         #: 0xFF where nobody has written yet, of a tensor that the program makes.
         self.unwritten = np.full(array.nbytes, 0xFF, np.uint8) if made else None
 
-    def part(self, array: Array) -> slice | None:
-        """Where the bytes of an array lie in it."""
-        start = array.__array_interface__["data"][0] - self.address
-        return slice(start, start + array.nbytes) if 0 <= start < self.written.size else None
-
     def element(self, byte: int) -> str:
         """The element that a byte is part of, as it is indexed."""
         index = np.unravel_index(byte // self.array.itemsize, self.array.shape)
@@ -52,15 +49,29 @@ class Claim:
         self.what = what  # "iteration", "block"
         self.span = span
         self.party = 0
-        self.touched: dict[int, tuple[Array, Array]] = {}  # per memory: who wrote, who read
+        self.touched: dict[Memory, tuple[Array, Array]] = {}  # who wrote, who read
         self.found = False
 
 
 class Footprint(Watcher):
     def __init__(self, memories: list[Memory]) -> None:
-        self.memories = memories  # arguments, and what the program makes
+        self.memories = memories  # arguments: few, and one may be a part of another
+        self._made: list[Memory] = []  # what the program makes: many, all apart, by address
+        self._starts: list[int] = []
         self.claims: list[Claim] = []
         self.diagnostics: list[Diagnostic] = []
+
+    def _at(self, address: int) -> list[Memory]:
+        """What a byte is of."""
+        number = bisect(self._starts, address)
+        near = [*self.memories, *self._made[max(number - 1, 0) : number]]
+        return [m for m in near if m.address <= address < m.address + m.written.size]
+
+    def _parts(self, array: Array) -> Iterator[tuple[Memory, slice]]:
+        """What the bytes of an array are of, and where they lie in it."""
+        start = array.__array_interface__["data"][0]
+        for memory in self._at(start):
+            yield memory, slice(start - memory.address, start - memory.address + array.nbytes)
 
     @contextmanager
     def claim(self, what: str, span: Span | None) -> Iterator[Claim]:
@@ -88,21 +99,24 @@ class Footprint(Watcher):
 
     def made(self, name: str, array: Array) -> None:
         """The program makes a tensor, and nothing is in it."""
-        self.memories.append(Memory(name, array, False, True))
+        if not array.nbytes:
+            return
+        memory = Memory(name, array, False, True)
+        number = bisect(self._starts, memory.address)
+        self._starts.insert(number, memory.address)
+        self._made.insert(number, memory)
 
     def wrote(self, array: Array) -> None:
         """Somebody whom no event tells of wrote all of an array: the orchestrator, or C++."""
-        for memory in self.memories:
-            if (part := memory.part(array)) is not None:
-                memory.written[part] = True
-                if memory.unwritten is not None:
-                    memory.unwritten[part] = 0
+        for memory, part in self._parts(array):
+            memory.written[part] = True
+            if memory.unwritten is not None:
+                memory.unwritten[part] = 0
 
     def reads(self, array: Array, span: Span | None) -> None:
         """The orchestrator decides by elements."""
-        for memory in self.memories:
-            part = memory.part(array)
-            if part is not None and memory.unwritten is not None and memory.unwritten[part].any():
+        for memory, part in self._parts(array):
+            if memory.unwritten is not None and memory.unwritten[part].any():
                 self.diagnostics.append(Diagnostic(
                     "PTO-E2203", f"{memory.element(part.start)} is read, which nobody wrote", span,
                     help=f"a task writes it first: pass '{memory.name}' to one as pl.Out",
@@ -112,45 +126,46 @@ class Footprint(Watcher):
 
     def launch_started(self, launch: WatchedLaunch) -> None:
         for buffer in launch.gm.buffers:
-            for memory in self.memories:
-                if memory.unwritten is not None and (part := memory.part(buffer.data)) is not None:
+            for memory, part in self._parts(buffer.data):
+                if memory.unwritten is not None:
                     unwritten(buffer, memory.unwritten[part])
 
     def finished(self, event: Event) -> None:
         for access in event.accesses:
-            if access.space != "gm":
-                continue
-            buffer = access.place.buffer
-            at = access.bytes() + buffer.data.__array_interface__["data"][0]
-            if at.size:
-                self._touch(np.asarray(at, np.int64), access.write, event)
+            if access.space == "gm":
+                self._touch(access, event)
 
-    def _touch(self, at: Array, write: bool, event: Event) -> None:
-        first = int(at.min())
-        for number, memory in enumerate(self.memories):
-            if memory.address <= first < memory.address + memory.written.size:
-                at = at - memory.address
-                if write:
-                    memory.written[at] = True
-                if event.op.attr("atomicType") not in (None, "atomic_none"):
-                    return
-                for claim in self.claims:
-                    if claim.what == "block":
-                        claim.party = event.core.block
-                    self._check(claim, number, memory, at, write, event)
-                return
+    def _touch(self, access: Access, event: Event) -> None:
+        low, high = access.bounds
+        start = access.place.buffer.data.__array_interface__["data"][0]
+        memories = self._at(start + low) if low < high else []
+        if not memories:
+            return
+        memory = memories[0]
+        start -= memory.address
+        dense = access.region is not None and access.region.fills(low, high)
+        at = slice(start + low, start + high) if dense else np.asarray(access.bytes() + start, np.int64)
+        if access.write:
+            memory.written[at] = True
+        if event.op.attr("atomicType") not in (None, "atomic_none"):
+            return
+        for claim in self.claims:
+            if claim.what == "block":
+                claim.party = event.core.block
+            self._check(claim, memory, at, access.write, event)
 
-    def _check(self, claim: Claim, number: int, memory: Memory, at: Array, write: bool, event: Event) -> None:
-        if number not in claim.touched:
-            claim.touched[number] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
-        wrote, read = claim.touched[number]
+    def _check(self, claim: Claim, memory: Memory, at: Array | slice, write: bool, event: Event) -> None:
+        if memory not in claim.touched:
+            claim.touched[memory] = tuple(np.full(memory.written.size, _NOBODY, np.int64) for _ in range(2))  # type: ignore[assignment]
+        wrote, read = claim.touched[memory]
         me = claim.party
         others = (wrote[at] != _NOBODY) & (wrote[at] != me)
         if write:
             others |= (read[at] != _NOBODY) & (read[at] != me)
         if others.any() and not claim.found:
             claim.found = True
-            byte = int(at[others].min())
+            where = np.arange(at.start, at.stop) if isinstance(at, slice) else at
+            byte = int(where[others].min())
             self._report(claim, memory, byte, write, wrote[byte], read[byte], event)
         if write:
             wrote[at] = me

@@ -35,7 +35,7 @@ from .passes.spaces import spaces
 from .passes.tiles import tiles
 from .passes.windows import windows
 from .printer import program_text
-from .problems import Problem
+from .problems import UNSUPPORTED, Problem
 from .reader.calls import read_entry, read_exactly
 from .reader.frame import Unit
 
@@ -87,12 +87,27 @@ def exact(owner: Any, profile: Profile | None = None) -> Program:
 
 def stages(program: Program) -> Iterator[tuple[str, Program]]:
     """The program after each stage."""
+    _check_types(program)
     for name, stage in STAGES:
         try:
             program = stage(program)
         except Problem as problem:
             raise DiagnosticError([problem.diagnostic]) from None
         yield name, program
+
+
+def _check_types(program: Program) -> None:
+    """Refuse elements that no instruction has: a program may be read and printed with them."""
+    for function in program.functions.values():
+        values = [(v, function.loc) for v in function.body.args]
+        values += [(r, op.loc) for op in function.walk() for r in op.results]
+        for value, place in values:
+            dtype = getattr(value.type, "dtype", None)
+            if dtype is not None and dtype.only_named:
+                found = Diagnostic(UNSUPPORTED, f"no instruction has elements of {dtype}", place,
+                                   expected="of four bits: pl.FP4", got=str(value.type),
+                                   help="convert what is stored that way before it is handed in")  # fmt: skip
+                raise DiagnosticError([found])
 
 
 class Lowered:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..diag import DiagnosticError, Span
+from .apart import Apart, apart
 from .ir import FIFO_SLOTS, ArrayType, Function, Op, Value, is_tensor, root
 from .problems import UNSUPPORTED, Problem, fail
 from .writer import BEFORE, BETWEEN, Writer
@@ -20,7 +21,11 @@ from .writer import BEFORE, BETWEEN, Writer
 def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
     """The text of the function, and the places that it names by number."""
     w = _Writer(function)
-    w.block(function.body)
+    parts = apart(function)
+    if parts is None:
+        w.block(function.body)
+    else:
+        w.in_turns(parts)
     params = ", ".join(["rt", "kernels", *(w.name(v) for v in function.body.args)])
     body = "\n".join(f"    {line}" for line in w.lines or ["pass"])
     return f"def {function.name}({params}):\n{body}\n", w.places
@@ -45,6 +50,23 @@ class _Writer(Writer):
         self.places: list[Span | None] = []
         self.auto_scope = function.attrs.get("auto_scope", True)
         self.windows = _windows(function)
+        self.asks = False  # whether whoever drives it reads elements for it
+
+    def in_turns(self, parts: Apart) -> None:
+        """What ranks do, as generators: they ask for elements, and go on when it is their turn."""
+        for op in parts.first:
+            self.op(op)
+        self.asks = True
+        names = {rank: f"rank_{rank}" for rank in parts.ranks}
+        self.taken |= set(names.values())
+        for rank, ops in parts.ranks.items():
+            self.line(f"def {names[rank]}():")
+            self.depth += 1
+            self.line("yield from ()")
+            for op in ops:
+                self.op(op)
+            self.depth -= 1
+        self.line(f"rt.together({', '.join(f'{name}()' for name in names.values())})")
 
     def place(self, op: Op) -> int:
         """The number of the place that an operation comes from."""
@@ -124,8 +146,8 @@ class _Writer(Writer):
 
     def _read(self, op: Op) -> None:
         a = op.args
-        at = f"{self.arg(a['x'])}, {self.arg(a['offset'])}, at={self.place(op)}"
-        self.line(f"{self.name(op.result)} = rt.read({at})")
+        at = f"{self.arg(a['x'])}, {self.arg(a['offset'])}, {self.place(op)}"
+        self.line(f"{self.name(op.result)} = {f'yield {at}' if self.asks else f'rt.read({at})'}")
 
     def _write(self, op: Op) -> None:
         a = op.args

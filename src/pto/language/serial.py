@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
@@ -203,6 +204,15 @@ class Serial:
         if self.footprint is not None:
             self.footprint.reads(x.flat[n : n + 1], self.places[at])
         return x.flat[n].item()
+
+    def together(self, *ranks: Generator[Any, Any, None]) -> None:
+        """Orchestrators of several ranks in turns, each up to where it reads an element: by then, the others
+        have submitted what its tasks may wait for."""
+        waiting: deque[tuple[Any, Any]] = deque((rank, None) for rank in ranks)
+        while waiting:
+            rank, wanted = waiting.popleft()
+            with contextlib.suppress(StopIteration):
+                waiting.append((rank, rank.send(None if wanted is None else self.read(*wanted))))
 
     def write(self, x: Tensor, index: Sequence[int], value: Any) -> None:
         at = x.at(index)

@@ -88,6 +88,12 @@ class Annotation(Record):
     direction: str = IN
     distributed: bool = False
 
+    @property
+    def layout(self) -> str:
+        """How a tensor lies in memory."""
+        said = [e.layout if isinstance(e, TensorView) else e for e in self.extras]
+        return next((e.name for e in said if isinstance(e, TensorLayout)), "ND")
+
 
 class TensorView(Record):
     """More of a tensor than its shape: how far apart elements are, and how far data goes."""
@@ -270,7 +276,6 @@ def written_type(said: Annotation) -> Any:
         spaces = [e.isa for e in said.extras if isinstance(e, MemorySpace)]
         more = {n: getattr(view, n) for n in TileType._fields[4:]}
         return TileType(dtype, shape, valid, spaces[0] if spaces else "", **more)
-    layouts = [e for e in (*said.extras, view.layout if views else None) if isinstance(e, TensorLayout)]
     strides = None if view.stride is None else tuple(view.stride)
     made = DistributedTensorType if said.distributed else TensorType
-    return made(dtype, shape, valid, strides, layouts[0].name if layouts else "ND")
+    return made(dtype, shape, valid, strides, said.layout)

@@ -1,10 +1,38 @@
-"""What stands for `pypto.debug`: names that say what to use instead."""
+"""What stands for `pypto.debug`: a program as a script of Python, and names that say what to use instead."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .refused import missing
+
+_SCRIPT = '''"""{name}, as Python executes it: operators work on arrays, in place."""
+
+import pto.language as pl
+from pto.language.jit import JitFunction
+
+_PROGRAM = pl.parse_program("""
+{text}""")
+
+
+def _function(name):
+    """Changes the arrays or tensors that it is given, and returns what the program says."""
+    return JitFunction(_PROGRAM.methods[name].declared).interpret
+
+
+{functions}
+'''
+
+
+def torch_codegen(node: Any, *, check_shapes: bool = False) -> str:
+    """A script that executes a program or a function on tensors of torch or arrays of NumPy: `exec` it, and
+    call its functions by their names. Shapes are checked whether or not `check_shapes` asks for it."""
+    program = getattr(getattr(node, "declared", None), "owner", None) or node
+    text = node.as_python()
+    names = list(getattr(program, "methods", None) or [node.declared.name])
+    escaped = text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    functions = "\n".join(f'{name} = _function("{name}")' for name in names)
+    return _SCRIPT.format(name=getattr(program, "__name__", names[0]), text=escaped, functions=functions)
 
 
 def __getattr__(name: str) -> Any:

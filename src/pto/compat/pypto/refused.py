@@ -22,7 +22,6 @@ NAMES = {
     "Backend950": "pypto.backend.BackendType.Ascend950 names the machine",
     "_run_ptoas": "`ptoas FILE` assembles",
     "_preprocess_ptoas_output": "`ptoas FILE` assembles",
-    "torch_codegen": "f.interpret(...) executes a body as ordinary Python",
     "validate_pass_ir_codegen_results": "f.run(..., sanitize='all') checks a run",
     "compile_and_assemble": "pl.Compiled.load(folder) runs a folder",
     "execute_on_device": "pypto.runtime.execute_compiled(folder, args) runs a folder",

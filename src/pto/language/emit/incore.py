@@ -180,7 +180,8 @@ class Emitter(Micros, Systems, Gathers, Operators, Boxes):
             for d in dims[:-1]:
                 rows = self._times(rows, d)
             dims = [rows, 1]
-        if index.known(dims[-1]) == 1:
+        # a column that is a window of a matrix has rows that lie apart
+        if index.known(dims[-1]) == 1 and (type.strides is None or index.known(strides[-2]) == 1):
             attrs["layout"] = EnumAttr("layout", "dn")
             if type.strides is None:
                 strides = [*([] if merged else strides[:-2]), 1, dims[-2]]

@@ -19,12 +19,16 @@ from ..ir import Value
 
 
 class Operator:
-    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the namespace that has it alone.
+    # `pl.NAME`. `level` is empty, tensor, tile, system or array: the namespace that has it alone. `anywhere`
+    # is for those that build nothing, and are numbers outside of functions, too, as in a decorator.
 
-    def __init__(self, name: str, function: Callable[..., Any], level: str = "") -> None:
+    def __init__(
+        self, name: str, function: Callable[..., Any], level: str = "", anywhere: bool = False
+    ) -> None:
         self.name = name
         self.function = function
         self.level = level
+        self.anywhere = anywhere
         self.__name__ = name
         self.doc = function.__doc__ or ""
         self._signature: inspect.Signature | None = getattr(function, "signature", None)
@@ -54,6 +58,8 @@ class Operator:
         return f"<operator {self.full_name}>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self.anywhere:
+            return self.function(None, *args, **kwargs)
         return interpreter(self.full_name).apply(self, args, kwargs)
 
 
@@ -106,11 +112,13 @@ OPERATORS = Operators()
 FUNCTIONS = _Functions()
 
 
-def operator(function: Callable[..., Any] | None = None, *, name: str = "", level: str = "") -> Any:
+def operator(
+    function: Callable[..., Any] | None = None, *, name: str = "", level: str = "", anywhere: bool = False
+) -> Any:
     """Make a function an operator."""
 
     def make(function: Callable[..., Any]) -> Operator:
-        found = Operator(name or function.__name__, function, level)
+        found = Operator(name or function.__name__, function, level, anywhere)
         OPERATORS[f"{level}.{found.name}" if level else found.name] = found
         return found
 

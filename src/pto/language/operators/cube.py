@@ -260,10 +260,6 @@ def _halves(b: Build, x: Any, name: str, mode: Any, join: bool, lane_stride: Any
     if not isinstance(found, SplitMode):
         b.fail(PLACE, f"{name} belongs to `for lane in pl.split_aiv(2, mode=..)`")
     shape, valid = list(t.shape), list(t.extent)
-    if found is SplitMode.NONE and not join and not b.exact:
-        b.fail(UNSUPPORTED, "of a tile that is not split, the second vector core gets nothing", "x", got=t,
-               expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT",
-               help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
     if found is not SplitMode.NONE:
         axis = t.rank - (2 if found is SplitMode.UP_DOWN else 1)
         n = index.known(shape[axis])

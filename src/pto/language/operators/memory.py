@@ -111,10 +111,11 @@ def load(
     in_core(b, "load")
     t = tensor_value(b, tensor, "tensor").type
     at = [b.as_index(d) for d in b.dims(offsets, "offsets", t.rank)]
-    shape = b.static(shapes, "shapes")
-    if len(shape) != t.rank:
-        b.fail(SHAPE, f"'shapes' has {len(shape)} entries", "shapes", expected=f"{t.rank}: one per dimension")
+    sizes = b.dims(shapes, "shapes", t.rank)
+    shape = b.static(_room(b, tensor, sizes), "shapes")
     wanted = None if not valid_shape else b.dims(valid_shape, "valid_shape", t.rank)
+    if wanted is None and not b.exact and not index.same_dims(shape, sizes):
+        wanted = sizes
     fits(b, t, at, shape if wanted is None else wanted, "shapes", clamp)
     if target_memory not in (MemorySpace.Vec, MemorySpace.Mat):
         b.fail(ARGUMENTS, "loads go to Vec or Mat", "target_memory", got=target_memory,
@@ -125,6 +126,17 @@ def load(
         type_ = type_.replace(scales=_scales(b, t, at, shape, target_memory))
     return b.op("load", [type_], tensor=tensor, offsets=at, shapes=shape,
                 valid_shape=None if valid is None else list(valid), target_memory=target_memory)  # fmt: skip
+
+
+def _room(b: Build, tensor: Value, sizes: list[Any]) -> list[Any]:
+    """Sizes of a tile for a window: of all of a dimension that only the run knows, as many as it may have."""
+    if b.exact:
+        return sizes
+    whole = [
+        index.known(n) is None and index.same(n, d) for n, d in zip(sizes, tensor.type.shape, strict=True)
+    ]
+    most = [b.most(tensor, axis) if w else None for axis, w in enumerate(whole)]
+    return [n if m is None else m for n, m in zip(sizes, most, strict=True)]
 
 
 #: Layouts of scales in memory: the memory of the cube that they are for, and the boxes that they lie in.

@@ -136,17 +136,5 @@ def set_ffts(b: Build, workspace: Any) -> None:
         b.fail(TYPE, "'workspace' is a tensor", "workspace", got=_shown(workspace))
 
 
-@operator(level="system")
-def available_cluster_count(b: Build) -> int:
-    """How many clusters of a cube core and its vector cores a chip has."""
-    return 24
-
-
-@operator(level="system")
-def available_aiv_count(b: Build) -> int:
-    """How many vector cores a chip has."""
-    return 48
-
-
 def _shown(value: Any) -> str:
     return str(value.type) if isinstance(value, Value) else repr(value)

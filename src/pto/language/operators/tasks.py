@@ -100,13 +100,13 @@ def tasks_in(b: Build, deps: Any) -> list[Any]:
     return given
 
 
-@operator(name="available_cluster_count", level="system")
+@operator(level="system", anywhere=True)
 def available_cluster_count(b: Build) -> int:
     """How many clusters there are: cube cores, each with two vector cores."""
     return CLUSTERS
 
 
-@operator(name="available_aiv_count", level="system")
+@operator(level="system", anywhere=True)
 def available_aiv_count(b: Build) -> int:
     """How many vector cores there are."""
     return 2 * CLUSTERS

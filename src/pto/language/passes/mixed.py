@@ -13,7 +13,8 @@ Which vector core does what:
   memory;
 - `pl.split(..)` halves vector work where every operator works row by row (UP_DOWN) or column by column
   (LEFT_RIGHT), see `halves`; else it is as without;
-- `pl.split_aiv` is written by the author.
+- `pl.split_aiv` is written by the author. Without a split, `pl.aiv_shard` gives all of a tile to both: each
+  pops its half, and loads the tile from the slot in global memory before it frees it.
 
 A tensor that such a function writes, and that both kinds of core touch, is touched by vector cores alone:
 what the cube has for it goes through a FIFO. So does what other ranks are told of: vector cores tell them. On
@@ -125,13 +126,15 @@ def other(core: str) -> str:
 
 class Crossing:
     """A tile that goes from one kind of core to the other. `last` is the operation after which its slot is
-    free; None where it is copied first, because something keeps it."""
+    free; None where it is copied first, because something keeps it. `whole`: both vector cores get all of
+    it."""
 
-    def __init__(self, op: Op, split: int, last: Op | None, kept: bool) -> None:
+    def __init__(self, op: Op, split: int, last: Op | None, kept: bool, whole: bool = False) -> None:
         self.op = op
         self.split = split
         self.last = last
         self.kept = kept
+        self.whole = whole
         self.fifo: Fifo
 
     @property
@@ -152,12 +155,28 @@ class Crossing:
 
 
 class Fifo:
-    def __init__(self, number: int, direction: int, split: int) -> None:
+    """`in_memory`: its slots lie in global memory. One of whole tiles has one slot, so that who popped a half
+    knows where the other one is."""
+
+    def __init__(self, number: int, first: Crossing, slots: int, in_memory: bool) -> None:
         self.number = number
-        self.direction = direction
-        self.split = split
+        self.direction = first.direction
+        self.split = first.split
+        self.whole = first.whole
+        self.slots = 1 if first.whole else slots
+        self.in_memory = in_memory or first.whole
         self.size = 0
         self.uses: list[Crossing] = []
+
+    def takes(self, c: Crossing) -> bool:
+        """Whether a tile may go through it, too."""
+        same = (self.direction, self.split, self.whole) == (c.direction, c.split, c.whole)
+        return same and not any(_meet(c, u) for u in self.uses)
+
+    @property
+    def bytes(self) -> int:
+        """Of global memory."""
+        return self.size * self.slots if self.in_memory else 0
 
     @property
     def name(self) -> str:
@@ -232,13 +251,9 @@ class Plan:
         crossings = [self._crossing(op) for op in self.ops if "->" in self.sides[op]]
         fifos: list[Fifo] = []
         for c in crossings:
-            for fifo in fifos:
-                if (fifo.direction, fifo.split) == (c.direction, c.split) and not any(
-                    _meet(c, u) for u in fifo.uses
-                ):
-                    break
-            else:
-                fifo = Fifo(len(fifos), c.direction, c.split)
+            fifo = next((f for f in fifos if f.takes(c)), None)
+            if fifo is None:
+                fifo = Fifo(len(fifos), c, self.slots, self.profile.isa == "a2a3")
                 fifos.append(fifo)
             c.fifo = fifo
             fifo.uses.append(c)
@@ -252,6 +267,8 @@ class Plan:
 
     def _crossing(self, op: Op) -> Crossing:
         split = self.split if op.name == "move" else _SPLIT[op.args["mode"]]
+        if op.name == "aiv_shard" and not split:
+            return Crossing(op, self._half_of(op), op, False, True)
         names = {op.result}
         block = op.parent
         assert block is not None
@@ -269,6 +286,25 @@ class Plan:
                  "of an arm, and then multiplied", op.loc,
                  help="multiply it where it is computed")  # fmt: skip
         return Crossing(op, split, None if kept else last, kept)
+
+    def _half_of(self, op: Op) -> int:
+        """How a tile is split that both vector cores get: FIFOs carry halves, and their memory has both. On
+        A5, slots are on chip, each with its own half."""
+        if self.profile.isa == "a5":
+            fail(UNSUPPORTED, "of a tile that is not split, a vector core of A5 gets a half", op.loc,
+                 expected="mode=pl.SplitMode.UP_DOWN or LEFT_RIGHT", got=op.args["x"].type,
+                 help="or store it, pl.system.syncall(), and load it in every lane")  # fmt: skip
+        rows, cols = (index.known(n) for n in op.result.type.shape[-2:])
+        for n, mode in ((rows, SplitMode.UP_DOWN), (cols, SplitMode.LEFT_RIGHT)):
+            if n is not None and not n % 2:
+                return _SPLIT[mode]
+        fail(UNSUPPORTED, "a tile without halves has no way to both vector cores", op.loc,
+             expected="an even number of rows or columns", got=op.result.type)  # fmt: skip
+
+    @property
+    def memory(self) -> int:
+        """Bytes of global memory that FIFOs need."""
+        return sum(f.bytes for f in self.fifos)
 
     def _bytes(self, c: Crossing) -> int:
         """A slot: the whole tile, as its producer and its consumer have it."""
@@ -306,12 +342,10 @@ def _within(inner: Crossing, outer: Crossing) -> bool:
 
 def _split(plan: Plan, parts: list[Function]) -> Function:
     whole = plan.function
-    profile = plan.profile
     made = Function(whole.name, "mixed", whole.loc)
     made.attrs = dict(whole.attrs)
-    in_memory = profile.isa == "a2a3"
-    if in_memory and plan.fifos:
-        made.attrs["slots"] = sum(f.size for f in plan.fifos) * plan.slots
+    if plan.memory:
+        made.attrs["slots"] = plan.memory
     halved = [_Half(plan, core).function(whole) for core in (CUBE, VECTOR)]
     for part in halved:
         clean_function(part)
@@ -329,6 +363,7 @@ class _Half(Rewriter):
         self.frees: dict[Op, list[tuple[Fifo, Value]]] = {}
         self.lane: Value | None = None
         self.first: Value | None = None
+        self.slot: dict[Fifo, tuple[Any, Any]] = {}  # where FIFOs of whole tiles have them
 
     def function(self, function: Function) -> Function:
         made = Function(
@@ -339,7 +374,7 @@ class _Half(Rewriter):
         made.attrs = {k: v for k, v in function.attrs.items() if k == "windows"}
         directions = {p.value: p.direction for p in function.params}
         args: list[tuple[Value | None, Any]] = [(v, v.type) for v in function.body.args]
-        bytes = self.plan.profile.isa == "a2a3" and sum(f.size for f in self.plan.fifos) * self.plan.slots
+        bytes = self.plan.memory
         if bytes:
             args.insert(slots_at(function.body.args), (None, TensorType(DATA_TYPES["UINT8"], (bytes,))))
         memory: Value | None = None
@@ -368,19 +403,18 @@ class _Half(Rewriter):
             block = self.build.op("get_block_idx", [ScalarType(INDEX)])
             base = self.build.scalar("mul", block, bytes)
         for fifo in self.plan.fifos:
-            self._open(fifo, name, memory, base)
-            base = self.build.scalar("add", base, fifo.size * self.plan.slots) if memory is not None else 0
+            self._open(fifo, name, memory if fifo.in_memory else None, base)
+            base = self.build.scalar("add", base, fifo.bytes) if memory is not None else 0
         if self.core == VECTOR:
             self.lane = self.build.op("get_subblock_idx", [ScalarType(INDEX)])
             self.lane.name = "lane"
             self.first = self.build.scalar("eq", self.lane, 0)
 
     def _open(self, fifo: Fifo, name: str, memory: Value | None, base: Any) -> None:
-        plan = self.plan
         mine = (fifo.direction == C2V) == (self.core == VECTOR)
         local = 1 if memory is not None else None
         if mine:
-            size = fifo.size * (local or plan.slots)
+            size = fifo.size * (local or fifo.slots)
             where = self.build.op(
                 "reserve_buffer", [ScalarType(DATA_TYPES["INT32"])], name=fifo.name, size=size, base=None
             )
@@ -393,9 +427,12 @@ class _Half(Rewriter):
         self.build.append(f"{'aic' if self.core == CUBE else 'aiv'}_initialize_pipe", [], {
             "c2v_consumer_buf": where if to_vector else None,
             "v2c_consumer_buf": None if to_vector else where,
-            "dir_mask": fifo.direction, "slot_size": fifo.size, "slot_num": plan.slots,
-            "local_slot_num": local, "id": fifo.number, "gm_slot_buffer": memory, "gm_offset": base,
+            "dir_mask": fifo.direction, "slot_size": fifo.size, "slot_num": fifo.slots,
+            "local_slot_num": local, "id": fifo.number, "gm_slot_buffer": memory,
+            "gm_offset": base if memory is not None else 0,
         })  # fmt: skip
+        if fifo.whole and mine:
+            self.slot[fifo] = memory, base
 
     # ---- operations ----
 
@@ -517,6 +554,9 @@ class _Half(Rewriter):
             return
         name = "tpop_from_aic" if self.core == VECTOR else "tpop_from_aiv"
         t = self._type(c.op.result)
+        if c.whole:
+            self._loaded_whole(c, name, t, more)
+            return
         value = self.build.op(name, [t], shape=list(t.shape), dtype=t.dtype, **more)
         self.map(c.op.result, value)
         if c.kept:
@@ -526,6 +566,27 @@ class _Half(Rewriter):
         else:
             assert c.last is not None
             self.frees.setdefault(c.last, []).append((fifo, value))
+
+    def _loaded_whole(self, c: Crossing, name: str, t: TileType, more: dict[str, Any]) -> None:
+        """A core pops its half, which says that the tile is there, and loads all of it from the slot."""
+        axis = t.rank - (2 if c.split == _SPLIT[SplitMode.UP_DOWN] else 1)
+        shape = [n // 2 if i == axis else n for i, n in enumerate(t.shape)]
+        half = t.replace(shape=tuple(shape), valid=None)
+        popped = self.build.op(name, [half], shape=shape, dtype=t.dtype, **more)
+        memory, base = self.slot[c.fifo]
+        rows, cols = t.shape[-2:]
+        bytes = rows * cols * t.dtype.bits // 8
+        part = self.build.op("slice", [memory.type.replace(shape=(bytes,), strides=(1,))], x=memory,
+                             shape=[bytes], offset=[base], valid_shape=None, drop_dims=None)  # fmt: skip
+        flat = TensorType(t.dtype, (rows * cols,))
+        seen = self.build.op("reinterpret_view", [flat], x=part, dtype=t.dtype)
+        whole = TensorType(t.dtype, (rows, cols))
+        tensor = self.build.op("reshape", [whole], x=seen, shape=[rows, cols])
+        valid = None if t.valid is None else list(t.valid[-2:])
+        loaded = self.build.op("load", [t], tensor=tensor, offsets=[0, 0], shapes=[rows, cols],
+                               valid_shape=valid, target_memory=MemorySpace.Vec)  # fmt: skip
+        self.map(c.op.result, loaded)
+        self.frees.setdefault(c.op, []).append((c.fifo, popped))
 
     def _whole(self, c: Crossing) -> Value:
         """A tile as a FIFO carries it: halves are those of all of it, whatever part of it is data."""

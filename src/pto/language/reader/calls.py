@@ -216,7 +216,7 @@ def _extent(b: Build, found: Any, extents: dict[DynVar, Any]) -> Any:
 
 def _read(
     unit: Unit, declared: Declared, function: Function, bound: dict[str, Any], symbols: dict[DynVar, Any],
-    ranks: dict[Value, Ranks] | None = None,
+    ranks: dict[Value, Ranks] | None = None, limits: dict[Value, int] | None = None,
 ) -> None:  # fmt: skip
     """Read the body of a function whose parameters are there."""
     file, node = file_of(declared.function)
@@ -225,6 +225,7 @@ def _read(
     build.exact = unit.exact is not None
     build.world = unit.world
     build.ranks.update(ranks or {})
+    build.limits.update(limits or {})
     outside = surroundings(declared.function, declared.enclosing)
 
     def find(name: str) -> Any:
@@ -418,11 +419,13 @@ def _dispatched(
     bound.update({f"{n}_of_all": r.whole for n, r in ranks.items()})
     free += [r.whole for r in ranks.values()]  # tasks of other ranks are waited for by signals
     whose = tuple((n, r.rank, r.count, r.rows) for n, r in ranks.items())
-    key = (declared, tuple(_key(declared, n, v) for n, v in bound.items()), whose)
+    limits = {n: _limits(f.build, v) for n, v in bound.items()}
+    keys = tuple((_key(declared, n, v), limits[n]) for n, v in bound.items())
+    key = (declared, keys, whose)
     callee = f.unit.read.get(key)
     if callee is None:
         with _calling(f, node, declared, bound):
-            callee = f.unit.read[key] = _specialised(f.unit, declared, bound, ranks)
+            callee = f.unit.read[key] = _specialised(f.unit, declared, bound, ranks, limits)
     return _called(f, callee, list(bound.values()), _hidden(bound, callee), free, place, attrs)
 
 
@@ -504,11 +507,13 @@ def _left_out(f: Frame, declared: Declared, given: Submission) -> list[Any]:
 
 
 def _specialised(
-    unit: Unit, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, Ranks]
-) -> Function:
+    unit: Unit, declared: Declared, bound: dict[str, Any], ranks: Mapping[str, Ranks],
+    limits: Mapping[str, tuple[int | None, ...]],
+) -> Function:  # fmt: skip
     """A function for the types of a call; extents that are not known become numbers it is given."""
     function = _function(declared)
     symbols: dict[Any, Value] = {}
+    most: dict[Value, int] = {}
     inner: dict[str, Any] = {}
     for name, value in bound.items():
         said = declared.annotations.get(name)
@@ -516,6 +521,9 @@ def _specialised(
         if isinstance(type, TensorType):
             strides = None if type.strides is None else _own(type.strides, symbols)
             type = type.replace(shape=_own(type.shape, symbols), valid=None, strides=strides)
+            for d, n in zip(type.shape, limits[name], strict=True):
+                if isinstance(d, Value) and n is not None:
+                    most[d] = min(n, most.get(d, n))
         remote = name in ranks or name.removesuffix("_of_all") in ranks
         inner[name] = function.param(
             type, name, INOUT if remote else said.direction if said is not None else IN
@@ -544,8 +552,13 @@ def _specialised(
         function.attrs["gives"] = _said_results(declared)
         extern(function, os.path.dirname(declared.function.__code__.co_filename))
         return function
-    _read(unit, declared, function, inner, extents, whose)
+    _read(unit, declared, function, inner, extents, whose, most)
     return function
+
+
+def _limits(build: Build, value: Any) -> tuple[int | None, ...]:
+    """How long the dimensions of a tensor are at most."""
+    return tuple(build.most(value, i) for i in range(value.type.rank)) if is_tensor(value) else ()
 
 
 def _said_results(declared: Declared) -> int | None:
@@ -587,6 +600,8 @@ def _param_type(value: Any, said: Annotation | None) -> Type:
     if isinstance(value, Value):
         if isinstance(value.type, ScalarType) and said is not None and said.dtype is not None:
             return ScalarType(said.dtype)
+        if isinstance(value.type, TensorType) and said is not None and said.layout != "ND":
+            return value.type.replace(layout=said.layout)
         return value.type
     dtype = said.dtype if said is not None and said.dtype is not None else scalar_type(value)
     assert dtype is not None
@@ -605,7 +620,7 @@ def _key(declared: Declared, name: str, value: Any) -> Any:
                 index.known(d) if index.known(d) is not None else ("?", _dim_key(d)) for d in type.strides
             )
         )
-        return type.dtype, dims, strides
+        return type.dtype, dims, strides, type.layout
     return type
 
 
