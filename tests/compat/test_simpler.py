@@ -133,7 +133,7 @@ def test_in_does_not_come_back(simpler: Any) -> None:
     assert found.code == "PTO-E2607" and "argument 2 is IN and was written to" in found.message
 
 
-def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
+def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     interface = simpler.task_interface
     built = chip(simpler, "exchange", [("exchange", "aiv")], "exchange", "exchange_config")
     outs = [np.zeros(1, np.float32) for _ in range(ranks)]
@@ -156,7 +156,7 @@ def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
                     cells = domain[i].buffers["cells"].tensor((2,), interface.DataType.FLOAT32)
                     args.add_tensor(cells, interface.TensorArgType.INOUT)
                     args.add_scalar(domain[i].device_ctx)
-                    args.add_scalar(quiet)
+                    args.add_scalar(how)
                     given.append(args)
                 orch.submit_next_level_group(handle, given, config, workers=list(range(ranks)))
             after = interface.TaskArgs()
@@ -169,16 +169,17 @@ def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
     return heard
 
 
+@pytest.mark.parametrize("how", [0, 2])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_ranks_with_a_window(simpler: Any, ranks: int) -> None:
+def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
     """Every rank has what the one before it has put there; a task of Python comes after all of them."""
-    assert exchange(simpler, ranks) == [10 + (r - 1) % ranks for r in range(ranks)]
+    assert exchange(simpler, ranks, how) == [10 + (r - 1) % ranks for r in range(ranks)]
 
 
 def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
     """One rank that waits goes on waiting while others may come; when all do, it is said."""
     with pytest.raises(RuntimeError, match="no core can go on") as caught:
-        exchange(simpler, 2, quiet=1)
+        exchange(simpler, 2, how=1)
     assert isinstance(caught.value, DiagnosticError) and caught.value.diagnostics[0].code == "PTO-E2624"
 
 
