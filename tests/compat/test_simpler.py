@@ -133,7 +133,7 @@ def test_in_does_not_come_back(simpler: Any) -> None:
     assert found.code == "PTO-E2607" and "argument 2 is IN and was written to" in found.message
 
 
-def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
+def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     interface = simpler.task_interface
     built = chip(simpler, "exchange", [("exchange", "aiv")], "exchange", "exchange_config")
     outs = [np.zeros(1, np.float32) for _ in range(ranks)]
@@ -156,7 +156,7 @@ def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
                     cells = domain[i].buffers["cells"].tensor((2,), interface.DataType.FLOAT32)
                     args.add_tensor(cells, interface.TensorArgType.INOUT)
                     args.add_scalar(domain[i].device_ctx)
-                    args.add_scalar(quiet)
+                    args.add_scalar(how)
                     given.append(args)
                 orch.submit_next_level_group(handle, given, config, workers=list(range(ranks)))
             after = interface.TaskArgs()
@@ -169,16 +169,17 @@ def exchange(simpler: Any, ranks: int, quiet: int = 0) -> list[float]:
     return heard
 
 
+@pytest.mark.parametrize("how", [0, 2])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
-def test_ranks_with_a_window(simpler: Any, ranks: int) -> None:
+def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
     """Every rank has what the one before it has put there; a task of Python comes after all of them."""
-    assert exchange(simpler, ranks) == [10 + (r - 1) % ranks for r in range(ranks)]
+    assert exchange(simpler, ranks, how) == [10 + (r - 1) % ranks for r in range(ranks)]
 
 
 def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
     """One rank that waits goes on waiting while others may come; when all do, it is said."""
     with pytest.raises(RuntimeError, match="no core can go on") as caught:
-        exchange(simpler, 2, quiet=1)
+        exchange(simpler, 2, how=1)
     assert isinstance(caught.value, DiagnosticError) and caught.value.diagnostics[0].code == "PTO-E2624"
 
 
@@ -278,6 +279,69 @@ def test_scene(
     with pytest.raises(DiagnosticError, match=r"PTO-E3107.*no case is for platform a5sim") as caught:
         setup.SceneTestCase.run_module(__name__)
     assert "TestGraph::right" in caught.value.diagnostics[0].help
+
+
+def test_scene_of_a_node(
+    simpler: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same for several chips: an orchestration in Python, callables by name, one of them Python."""
+    setup, interface = importlib.import_module("simpler_setup"), simpler.task_interface
+    way, seen = interface.ArgDirection, []
+    from simpler_setup.scene_test import _rehosted_ref_for  # pyright: ignore[reportMissingImports]
+
+    def orchestrate(orch: Any, callables: Any, args: Any, config: Any) -> None:
+        part = interface.CommBufferSpec(name="cells", dtype="float32", count=2, nbytes=8)
+        with orch.allocate_domain(name="d", workers=[0, 1], window_size=64, buffers=[part]) as domain:
+            given = []
+            for i in range(2):
+                one = interface.TaskArgs()
+                out = _rehosted_ref_for(args, getattr(args, f"out_{i}"))
+                one.add_tensor(out, interface.TensorArgType.OUTPUT_EXISTING)
+                cells = domain[i].buffers["cells"].tensor((2,), interface.DataType.FLOAT32)
+                one.add_tensor(cells, interface.TensorArgType.INOUT)
+                one.add_scalar(domain[i].device_ctx)
+                one.add_scalar(0)
+                given.append(callables.keep(one))
+            orch.submit_next_level_group(callables.swap, given, config, workers=[0, 1])
+        orch.submit_sub(callables.tell)
+
+    @setup.scene_test(level=3, runtime="tensormap_and_ringbuffer")
+    class TestSwap(setup.SceneTestCase):
+        CALLABLE: ClassVar[Any] = {
+            "orchestration": orchestrate,
+            "callables": [
+                {
+                    "name": "swap",
+                    "orchestration": {
+                        "source": "chips/exchange.cpp",
+                        "function_name": "exchange",
+                        "config_name": "exchange_config",
+                        "signature": [way.OUT, way.INOUT],
+                    },
+                    "incores": [{"func_id": 0, "source": "chips/kernels/exchange.cpp", "core_type": "aiv"}],
+                },
+                {"name": "tell", "callable": lambda args: seen.append(len(args))},
+            ],
+        }
+        CASES: ClassVar[Any] = [
+            {"name": "two", "platforms": ["a2a3sim"], "config": {"device_count": 2, "num_sub_workers": 1}}
+        ]
+
+        def generate_args(self, params: Any) -> Any:
+            return setup.TaskArgsBuilder(
+                *(setup.TensorArg(f"out_{i}", np.zeros(1, np.float32)) for i in range(2))
+            )
+
+        def compute_golden(self, args: Any, params: Any) -> None:
+            args.out_0[0], args.out_1[0] = 11, 10
+
+    monkeypatch.setattr(sys.modules[__name__], "TestSwap", TestSwap, raising=False)
+    for devices, status, text in (("0-1", 0, "PASS TestSwap::two"), ("3", 1, "needs 2 devices, -d names 1")):
+        monkeypatch.setattr(sys, "argv", ["script", "-p", "a2a3sim", "-d", devices])
+        with pytest.raises(SystemExit) as ended:
+            setup.SceneTestCase.run_module(__name__)
+        assert ended.value.code == status and text in capsys.readouterr().out
+    assert seen == [0]
 
 
 def test_e3104_another_package(simpler: Any, monkeypatch: pytest.MonkeyPatch) -> None:

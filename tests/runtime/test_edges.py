@@ -287,14 +287,29 @@ def ints() -> Any:
     return np.zeros(4, np.int32)
 
 
-@pytest.mark.parametrize("inner", ["scope", "manual_scope"])
-def test_no_scope_in_a_manual_scope(inner: str) -> None:
+def test_no_automatic_scope_in_a_manual_scope() -> None:
     def orchestrate(rt: Any) -> None:
-        with rt.manual_scope(), getattr(rt, inner)():
+        with rt.manual_scope(), rt.scope():
             pass
 
     text = fails(orchestrate, code="PTO-E2621")
     assert "inside the manual scope of" in text and Path(__file__).name in text
+
+
+def test_a_manual_scope_in_a_manual_scope() -> None:
+    """Both leave the order to edges; what comes after the inner one is in the outer one again."""
+
+    def orchestrate(rt: Any, x: Any) -> None:
+        with rt.manual_scope():
+            first = rt.submit(bump, x)
+            with rt.manual_scope():
+                second = rt.submit(bump, x, deps=[first])
+            rt.submit(bump, x, deps=[second])
+
+    x = vector()
+    run = runtime.run(orchestrate, x, record=True)
+    edges = {(int(e["pred"]), int(e["succ"])) for e in run.records.edges}
+    assert edges == {(0, 1), (1, 2)} and set(run.records.edges["kind"]) == {3}
 
 
 def test_read_of_a_task_that_fails() -> None:

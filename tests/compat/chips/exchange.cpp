@@ -3,7 +3,9 @@
 
 extern "C" {
 
-PTO2OrchestrationConfig exchange_config(const ChipTaskArgs&) { return PTO2OrchestrationConfig{.expected_arg_count = 4}; }
+PTO2OrchestrationConfig exchange_config(const ChipTaskArgs&) {
+  return PTO2OrchestrationConfig{.expected_arg_count = 4};
+}
 
 void exchange(const ChipTaskArgs& given) {
   const ChipTensor& out = given.tensor(0).ref();

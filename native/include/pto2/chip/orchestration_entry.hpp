@@ -13,14 +13,17 @@ extern "C" {
 __attribute__((weak)) void pto2_chip_entry(const ChipTaskArgs& args);
 __attribute__((weak)) PTO2OrchestrationConfig pto2_chip_config(const ChipTaskArgs& args);
 
-__attribute__((visibility("default"))) void aicpu_orchestration_entry(PTO2Runtime*, uint64_t* words, int count) {
+__attribute__((visibility("default"))) void aicpu_orchestration_entry(PTO2Runtime*, uint64_t* words,
+                                                                      int count) {
   ChipTaskArgs args;
   args.read(words, count);
   if (pto2_chip_config != nullptr) {
     const int expected = pto2_chip_config(args).expected_arg_count;
     if (expected > args.tensor_count() + args.scalar_count()) {
-      assert_fail(__FILE__, __LINE__, "the orchestration expects %d arguments, and was given %d tensors and %d "
-                  "scalars", expected, args.tensor_count(), args.scalar_count());
+      assert_fail(__FILE__, __LINE__,
+                  "the orchestration expects %d arguments, and was given %d tensors and %d "
+                  "scalars",
+                  expected, args.tensor_count(), args.scalar_count());
     }
   }
   pto2_detail::manual_scopes() = 0;

@@ -39,7 +39,8 @@ class ChipTaskArgs {
     constexpr int kWords = 4 + MAX_TENSOR_DIMS;
     tensor_count_ = count > 0 ? static_cast<int32_t>(words[0]) : 0;
     if (tensor_count_ < 0 || 1 + tensor_count_ * kWords > count) {
-      assert_fail(__FILE__, __LINE__, "arguments that are none: %d words for %d tensors", count, tensor_count_);
+      assert_fail(__FILE__, __LINE__, "arguments that are none: %d words for %d tensors", count,
+                  tensor_count_);
     }
     tensors_ = new ChipTensor[static_cast<size_t>(tensor_count_)];
     for (int32_t i = 0; i < tensor_count_; i++) {

@@ -86,8 +86,9 @@ struct ChipTensor {
     for (uint32_t d = 0; d < ndims; d++) {
       const auto from = static_cast<uint64_t>(offsets[d]), count = static_cast<uint64_t>(extents[d]);
       if (from > shapes[d] || count > shapes[d] - from) {
-        assert_fail(file, line, "view: dimension %u: offset %" PRIu64 " and shape %" PRIu64 " do not fit in %u",
-                    d, from, count, shapes[d]);
+        assert_fail(file, line,
+                    "view: dimension %u: offset %" PRIu64 " and shape %" PRIu64 " do not fit in %u", d, from,
+                    count, shapes[d]);
       }
       made.start_offset += from * strides[d];
     }
@@ -203,7 +204,8 @@ inline bool place_in_buffer(const ChipTensor& tensor, TensorData& data, const ch
     const uint64_t stride = tensor.strides[d];
     if (stride == 0 || (place + 1 == tensor.ndims && stride != 1 && tensor.shapes[d] > 1)) {
       assert_fail(file, line,
-                  "a tensor whose neighbours are %" PRIu64 " elements apart (dimension %u): tasks take tensors "
+                  "a tensor whose neighbours are %" PRIu64
+                  " elements apart (dimension %u): tasks take tensors "
                   "with neighbours somewhere",
                   stride, d);
     }
@@ -238,7 +240,8 @@ inline Tensor handle_of(const ChipTensor& tensor, const char* file, int line) {
   }
   data.update_start_offset();
   if (data.start_offset != tensor.start_offset) {
-    assert_fail(file, line, "a tensor at element %" PRIu64 " has no place in its buffer", tensor.start_offset);
+    assert_fail(file, line, "a tensor at element %" PRIu64 " has no place in its buffer",
+                tensor.start_offset);
   }
   return made;
 }

@@ -8,8 +8,12 @@
 #include "pto/core/machine.hpp"
 #include "pto_task_id.h"
 
-static inline int32_t get_block_idx(const int64_t*) { return static_cast<int32_t>(pto::detail::core().block_idx); }
-static inline int32_t get_block_num(const int64_t*) { return static_cast<int32_t>(pto::detail::core().block_num); }
+static inline int32_t get_block_idx(const int64_t*) {
+  return static_cast<int32_t>(pto::detail::core().block_idx);
+}
+static inline int32_t get_block_num(const int64_t*) {
+  return static_cast<int32_t>(pto::detail::core().block_num);
+}
 static inline int32_t get_sub_block_id(const int64_t*) {
   return static_cast<int32_t>(pto::detail::core().subblock_idx);
 }

@@ -180,8 +180,7 @@ struct PTO2Submitter {
         made[out.count_] = args.infos_[i].copy(file, line);
         params[count++] = PTOParam(args.types_[i], made[out.count_++], 0);
       } else {
-        params[count++] =
-            PTOParam(args.types_[i], pto2_detail::handle_of(args.tensors_[i], file, line), 0);
+        params[count++] = PTOParam(args.types_[i], pto2_detail::handle_of(args.tensors_[i], file, line), 0);
       }
     }
     for (uint32_t i = 0; i < args.scalar_count_; i++) params[count++] = make_scalar_param(args.scalars_[i]);
@@ -312,7 +311,7 @@ static inline int32_t rt_available_cluster_count() {
 }
 static inline int32_t rt_available_aiv_count() { return 2 * rt_available_cluster_count(); }
 
-#define rt_report_fatal(code, fmt, ...)                                    \
+#define rt_report_fatal(code, fmt, ...)                                     \
   (current_runtime()->ops->set_site(current_runtime(), __FILE__, __LINE__), \
    current_runtime()->ops->report_fatal(current_runtime(), (code), __FUNCTION__, fmt, ##__VA_ARGS__))
 

@@ -1,11 +1,13 @@
-// Every rank puts its number into the window of the next one and says so; out is what came. With `quiet` nobody
-// says anything. Slots: out, window (a number, then a signal), the context, quiet.
+// Every rank puts its number into the window of the next one and says so; out is what came. How: 0 with signals, 1
+// with nobody saying anything, 2 with counters that end a task. Slots: out, window (a number, then a signal), the
+// context, how.
 #include <cstdint>
 #include <pto/pto-inst.hpp>
 
 #include "platform_comm/comm_context.h"
 #include "pto/comm/comm_types.hpp"
 #include "pto/comm/pto_comm_inst.hpp"
+#include "pto_async_kernel_api.h"
 #include "tensor.h"
 
 extern "C" void kernel_entry(int64_t* args) {
@@ -20,6 +22,12 @@ extern "C" void kernel_entry(int64_t* args) {
   pto::comm::Signal said(reinterpret_cast<int32_t*>(theirs + 1));
   if (args[3] == 0) pto::comm::TNOTIFY(said, 1, pto::comm::NotifyOp::AtomicAdd);
   pto::comm::Signal heard(reinterpret_cast<int32_t*>(mine + 1));
-  pto::comm::TWAIT(heard, 1, pto::comm::WaitCmp::GE);
+  if (args[3] == 2) {
+    send_notification(theirs + 1, 1, pto::comm::NotifyOp::Set);
+    AsyncCtx ends = get_async_ctx(args);
+    save_expected_notification_counter(ends, mine + 1, 1);
+  } else {
+    pto::comm::TWAIT(heard, 1, pto::comm::WaitCmp::GE);
+  }
   reinterpret_cast<float*>(out->buffer.addr)[out->start_offset] = mine[0];
 }

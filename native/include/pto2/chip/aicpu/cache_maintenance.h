@@ -5,5 +5,7 @@
 
 #include <atomic>
 
-inline void cache_invalidate_range(const void*, size_t) { std::atomic_thread_fence(std::memory_order_acquire); }
+inline void cache_invalidate_range(const void*, size_t) {
+  std::atomic_thread_fence(std::memory_order_acquire);
+}
 inline void cache_flush_range(const void*, size_t) { std::atomic_thread_fence(std::memory_order_release); }

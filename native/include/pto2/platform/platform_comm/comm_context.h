@@ -11,8 +11,8 @@ struct CommContext {
   uint64_t workSpaceSize;
   uint32_t rankId;
   uint32_t rankNum;
-  uint64_t winSize;                         // bytes of each window
-  uint64_t windowsIn[COMM_MAX_RANK_NUM];    // where the window of each rank is, for this rank
+  uint64_t winSize;                       // bytes of each window
+  uint64_t windowsIn[COMM_MAX_RANK_NUM];  // where the window of each rank is, for this rank
   uint64_t windowsOut[COMM_MAX_RANK_NUM];
 };
 
