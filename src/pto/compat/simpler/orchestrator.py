@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...runtime.extension import extension
 from .buffers import BackendKind, Buffer, MappedArgs, Tensor
-from .callables import CallableHandle, ChipCallable
+from .callables import ChipCallable
 from .domains import allocate
 from .dtypes import DataType
 from .refused import refuse
@@ -34,6 +34,7 @@ class _Node:
         self.number, self.name, self.places, self.bodies = number, name, places, bodies
         self.waits_for: set[int] = set()
         self.left = len(bodies)
+        self.failed = False
         self.state = "waiting"  # running, done, failed
 
 
@@ -259,28 +260,24 @@ class _Graph:
             node.state = "running"
             self._busy |= places
             members = [self._company.join() for _ in node.bodies]
-            for body, member in zip(node.bodies, members, strict=True):
-                threading.Thread(target=self._member, args=(node, body, member), daemon=True).start()
+            for at, member in enumerate(members):
+                threading.Thread(target=self._member, args=(node, at, member), daemon=True).start()
 
-    def _member(self, node: _Node, body: Callable[..., object], member: int) -> None:
+    def _member(self, node: _Node, at: int, member: int) -> None:
         failure: BaseException | None = None
         try:
-            body(self._company, member)
+            node.bodies[at](self._company, member)
         except BaseException as e:
             failure = e
         with self._lock:
             if failure is not None:
                 self._failures.append(failure)
+                node.failed = True
             node.left -= 1
             if node.left == 0:
-                node.state = "failed" if failure is not None or node.state == "failed" else "done"
-                self._busy -= set(node.places or ())
-                self._start()
-            elif failure is not None:
-                node.state = "failed"
+                node.state = "failed" if node.failed else "done"
+            if node.places is not None:  # the chip is free, though others of the group may go on
+                self._busy.discard(node.places[at])
+            self._start()
             self._company.leave(member)
             self._lock.notify_all()
-
-
-def is_handle(value: Any) -> bool:
-    return isinstance(value, CallableHandle)
