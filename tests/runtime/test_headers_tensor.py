@@ -24,6 +24,7 @@ NO_OVERLAP, COVERED, OTHER = range(3)
 ADDRESS = 0x10000
 TYPES = {
     "FLOAT32": 4, "FLOAT16": 2, "INT32": 4, "INT16": 2, "INT8": 1, "UINT8": 1, "BFLOAT16": 2, "INT64": 8, "UINT64": 8,
+    "UINT16": 2, "UINT32": 4, "BOOL": 1, "FP8E4M3FN": 1, "FP8E8M0": 1, "FP4E2M1": 1,
 }  # fmt: skip
 
 
@@ -111,7 +112,7 @@ def test_data_types(pool: Pool) -> None:
     """pto2-runtime 2.2: numbers, sizes and names of the element types."""
     for number, (name, size) in enumerate(TYPES.items()):
         assert pool.lib.element_size(number) == size and pool.lib.dtype_name(number).decode() == name
-    assert pool.lib.element_size(9) == 0 and pool.lib.dtype_name(9) == b"UNKNOWN" == pool.lib.dtype_name(77)
+    assert pool.lib.element_size(15) == 0 and pool.lib.dtype_name(15) == b"UNKNOWN" == pool.lib.dtype_name(77)
 
 
 def test_made_tensors(pool: Pool) -> None:
@@ -196,7 +197,7 @@ def test_transpose_is_of_the_descriptor(pool: Pool) -> None:
         (lambda p: p.transpose(p.make([4, 6]), 0, 2), "transpose: no dimensions 0 and 2 in a tensor of 2"),
         (lambda p: p.make([1] * 6), "at most 5 dimensions, got 6"),
         (lambda p: p.make([2**33, 2**33]), "more than 2\\^64 bytes"),
-        (lambda p: p.make([4], dtype=9), "unknown data type"),
+        (lambda p: p.make([4], dtype=15), "unknown data type"),
         (
             lambda p: p.checked(p.lib.param(0, p.make([4], addr=0))),
             "INPUT param must have a non-NULL buffer address",

@@ -18,8 +18,9 @@ _EXAMPLES = """\
   pto python -m pytest tests/st/runtime     public tests, on us
   pto python --report out examples models   every program of folders: a page and a JSON file in out/
 
-In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package, and so are
-`simpler` and `simpler_setup`; nothing is installed. A platform that is a device (a2a3, a5) is simulated. What is found goes to stderr.
+In that process `pypto`, `pypto.language`, `pypto.runtime`, `pypto.ir` and the like are this package, and so
+are `simpler` and `simpler_setup`; nothing is installed. A platform that is a device (a2a3, a5) is simulated.
+What is found goes to stderr.
 Exit status: that of the script; 1 where sanitizers found errors in a script that ended well.
 """
 _LEVELS = "off, tasks (tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
