@@ -4,13 +4,17 @@
 
 The kernel is C++, launched as a user's is, with `pto.ranks`. Shortest of several runs, wall time of a launch
 of many rounds less that of a launch of none. Copies are held against memcpy of the same run; the sum over all
-ranks against that of MPI where mpi4py and mpiexec are installed.
+ranks against that of MPI where mpi4py and mpiexec are installed. Ranks of two nodes, which this machine
+stands for, are held against plain sockets, and against MPI as if it were on two machines.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +27,7 @@ from typing import Any
 import numpy as np
 
 import pto
+from pto.engine.ranks import World
 
 KERNEL = """
 #include <pto/pto-inst.hpp>
@@ -117,6 +122,29 @@ if MPI.COMM_WORLD.rank == 0:
 """
 
 
+#: As between two machines, which MPICH is told and Open MPI by naming what it may use.
+MPI_APART = """
+import sys, time
+import numpy as np
+from mpi4py import MPI
+world, small, large = MPI.COMM_WORLD, np.zeros(10, np.int32), np.zeros(1 << 18, np.float32)
+def rounds(there, back, count):
+    begin = time.perf_counter()
+    for _ in range(count):
+        if world.rank == 0:
+            world.Send(there, 1)
+            world.Recv(back, 1)
+        else:
+            world.Recv(there, 0)
+            world.Send(back, 0)
+    return (time.perf_counter() - begin) / count
+signals = min(rounds(small, small, 500) for _ in range(5)) / 2
+puts = min(rounds(large, small, 50) for _ in range(5))
+if world.rank == 0:
+    print(signals, puts)
+"""
+
+
 def shortest(run: Callable[[], Any], times: int) -> float:
     found = []
     for _ in range(times):
@@ -126,13 +154,24 @@ def shortest(run: Callable[[], Any], times: int) -> float:
     return min(found)
 
 
-def seconds(k: Any, ranks: int, what: int, rounds: int, count: int, times: int, **more: Any) -> float:
+def seconds(
+    k: Any,
+    ranks: int,
+    what: int,
+    rounds: int,
+    count: int,
+    times: int,
+    world: World | None = None,
+    **more: Any,
+) -> float:
     """Seconds of a round."""
-    world = pto.ranks(ranks, window_bytes=1 << 24)
+    world = world or pto.ranks(ranks, window_bytes=1 << 24)
     signal, window = world.window(1, "i32"), world.window(2 << 20)
     x = [np.ones(max(1, count), np.float32) for _ in range(ranks)]
 
     def run(n: int) -> None:
+        if world.member is not None:
+            world.member.all(b"")  # nobody is in a launch
         for rank in range(ranks):
             signal[rank][:] = 0
         result = world.run(
@@ -156,26 +195,107 @@ def of_mpi(count: int) -> float | None:
     return float(done.stdout) if done.returncode == 0 else None
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
-    times = 2 if quick else 5
+_ECHO = """
+import socket, struct, sys
+line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+for _ in range(2):
+    size, count = struct.unpack("<II", line.recv(8, socket.MSG_WAITALL))
+    room = memoryview(bytearray(size))
+    for _ in range(count):
+        have = 0
+        while have < size:
+            have += line.recv_into(room[have:])
+        line.sendall(room[:40])
+"""
+
+
+def of_mpi_apart() -> list[float] | None:
+    mpiexec = shutil.which("mpiexec", path=str(Path(sys.executable).parent)) or shutil.which("mpiexec")
+    if find_spec("mpi4py") is None or mpiexec is None:
+        return None
+    done = subprocess.run(
+        [mpiexec, "-n", "2", sys.executable, "-c", MPI_APART], capture_output=True, text=True, check=False,
+        env={**os.environ, "MPIR_CVAR_NOLOCAL": "1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1"},
+    )  # fmt: skip
+    return [float(word) for word in done.stdout.split()[-2:]] if done.returncode == 0 else None
+
+
+def of_sockets(times: int) -> list[float]:
+    """A message one way, and 1 MB with an answer, between two processes with a TCP connection."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        process = subprocess.Popen([sys.executable, "-c", _ECHO, str(listening.getsockname()[1])])
+        line, _ = listening.accept()
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    room = bytearray(40)
+
+    def rounds(size: int, count: int) -> None:
+        data = bytes(size)
+        for _ in range(count):
+            line.sendall(data)
+            line.recv_into(room, 40, socket.MSG_WAITALL)
+
+    found = []
+    for size, count in ((40, 500), (1 << 20, 50)):
+        line.sendall(struct.pack("<II", size, count * times))
+        found.append(shortest(lambda size=size, count=count: rounds(size, count), times) / count)
+    line.close()
+    process.wait()
+    return [found[0] / 2, found[1]]
+
+
+def kernel() -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "go.cpp")
         path.write_text(KERNEL)
-        k = pto.kernel(str(path), target="a2a3")
+        return pto.kernel(str(path), target="a2a3")
+
+
+def as_rank(times: int) -> None:
+    """One of the ranks of two nodes: the first says what it found."""
+    k = kernel()
+    signal = seconds(k, 2, 0, 2000, 0, times, pto.launched_ranks(1 << 24)) / 2
+    world = pto.launched_ranks(1 << 24)
+    put = seconds(k, 2, 2, 200, 1 << 18, times, world)
+    if world.member is not None and world.member.rank == 0:
+        print(signal, put)
+
+
+def of_nodes(quick: bool) -> list[float]:
+    processes = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--as-rank", *(["--quick"] if quick else [])], text=True,
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": "2", "PTO_NODE": str(rank)},
+        )
+        for rank in range(2)
+    ]  # fmt: skip
+    said = [process.communicate()[0] for process in processes]
+    return [float(word) for word in said[0].split()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--as-rank", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    quick = options.quick
+    times = 2 if quick else 5
+    if options.as_rank:
+        return as_rank(times)
+    k = kernel()
     print(f"{'':46}{'us':>10}   ratio")
 
     def line(what: str, found: float, ratio: str = "") -> None:
         print(f"{what:46}{found * 1e6:10.2f}   {ratio}")
 
-    for way, more in (("one process", {}), ("processes", {"processes": True})):
+    apart: dict[str, Any] = {"processes": True}
+    for way, more in (("one process", {}), ("processes", apart)):
         line(f"signal, one way, {way}", seconds(k, 2, 0, 20_000, 0, times, **more) / 2)
     for way, ranks, more in (
         ("8 ranks, one process", 8, {}),
         ("64 ranks, one process", 64, {}),
-        ("8 ranks, processes", 8, {"processes": True}),
+        ("8 ranks, processes", 8, apart),
     ):
         line(f"barrier, {way}", seconds(k, ranks, 1, 200 if quick else 1000, 0, times, **more))
     count = 1 << 18  # 1 MB
@@ -191,6 +311,22 @@ def main() -> None:
     )
     if peer:
         line("MPI's all-reduce of 1 MB, 4 processes", peer)
+    plain_signal, plain_put = of_sockets(times)
+    signal, put = of_nodes(quick)
+    line("message over TCP, one way", plain_signal)
+    line("signal, one way, two nodes", signal, f"{signal / plain_signal:.2f} of the time of plain sockets")
+    line("1 MB over TCP and an answer", plain_put)
+    line("put of 1 MB, two nodes", put, f"{put / plain_put:.2f} of the time of plain sockets")
+    peers = of_mpi_apart()
+    if peers is not None:
+        line(
+            "MPI as on two machines, message one way",
+            peers[0],
+            f"a signal takes {signal / peers[0]:.2f} of it",
+        )
+        line(
+            "MPI as on two machines, 1 MB and an answer", peers[1], f"a put takes {put / peers[1]:.2f} of it"
+        )
     world = pto.ranks(4)
     slots, signals = world.window((48, 64)), world.window(6, "i32")
     reduce = pto.kernel(

@@ -15,6 +15,8 @@
 #include <mutex>
 #include <vector>
 
+#include "nodes.hpp"
+
 namespace pto::host {
 namespace {
 
@@ -149,6 +151,7 @@ void Group::tell(uint32_t from, void* bytes, size_t count) {
 }
 
 bool look(uint64_t moves, const char* what) {
+  help_nodes();
   const std::lock_guard<std::mutex> held(lock);
   for (Joined& one : joined) {
     Member& mine = one.group->board().members[one.group->rank()];

@@ -29,7 +29,8 @@ struct alignas(64) Member {
   std::atomic<uint64_t> polls;
   std::atomic<int32_t> process;
   int32_t reserved;
-  char what[232];  // what it waits for, in words; written before the state
+  char what[216];                       // what it waits for, in words; written before the state
+  std::atomic<uint64_t> sent, applied;  // messages to and from other nodes (nodes.hpp)
 };
 
 /// Where a number of members meet.

@@ -50,6 +50,10 @@ KNOBS: dict[str, Knob] = {
         ),
         Knob("PTO_LOG_LEVEL", "", "messages of the task runtime: error, warn, info, debug (default: warn)"),
         Knob("PTO_LOG_FILE", "", "task runtime: messages are appended to this file"),
+        Knob("PTO_NODE", "", "ranks of another launcher: a name that makes one machine stand for several"),
+        Knob(
+            "PTO_NODE_ADDRESS", "", "ranks on several machines: where this one is reached (default: its name)"
+        ),
         Knob("PA_CASE", "", "pto runtime run: case to run, where --case is not given"),
         Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, with commas between"),
     )

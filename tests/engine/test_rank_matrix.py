@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,15 +51,15 @@ def test_one_process_and_several(engine: str) -> None:
         check(case, engine, processes=True)
 
 
-@pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (2, 5))
-def test_another_launcher(ranks: int) -> None:
-    """What launchers of processes say is in the environment: this test is one."""
+def start(ranks: int, what: str, **more: Any) -> None:
+    """Run the cases of so many ranks as their launcher. What launchers say is in the environment."""
     names = [("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")][ranks % 2]
     processes = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.test_rank_matrix"],
-            env={**os.environ, names[0]: str(rank), names[1]: str(ranks)}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            [sys.executable, "-m", "tests.engine.test_rank_matrix", what],
+            env={**os.environ, names[0]: str(rank), names[1]: str(ranks),
+                 **{name: str(of(rank)) for name, of in more.items()}},
+            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )
         for rank in range(ranks)
     ]  # fmt: skip
@@ -67,14 +68,29 @@ def test_another_launcher(ranks: int) -> None:
     assert all(int(text) >= 8 for text in said), said
 
 
-def launched() -> int:
-    """Run as a rank: the cases of so many ranks."""
+@pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (2, 5))
+def test_another_launcher(ranks: int) -> None:
+    start(ranks, "some")
+
+
+@pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (2, 3, 5))
+def test_several_nodes(ranks: int) -> None:
+    """Ranks side by side are on different nodes; with more than two, some of a node are among them."""
+    start(ranks, "all", PTO_NODE=lambda rank: rank % 2)
+
+
+def launched(what: str) -> int:
+    """Run as a rank: the cases of so many ranks, or all cases on so many."""
     ranks = pto.launched_ranks(1 << 16).ranks
-    mine = [case for case in CASES if case.ranks == ranks and quick(case)]
-    for case in mine:
+    mine = [
+        replace(case, ranks=ranks, root=case.root % ranks) if what == "all" else case
+        for case in CASES
+        if quick(case) and (what == "all" or case.ranks == ranks)
+    ]
+    for case in dict.fromkeys(mine):
         check(case, "native", pto.launched_ranks(1 << 16))
     return len(mine)
 
 
 if __name__ == "__main__":
-    print(launched())
+    print(launched(sys.argv[1]))

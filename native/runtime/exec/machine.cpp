@@ -210,7 +210,7 @@ void host_used(Core& core, const pto::detail::Used& used) {
   static_assert(static_cast<Use>(pto::detail::Use::min) == Use::Min);
   auto& state = *static_cast<MachineState*>(core.fiber);
   const int64_t task = state.payload->task_id;
-  UseRecord next{task, used.first, used.last, -1, static_cast<Use>(used.use), false};
+  UseRecord next{task, used.first, used.last, -1, static_cast<Use>(pto::detail::kind_of(used.use)), false};
   if (!state.graph->judge(*state.payload, next)) return;
   if (state.uses.size() > state.own && goes_on(state.uses.back(), next)) {
     state.uses.back().last = std::max(state.uses.back().last, next.last);

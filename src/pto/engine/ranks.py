@@ -25,6 +25,7 @@ from .elements import Array
 from .memory import array_of, stored_shape
 
 if TYPE_CHECKING:
+    from .compiled.nodes import Far
     from .entry import Launchable, LaunchResult
 
 #: Ranks that the structure of a communicator has room for.
@@ -78,8 +79,18 @@ class Member(Protocol):
     rank: int
     ranks: int
 
+    @property
+    def first(self) -> bool:
+        """Whether it is the first rank on its machine."""
+        ...
+
+    @property
+    def far(self) -> Far | None:
+        """The ranks on other machines, if there are any."""
+        ...
+
     def share(self, make: Callable[[], int]) -> int:
-        """A file that the first rank makes, for all of them."""
+        """A file that the first rank on a machine makes, for all ranks there."""
         ...
 
     def all(self, mine: bytes) -> list[bytes]:
@@ -100,8 +111,16 @@ class World:
         self.windows: list[Window] = []
         self.context = Context()
         self.member = member
-        self._used = 0
-        self._memory = self.room(ranks * self.stride)
+        #: Bytes of the windows of a rank.
+        self.used = 0
+        #: Of windows that are on several machines.
+        self.number = 0
+        self._memory: Any = None
+        if member is not None and member.far is not None:
+            file = member.share(lambda: _file(ranks * self.stride))
+            self.number, self._memory = member.far.map(file, self.stride)
+        else:
+            self._memory = self.room(ranks * self.stride)
 
     def window(self, shape: int | Sequence[int], dtype: str = "f32") -> Window:
         """Memory of that shape for every rank."""
@@ -109,19 +128,19 @@ class World:
         if found is None:
             raise ValueError(f"unknown element type {dtype!r}")
         dims = stored_shape((shape,) if isinstance(shape, int) else tuple(shape), found.name)
-        made = Window(self, self._used, dims, found.name)
+        made = Window(self, self.used, dims, found.name)
         size = int(np.prod(dims, dtype=object)) * array_of(found.name).itemsize
         if made.offset + size > self.stride:
             raise ValueError(
                 f"windows of {made.offset + size} bytes, but a rank has {self.stride} for them: "
                 "ask for more with window_bytes"
             )
-        self._used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
+        self.used = -(-(made.offset + size) // WINDOW_ALIGN) * WINDOW_ALIGN
         self.windows.append(made)
         return made
 
     def room(self, size: int) -> mmap.mmap:
-        """Memory that the processes of all ranks have in common, zero at first."""
+        """Memory that the processes of all ranks on this machine have in common, zero at first."""
         if self.member is None:  # those that are forked
             return mmap.mmap(-1, size)
         file = self.member.share(lambda: _file(size))
@@ -132,7 +151,7 @@ class World:
 
     def memory(self, rank: int) -> memoryview:
         """The bytes of all windows of a rank."""
-        return memoryview(self._memory)[rank * self.stride : (rank + 1) * self.stride]
+        return memoryview(self._memory).cast("B")[rank * self.stride : (rank + 1) * self.stride]
 
     @property
     def address(self) -> int:

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from ..diag import Diagnostic, DiagnosticError
-from ..engine.ranks import WINDOW_BYTES, World
+from ..engine.ranks import WINDOW_BYTES, Member, World
 from ..isa.record import Record
 
 #: Variables that launchers set: rank and number of ranks.
@@ -25,12 +25,17 @@ PATIENCE = 30.0
 _RANK, _SIZE = struct.Struct("<I"), struct.Struct("<Q")
 
 
+#: Variables in which they say how many of them are on this machine.
+_HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
+
+
 class Place(Record):
     """A rank among others that another launcher has started."""
 
     rank: int
     ranks: int
     name: str  # of the meeting
+    spread: bool = False  # over several machines
 
 
 def placed(environment: Mapping[str, str]) -> Place | None:
@@ -38,7 +43,9 @@ def placed(environment: Mapping[str, str]) -> Place | None:
     for rank, ranks in _LAUNCHERS:
         if environment.get(rank, "").isdigit() and environment.get(ranks, "1") not in ("", "0", "1"):
             name = f"\0pto-ranks-{os.getuid()}-{os.getppid()}-{environment[ranks]}"
-            return Place(int(environment[rank]), int(environment[ranks]), name)
+            here = [environment[name] for name in _HERE if environment.get(name, "").isdigit()]
+            spread = bool(here) and int(here[0]) < int(environment[ranks])
+            return Place(int(environment[rank]), int(environment[ranks]), name, spread)
     return None
 
 
@@ -55,8 +62,12 @@ def agreed(place: Place | None, ranks: int | None, way_out: str) -> Place | None
 class Meeting:
     """The ranks that another launcher has started, as one of them sees them: each has a line to the first."""
 
+    far = None  # all of them are here
+
     def __init__(self, place: Place) -> None:
         self.rank, self.ranks = place.rank, place.ranks
+        self.first = place.rank == 0
+        self.check: Callable[[], None] = lambda: None  # a line that breaks tells
         end = time.monotonic() + PATIENCE
         #: By rank; only the first has one to every other.
         self._lines = _accepted(place, end) if place.rank == 0 else {0: _connected(place, end)}
@@ -86,13 +97,19 @@ class Meeting:
 
 
 @cache
-def _met(place: Place) -> Meeting:
-    return Meeting(place)
+def _met(place: Place) -> Member:
+    from .nodes import Mpi, Nodes, own_name
+
+    everyone = Mpi(place) if place.spread else Meeting(place)
+    names = [name.decode() for name in everyone.all(own_name().encode())]
+    if isinstance(everyone, Meeting) and len(set(names)) == 1:
+        return everyone
+    return Nodes(everyone, names)
 
 
 def launched_ranks(window_bytes: int = WINDOW_BYTES) -> World:
-    """The ranks that another launcher (mpiexec) has started on this machine, this process among them. Each of
-    them makes the same worlds and the same launches, and has what all of them made."""
+    """The ranks that another launcher (mpiexec) has started, this process among them. Each of them makes the
+    same worlds and the same launches, and has what all of them made."""
     place = placed(os.environ)
     if place is None:
         raise DiagnosticError([
@@ -159,5 +176,5 @@ def _lost(rank: int) -> Iterator[None]:
 def _alone(place: Place) -> DiagnosticError:
     return DiagnosticError([
         Diagnostic("PTO-E2422", f"rank {place.rank} of {place.ranks} met nobody within {PATIENCE:g} s",
-                   help="all ranks have to be on one machine, started by one launcher")
+                   help="all ranks of a machine have to be started by one launcher")
     ])  # fmt: skip

@@ -24,6 +24,16 @@ inline int64_t reach(int64_t count, int64_t step) {
   return far < -kFar ? -kFar : far > kFar ? kFar : far;
 }
 
+/// That of an atomic operation on elements of a type; its enumeration has none first, then add, max and min.
+template <class Atomic>
+constexpr Use use_of(Atomic op, DType type) {
+  const int kind = static_cast<int>(op) + 1;
+  return static_cast<Use>(kind == static_cast<int>(Use::write) ? kind
+                                                               : kind | (static_cast<int>(type) + 1) << 8);
+}
+/// The type of the elements that are combined with.
+constexpr DType combined_type(Use use) { return static_cast<DType>((static_cast<int>(use) >> 8) - 1); }
+
 /// Whether somebody wants to know what the core does to global memory; whether anybody cares at all.
 inline bool is_noted(const Core* me) { return me->host != nullptr && me->host->used != nullptr; }
 inline bool is_watched(const Core* me) { return me != nullptr && (me->arrays != nullptr || is_noted(me)); }
@@ -32,6 +42,10 @@ PTO_COMMON void touch(const char* name, const volatile void* data, int64_t low, 
 /// Its two halves, for bytes of which some are not touched: `note` each run of the others, if `is_noted`.
 PTO_COMMON void stay_inside(const char* name, const volatile void* data, int64_t low, int64_t high);
 PTO_COMMON void note(const volatile void* data, int64_t low, int64_t high, Use use);
+/// After the last `note` of what is about to be touched; what is written comes last of all that an instruction touches.
+inline void settle() {
+  if (current->host->settled != nullptr) current->host->settled(*current);
+}
 
 /// Elements `low` to `high`, both included, as bytes.
 struct Bytes {
@@ -50,6 +64,10 @@ inline void touch_elements(const char* name, const volatile void* data, int bits
 /// A box of five dimensions that begins some elements behind `data`.
 PTO_COMMON void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
                           const int64_t* sizes, const int64_t* steps, Use use);
+
+/// The same box again, while the core waits for what others make of it: where its bytes may have to be brought.
+PTO_COMMON void look_again(Core& me, const volatile void* data, int bits, const int64_t* sizes,
+                           const int64_t* steps);
 
 /// The element that a program reads or writes through a pointer.
 template <Use use, class T, class Index>
@@ -155,7 +173,34 @@ PTO_BODY void note(const volatile void* data, int64_t low, int64_t high, Use use
 PTO_BODY void touch(const char* name, const volatile void* data, int64_t low, int64_t high, Use use) {
   if (!is_watched(current)) return;
   stay_inside(name, data, low, high);
-  if (is_noted(current)) note(data, low, high, use);
+  if (!is_noted(current)) return;
+  note(data, low, high, use);
+  settle();
+}
+
+/// Runs of the last dimension of a box, or its elements.
+inline void note_box(Core& me, const volatile void* data, int bits, int64_t first, const int64_t* sizes,
+                     const int64_t* steps, Use use) {
+  const int64_t run = steps[4] == 1 ? sizes[4] : 1, runs = steps[4] == 1 ? 1 : sizes[4];
+  for (int64_t i = 0; i < sizes[0] * sizes[1] * sizes[2] * sizes[3] * runs; ++i) {
+    int64_t at = first, left = i;
+    at += left % runs * steps[4];
+    left /= runs;
+    for (int d = 3; d >= 0; --d) {
+      at += left % sizes[d] * steps[d];
+      left /= sizes[d];
+    }
+    const Bytes bytes = bytes_of(bits, at, at + run - 1);
+    const auto address = reinterpret_cast<uint64_t>(data);
+    me.host->used(
+        me, {address + static_cast<uint64_t>(bytes.low), address + static_cast<uint64_t>(bytes.high), use});
+  }
+  if (me.host->settled != nullptr) me.host->settled(me);
+}
+
+PTO_BODY void look_again(Core& me, const volatile void* data, int bits, const int64_t* sizes,
+                         const int64_t* steps) {
+  note_box(me, data, bits, 0, sizes, steps, Use::read);
 }
 
 PTO_BODY void touch_box(const char* name, const volatile void* data, int bits, int64_t first,
@@ -170,19 +215,7 @@ PTO_BODY void touch_box(const char* name, const volatile void* data, int bits, i
   const Bytes all = bytes_of(bits, low, high);
   stay_inside(name, data, all.low, all.high);
   if (!is_noted(current)) return;
-  // Runs of the last dimension, or its elements.
-  const int64_t run = steps[4] == 1 ? sizes[4] : 1, runs = steps[4] == 1 ? 1 : sizes[4];
-  for (int64_t i = 0; i < sizes[0] * sizes[1] * sizes[2] * sizes[3] * runs; ++i) {
-    int64_t at = first, left = i;
-    at += left % runs * steps[4];
-    left /= runs;
-    for (int d = 3; d >= 0; --d) {
-      at += left % sizes[d] * steps[d];
-      left /= sizes[d];
-    }
-    const Bytes bytes = bytes_of(bits, at, at + run - 1);
-    note(data, bytes.low, bytes.high, use);
-  }
+  note_box(*current, data, bits, first, sizes, steps, use);
 }
 
 PTO_BODY void mark(int32_t at) {

@@ -19,6 +19,15 @@ typedef struct pto_array {
       owner;  // of several ranks: 0 all have it; r + 1 rank r alone; -(r + 1) rank r, and the others reach it
 } pto_array;
 
+/// Windows that are not all in reach: of some, what is used has to be brought here first, and taken there after.
+typedef struct pto_far {
+  uint64_t first, last;  // addresses of all windows
+  /// Some of these bytes are about to be used as `Use` of core/machine.hpp says.
+  void (*used)(uint64_t first, uint64_t last, uint32_t use);
+  /// They were all of an instruction, or that is done and the core waits or ends. Null, or why it cannot go on.
+  const char* (*settled)(void);
+} pto_far;
+
 /// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
 typedef struct pto_launch {
   uint32_t size;           // sizeof(pto_launch) of the caller
@@ -45,7 +54,8 @@ typedef struct pto_launch {
   /// Asked when no core can go on, with a number that grows when one has: 0 while another process may still change
   /// that. Null: none can.
   int32_t (*idle)(uint64_t moves);
-  int32_t alone;  // not 0: of these ranks one is launched here, the others in other processes
+  int32_t alone;       // not 0: of these ranks one is launched here, the others in other processes
+  const pto_far* far;  // null: all windows are in reach
 } pto_launch;
 
 #endif

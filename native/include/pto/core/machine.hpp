@@ -54,14 +54,9 @@ struct Waiting {
 };
 
 /// What becomes of global memory. The last three combine with what is there: two of a kind may come in either
-/// order.
-enum class Use : uint8_t { read, write, add, max, min };
-
-/// That of an atomic operation; its enumeration has none first, then add, max and min.
-template <class Atomic>
-constexpr Use use_of(Atomic op) {
-  return static_cast<Use>(static_cast<int>(op) + 1);
-}
+/// order. Such a one also says which elements, in its upper byte (`use_of` in bounds.hpp); `kind_of` is without it.
+enum class Use : uint16_t { read, write, add, max, min };
+constexpr Use kind_of(Use use) { return static_cast<Use>(static_cast<unsigned>(use) & 0xFF); }
 
 /// Bytes of global memory that an instruction uses, the last one excluded.
 struct Used {
@@ -75,6 +70,9 @@ struct Host {
   void (*fail)(Core& core, const char* message);  // does not return
   void (*print)(Core& core, const char* text);
   void (*used)(Core& core, const Used& used) = nullptr;  // global memory; null: nobody wants to know
+  /// All that is used next was told, or what was used last has been done: so a core waits, has signalled, or ends. Null:
+  /// nobody wants to know.
+  void (*settled)(Core& core) = nullptr;
 };
 
 // --- semaphores between the cores of a block --------------------------------------------------------------

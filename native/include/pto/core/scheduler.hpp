@@ -196,6 +196,7 @@ inline struct sigaction old_actions[kSignalCount];
 
 inline void host_wait(Core& core, const Waiting& waiting) {
   auto& fiber = *static_cast<Fiber*>(core.fiber);
+  if (core.host->settled != nullptr) core.host->settled(core);
   do {
     fiber.waiting = &waiting;
     switch_to(fiber.context, fiber.thread->context);
@@ -230,6 +231,27 @@ inline void host_print(Core& core, const char* text) {
 
 inline constexpr Host kHost = {host_wait, host_fail, host_print};
 
+/// Those of a launch whose windows are not all in reach.
+[[gnu::cold]] inline const pto_far& far_of(const Core& core) {
+  return *static_cast<Fiber*>(core.fiber)->thread->launch->given->far;
+}
+[[gnu::cold]] inline void far_used(Core& core, const Used& used) {
+  const pto_far& far = far_of(core);
+  if (used.first < far.last && used.last > far.first)
+    far.used(used.first, used.last, static_cast<uint32_t>(used.use));
+}
+[[gnu::cold]] inline void far_settled(Core& core) {
+  const char* problem = far_of(core).settled();
+  if (problem == nullptr) return;
+  // Who looks for what a core waits for is not that core.
+  if (static_cast<Fiber*>(core.fiber)->thread->running == core.fiber) {
+    host_fail(core, problem);
+  } else {
+    give_up(*static_cast<Fiber*>(core.fiber)->thread->launch, 1, problem, &core);
+  }
+}
+inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, far_settled};
+
 /// A flag that nobody waited for would be found by the next kernel.
 [[gnu::cold]] inline void check_flags_left(Core& core) {
   for (int at = 0; at < kPipes * kPipes * kEventIds; ++at) {
@@ -258,6 +280,7 @@ inline void fiber_main() {
 #else
     fiber.role->body(*thread.launch->given, fiber.core);
 #endif
+    if (fiber.core.host->settled != nullptr) fiber.core.host->settled(fiber.core);
     if (thread.launch->checked) check_flags_left(fiber.core);
     fiber.done = true;
     switch_to(fiber.context, thread.context);
@@ -364,7 +387,7 @@ inline thread_local Pool pool;
       core.arrays = launch.arrays + static_cast<size_t>(launch.given->array_count) * rank;
       core.array_count = launch.array_counts[rank];
     }
-    core.host = &kHost;
+    core.host = launch.given->far != nullptr ? &kFarHost : &kHost;
     core.fiber = fiber;
     fiber->role = &launch.roles[i];
     fiber->waiting = nullptr;

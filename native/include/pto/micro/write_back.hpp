@@ -195,9 +195,12 @@ inline void touch_rows(const char* name, const char* to, const FixWords& w, Use 
       if (n > w.n - j) n = w.n - j;
       const auto at = static_cast<int64_t>(places.to(i, j)),
                  last = static_cast<int64_t>(places.to(i, j + n - 1));
-      touch_elements(name, to, bits_of<T>, at, last, use);
+      const Bytes bytes = bytes_of(bits_of<T>, at, last);
+      stay_inside(name, to, bytes.low, bytes.high);
+      if (is_noted(current)) note(to, bytes.low, bytes.high, use);
     }
   }
+  if (is_noted(current)) settle();
 }
 
 /// Where the parts of a matrix go: to one place, or half of it to the UB of each vector core.

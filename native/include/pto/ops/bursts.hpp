@@ -147,6 +147,7 @@ inline void touch_bursts(const char* name, const void* data, const Burst& burst,
         const auto at = static_cast<int64_t>(j * strides[1] + k * strides[0] + r * stride);
         note(data, at, at + static_cast<int64_t>(burst.length), use);
       }
+  settle();
 }
 
 inline void bursts_in(const char* name, const void* to, TileType space, const void* from, const Burst& burst,
@@ -180,16 +181,21 @@ inline void update_element(void* at, const void* from) {
 }
 struct Update {
   size_t size;
+  DType type;
   void (*one)(void* at, const void* from);
 };
 inline Update update_of(int type) {
-  constexpr Update all[] = {{4, update_element<float>},     {4, update_element<float>},
-                            {2, update_element<half>},      {2, update_element<int16_t>},
-                            {4, update_element<int32_t>},   {1, update_element<int8_t>},
-                            {2, update_element<bfloat16_t>}};
+  constexpr Update all[] = {
+      {4, DType::f32, update_element<float>},      {4, DType::f32, update_element<float>},
+      {2, DType::f16, update_element<half>},       {2, DType::i16, update_element<int16_t>},
+      {4, DType::i32, update_element<int32_t>},    {1, DType::i8, update_element<int8_t>},
+      {2, DType::bf16, update_element<bfloat16_t>}};
   return all[type < 7 ? type : 0];
 }
-inline Use use_of_stores() { return atomic_type() == 0 ? Use::write : use_of(atomic_operation()); }
+inline Use use_of_stores() {
+  const int type = atomic_type();
+  return type == 0 ? Use::write : use_of(atomic_operation(), update_of(type).type);
+}
 
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {

@@ -102,12 +102,12 @@ inline void walk_rows(const To& to, const From& from, const Extents& box, int64_
     }
   }
 }
-/// The same, where `from` is read and `to` is written or combined with.
+/// The same, where `from` is read and `to` is written or combined with; what is written is told last.
 template <class To, class From, class Row>
 inline void for_rows(const To& to, const From& from, const Extents& box, int64_t to_row, int64_t from_row,
                      Use use, Row&& row) {
-  touch(to, box, to_row, use);
   touch(from, box, from_row, Use::read);
+  touch(to, box, to_row, use);
   walk_rows(to, from, box, to_row, from_row, row);
 }
 
@@ -209,7 +209,8 @@ inline RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
       }(),
       ...);
   if (add) {
-    detail::for_elements(dst, src, box, 0, 0, detail::Use::add, [](T* out, size_t at, T value) {
+    constexpr detail::Use kAdd = detail::use_of(AtomicType::AtomicAdd, detail::dtype_of<T>);
+    detail::for_elements(dst, src, box, 0, 0, kAdd, [](T* out, size_t at, T value) {
       if constexpr (detail::bits_of<T> >= 8) {
         detail::update(out + at, [&](T old) { return detail::sum(old, value); });
       } else {  // two of them share a byte
@@ -368,12 +369,14 @@ inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... event
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
   auto* at = reinterpret_cast<int32_t*>(signal.data());
   detail::touch_elements("TNOTIFY", at, 32, 0, 0,
-                         op == NotifyOp::AtomicAdd ? detail::Use::add : detail::Use::write);
+                         op == NotifyOp::AtomicAdd ? detail::use_of(AtomicType::AtomicAdd, detail::DType::i32)
+                                                   : detail::Use::write);
   if (op == NotifyOp::AtomicAdd) {
     __atomic_fetch_add(at, value, __ATOMIC_ACQ_REL);
   } else {
     __atomic_store_n(at, value, __ATOMIC_RELEASE);
   }
+  if (detail::current != nullptr && detail::is_noted(detail::current)) detail::settle();
 }
 
 namespace detail {
@@ -437,12 +440,20 @@ inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
   WaitAllEvents(events...);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const char* const name = detail::name_of(signal.data());
-  detail::wait_until([&] { return detail::all_signals(signal, value, cmp); },
-                     [&](char* text, size_t size) {
-                       constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
-                       std::snprintf(text, size, "a signal%s%s %s %d%s", name[0] != 0 ? " of " : "", name,
-                                     kNames[static_cast<int>(cmp)], value, detail::Held(signal).text);
-                     });
+  detail::Core& me = detail::core();
+  const detail::Extents box = detail::extents_of(signal);
+  const bool far = me.host != nullptr && me.host->settled != nullptr;
+  const auto holds = [&] {
+    if (detail::all_signals(signal, value, cmp)) return true;
+    if (!far) return false;
+    detail::look_again(me, signal.data(), 32, box.at, signal.strides());
+    return detail::all_signals(signal, value, cmp);
+  };
+  detail::wait_until(holds, [&](char* text, size_t size) {
+    constexpr const char* kNames[] = {"eq", "ne", "gt", "ge", "lt", "le"};
+    std::snprintf(text, size, "a signal%s%s %s %d%s", name[0] != 0 ? " of " : "", name,
+                  kNames[static_cast<int>(cmp)], value, detail::Held(signal).text);
+  });
 }
 
 // Names of the simulator's own layer, which some programs call.

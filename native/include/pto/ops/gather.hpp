@@ -330,7 +330,7 @@ inline void scatter_memory(Mem& mem, const Src& src, const Idx& idx, Names names
     for (ptrdiff_t c = 0; c < cols; ++c) {
       int64_t at;
       if (!table.find(r, c, rule, at)) continue;
-      touch_elements("MSCATTER", to, bits_of<T>, at, at, use_of(Op));
+      touch_elements("MSCATTER", to, bits_of<T>, at, at, use_of(Op, dtype_of<T>));
       if constexpr (Op == ScatterAtomicOp::None) {
         put_element(to, static_cast<size_t>(at), same_bits<T>(in.get(r, c)));
       } else {

@@ -62,7 +62,7 @@ inline void copy(const Combining<How, T>& to, const Place<S>& from, ptrdiff_t ro
 template <AtomicType Atomic, ReluPreMode Relu, bool ByRow = false, class Global, class TileT, class Words>
 inline void store(Global& dst, TileT& src, const Words& words) {
   constexpr bool relu = Relu == ReluPreMode::NormalRelu;
-  constexpr Use use = use_of(Atomic);
+  constexpr Use use = use_of(Atomic, dtype_of<typename Global::DType>);
   const auto to = place(dst);
   if constexpr (is_conv_tile_v<TileT>) {
     static_assert(

@@ -323,6 +323,7 @@ PTO_BODY void touch_matrix(const char* name, const volatile void* data, int bits
       note(data, bytes.low, bytes.high, use);
     }
   }
+  settle();
 }
 #endif
 

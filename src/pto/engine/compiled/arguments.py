@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import pickle
 import struct
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...ir.types import ScalarType
 from ..binding import Binding
 from ..elements import Array, encode
 from ..memory import Buffer, GlobalMemory, Pointer, View
-from ..ranks import World
+from ..ranks import Member, World
 from .library import ViewArgument
 
 
@@ -25,7 +26,8 @@ class LaunchMemory:
         self._world = world
         self.names = {id(b): b.name for b in gm.buffers}
         self.copies: list[tuple[str, Any, Any]] = []
-        self._moved: list[tuple[Any, Any]] = []
+        self._moved: dict[int, tuple[Any, Any]] = {}  # by buffer
+        self._users: dict[int, set[int]] = {}  # ranks that are given a buffer
         self._at: dict[int, int] = {}
         #: Address, bytes, name and owner of every array.
         self.arrays: list[tuple[int, int, bytes, int]] = []
@@ -43,25 +45,44 @@ class LaunchMemory:
             if world is not None and world.member is not None:
                 world = None  # addresses of a context are those of this process
         if world is not None and buffer.rank is None:
-            data = self._in_common(data, world)
+            data = self._in_common(id(buffer), data, world)
         found = self._at[id(buffer)] = data.ctypes.data
         self.arrays.append((found, data.size, buffer.name.encode(), owner))
         return found
 
-    def _in_common(self, data: Array, world: World) -> Array:
+    def _in_common(self, buffer: int, data: Array, world: World) -> Array:
         """A copy of an array that other processes see; `bring_back` copies what they left."""
         copy = np.frombuffer(world.room(max(1, data.size)), np.uint8)[: data.size]
-        if world.member is None or world.member.rank == 0:
+        if world.member is None or world.member.first:
             copy[:] = data
-        self._moved.append((data, copy))
+        self._moved[buffer] = data, copy
         return copy
 
+    def gather(self, member: Member) -> None:
+        """What ranks on other machines have made of arrays. One that several of them were given holds what
+        each has changed."""
+        if member.far is None:
+            return
+        mine = {}
+        for at, (buffer, (_, copy)) in enumerate(self._moved.items()):
+            if member.rank in self._users.get(buffer, ()):
+                mine[at] = copy.tobytes()
+        moved = list(self._moved.values())
+        before = [data.copy() for data, _ in moved]
+        for said in member.all(pickle.dumps(mine)):
+            for at, text in pickle.loads(said).items():
+                left = np.frombuffer(text, np.uint8)
+                changed = left != before[at]
+                moved[at][0][changed] = left[changed]
+        self._moved = {}
+
     def bring_back(self) -> None:
-        for data, copy in self._moved:
+        for data, copy in self._moved.values():
             data[:] = copy
 
     def word(self, value: Pointer | View, owner: int = 0) -> int:
         """The address of a bound array, which belongs to whom launch.h says."""
+        self._users.setdefault(id(value.buffer), set()).add(owner - 1)
         found = self._at.get(id(value.buffer))
         return (self._map(value.buffer, owner) if found is None else found) + value.offset
 

@@ -13,7 +13,7 @@ from ...diag import Diagnostic, DiagnosticError
 #: `Board` and `Member` of native/host/group.hpp, as far as they are read here.
 _HEAD = struct.Struct("<IIQ")
 _MAGIC, _WINDOWS, _MEMBERS, _EACH = 0x50544F52, 1 << 20, 64, 256
-_MEMBER = struct.Struct("<IIQii232s")
+_MEMBER = struct.Struct("<IIQii216sQQ")
 _WAITING = 2
 #: Bytes of a window of the group that a launcher makes: programs make groups with windows themselves.
 _WINDOW = 4096
@@ -42,5 +42,5 @@ def make(ranks: int) -> int:
 def waits_for(file: int, rank: int) -> str | None:
     """What a rank of a group waits for, if it does."""
     data = os.pread(file, _MEMBER.size, _MEMBERS + rank * _EACH)
-    state, _, _, _, _, what = _MEMBER.unpack(data)
+    state, _, _, _, _, what, _, _ = _MEMBER.unpack(data)
     return what.split(b"\0")[0].decode("utf-8", "replace") if state == _WAITING else None

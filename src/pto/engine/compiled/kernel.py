@@ -104,6 +104,8 @@ class CompiledKernel(Launchable):
         if isinstance(threads, bool) or not isinstance(threads, int) or not 1 <= threads <= 256:
             raise ValueError(f"threads is a whole number from 1 to 256, got {threads!r}")
         self.refuse({**others, "timeout": timeout, "max_steps": max_steps})
+        if threads > 1 and ranks is not None and ranks.member is not None and ranks.member.far is not None:
+            raise ValueError(f"ranks on several machines have one thread each, got threads={threads}")
         if processes and ranks is None:
             raise ValueError("processes are those of ranks: give ranks too")
         result = LaunchResult(self.engine)
@@ -170,8 +172,11 @@ class CompiledKernel(Launchable):
         if processes:
             from .processes import joined, launched
 
-            member = ranks.member if ranks is not None else None
-            done = joined(call, member, out.write) if member else launched(call, len(bindings), out.write)
+            if ranks is not None and ranks.member is not None:
+                done = joined(call, ranks, out.write)
+                kept.gather(ranks.member)
+            else:
+                done = launched(call, len(bindings), out.write)
         else:
             done = call(out.write)
         self._check_interrupted(done)

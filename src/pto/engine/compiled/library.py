@@ -39,6 +39,7 @@ class Launch(ctypes.Structure):
         ("rank", ctypes.c_int32),
         ("idle", ctypes.c_void_p),
         ("alone", ctypes.c_int32),
+        ("far", ctypes.c_void_p),
     )
 
 
@@ -88,6 +89,8 @@ class Alone(NamedTuple):
 
     rank: int
     idle: int
+    #: What reaches windows on other machines (`pto_far` of launch.h), if there are any.
+    far: int = 0
 
 
 _seen: dict[str, tuple[int, int, int]] = {}
@@ -186,7 +189,7 @@ class Library:
         launch.program = program
         launch.limit, launch.steps = round(limit * 1e9), steps
         if alone is not None:
-            launch.alone, launch.rank, launch.idle = 1, alone.rank, alone.idle
+            launch.alone, launch.rank, launch.idle, launch.far = 1, *alone
         table = (ArrayArgument * max(1, len(arrays or ())))(*arrays or ())
         if arrays is not None:
             launch.arrays, launch.array_count = ctypes.addressof(table), len(arrays)

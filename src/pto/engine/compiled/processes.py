@@ -1,5 +1,5 @@
-"""A launch of ranks as processes of one machine: each is forked from this one, or all were started by another
-launcher, and launches its own rank on windows and arrays that all of them have in common.
+"""A launch of ranks as processes: each is forked from this one, or all were started by another launcher, and
+launches its own rank. Those of one machine have windows and arrays in common.
 
 They know of each other by a group (native/host/group.hpp): ranks that wait for what nobody will do are told
 so, and one that dies ends the others.
@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, cast
 
 from ...diag import Diagnostic, DiagnosticError
-from ..ranks import Member
+from ..ranks import World
 from . import group
 from .library import DONE, FAILED, STUCK, Alone, Outcome
 
@@ -58,20 +58,35 @@ def launched(call: Call, ranks: int, write: Callable[[str], Any]) -> Outcome:
         os.close(file)
 
 
-def joined(call: Call, member: Member, write: Callable[[str], Any]) -> Outcome:
+def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
     """Launch the rank that this process is; what the first that failed came to, or that all are done."""
-    host = _host()
+    host, member = _host(), world.member
+    assert member is not None
+    far = member.far
     file = member.share(lambda: group.make(member.ranks))
     place = host.pto_host_join(file, member.rank, 0)
     if place is None:
         os.close(file)
         raise DiagnosticError([Diagnostic("PTO-E2420", f"rank {member.rank} cannot join the others")])
     try:
+        alone = _alone(host, member.rank)
+        if far is not None:
+            alone = alone._replace(far=far.begin(world.number, place))
         member.all(b"")  # the arrays of all are in their places
-        done = call(write, _alone(host, member.rank))
+        done = call(write, alone)
+        if far is not None:
+            far.end(done.status == DONE)
+            far.check()
+    except BaseException:
+        if far is not None:
+            far.close()
+        raise
     finally:
         host.pto_host_leave(place)
-    return _worst(dict(enumerate(map(pickle.loads, member.all(pickle.dumps(done))))))
+    found = dict(enumerate(map(pickle.loads, member.all(pickle.dumps(done)))))
+    if far is not None:  # all that was sent has come to where it belongs, and stays so until all have seen it
+        far.refresh(world.number, world.used)
+    return _worst(found)
 
 
 def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connection) -> None:

@@ -1,0 +1,881 @@
+#include "nodes.hpp"
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include "group.hpp"
+#include "pto/ops/comm.hpp"
+
+namespace pto::host {
+namespace {
+
+using detail::DType;
+using detail::Use;
+
+enum class Kind : uint32_t {
+  put,      // bytes
+  combine,  // elements, as `use` says
+  get,      // asks for bytes
+  reply,    // has them
+  meet,     // the launch has ended there
+  probe,    // asks for a mark
+  mark,     // has one
+  over,     // all are stuck
+  lost,     // a line to rank `at` broke
+};
+
+struct Head {
+  Kind kind;
+  uint32_t use;
+  int32_t world;
+  uint32_t wave;
+  uint64_t at, bytes;  // from the beginning of all windows
+};
+
+/// What a rank does, as it is told to rank 0.
+struct Mark {
+  uint64_t applied = 0, polls = 0, sent = 0;
+  State state = State::absent;
+  uint32_t turns = 0;
+};
+
+constexpr size_t kRoom = 32 << 10;     // what is received at a time
+constexpr size_t kWhole = 16 << 10;    // the most that a message has which is applied in one piece
+constexpr size_t kPiece = 1 << 20;     // the most that is asked for at a time
+constexpr size_t kAsked = 8 << 20;     // the most that is asked for and has not come
+constexpr size_t kCopied = 4096;       // shorter pieces are put together before they are sent
+constexpr int64_t kWave = 20'000'000;  // nanoseconds from one wave to the next
+
+int64_t now() {
+  timespec at{};
+  clock_gettime(CLOCK_MONOTONIC, &at);
+  return int64_t{at.tv_sec} * 1'000'000'000 + at.tv_nsec;
+}
+
+// --- elements -----------------------------------------------------------------------------------------------
+
+template <class T>
+T combined(Use kind, T old, T next) {
+  using comm::detail::less;
+  if (kind == Use::add) return comm::detail::sum(old, next);
+  // The old one stays unless the new one is beyond it, so a NaN changes nothing.
+  const bool beyond = kind == Use::max ? less(old, next) : less(next, old);
+  return beyond ? next : old;
+}
+
+/// What leaves any other element as it is. Of floats that is the negative zero: with the other one, a negative zero
+/// would become positive.
+template <class T>
+T neutral(Use kind) {
+  if constexpr (std::is_integral_v<T>) {
+    return kind == Use::add   ? T{0}
+           : kind == Use::max ? std::numeric_limits<T>::lowest()
+                              : std::numeric_limits<T>::max();
+  } else {
+    constexpr float kInfinity = std::numeric_limits<float>::infinity();
+    return T(kind == Use::add ? -0.0F : kind == Use::max ? -kInfinity : kInfinity);
+  }
+}
+
+struct Element {
+  DType type;
+  size_t size;
+  void (*combine)(Use kind, char* at, const char* from, size_t bytes);
+  void (*fill)(Use kind, char* at, size_t bytes);
+};
+
+template <class T>
+constexpr Element element() {
+  return {detail::dtype_of<T>, sizeof(T),
+          [](Use kind, char* at, const char* from, size_t bytes) {
+            for (size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T)) {
+              T next;
+              std::memcpy(static_cast<void*>(&next), from + i, sizeof next);
+              detail::update(reinterpret_cast<T*>(at + i), [&](T old) { return combined(kind, old, next); });
+            }
+          },
+          [](Use kind, char* at, size_t bytes) {
+            const T empty = neutral<T>(kind);
+            for (size_t i = 0; i + sizeof(T) <= bytes; i += sizeof(T))
+              std::memcpy(at + i, static_cast<const void*>(&empty), sizeof empty);
+          }};
+}
+
+constexpr Element kElements[] = {element<float>(),      element<double>(),   element<half>(),
+                                 element<bfloat16_t>(), element<int8_t>(),   element<int16_t>(),
+                                 element<int32_t>(),    element<int64_t>(),  element<uint8_t>(),
+                                 element<uint16_t>(),   element<uint32_t>(), element<uint64_t>()};
+
+const Element* element_of(uint32_t use) {
+  for (const Element& one : kElements)
+    if (one.type == detail::combined_type(static_cast<Use>(use))) return &one;
+  return nullptr;
+}
+
+/// Bytes that come at once: whoever waits for a word sees all of it, and all that was applied before.
+void put_word(char* at, const char* from, size_t bytes) {
+  const auto store = [&](auto value) {
+    std::memcpy(&value, from, sizeof value);
+    __atomic_store_n(reinterpret_cast<decltype(value)*>(at), value, __ATOMIC_RELEASE);
+  };
+  switch (bytes) {
+    case 1: return store(uint8_t{});
+    case 2: return store(uint16_t{});
+    case 4: return store(uint32_t{});
+    default: return store(uint64_t{});
+  }
+}
+bool is_word(uint64_t at, uint64_t bytes) {
+  return (bytes == 1 || bytes == 2 || bytes == 4 || bytes == 8) && at % bytes == 0;
+}
+
+// --- lines --------------------------------------------------------------------------------------------------
+
+struct Line {
+  int rank = 0, socket = -1;
+  std::atomic<bool> broken{false};
+
+  // Receiving: by whoever holds `serving`.
+  std::vector<char> room = std::vector<char>(kRoom);
+  size_t have = 0;       // bytes in `room`
+  Head head{};           // whose bytes go straight to their place
+  char* into = nullptr;  // that place
+  uint64_t left = 0;     // bytes that are to come there
+  uint32_t met = 0;      // launches that have ended there
+  uint32_t wave = 0;     // that `mark` belongs to
+  Mark mark;
+
+  // Sending.
+  std::mutex lock;
+  bool busy = false;  // a core is in the middle of a message: others are queued
+  std::vector<char> queue;
+  size_t gone = 0;  // of the queue
+};
+
+struct World {
+  char* base;
+  uint64_t stride;
+};
+
+/// Bytes of a mirror.
+struct Run {
+  uint64_t first, last;
+  uint32_t use;
+};
+
+class Nodes {
+ public:
+  Nodes(int rank, int ranks, const int32_t* sockets);
+  bool start();
+  void wake();
+
+  void* map(int world, int file, uint64_t stride);
+  void unmap(int world);
+  const pto_far* begin(int world, Group* group);
+  void end(bool well);
+  bool met(int patience);
+  bool refresh(int world, uint64_t bytes);
+  int lost() const { return lost_.load(); }
+  void close();
+
+  void used(uint64_t first, uint64_t last, uint32_t use);
+  const char* settled();
+  void help();
+
+ private:
+  void serve();
+  void receive(Line& line);
+  bool parse(Line& line);
+  bool apply(Line& line, const Head& head, const char* bytes);
+  void arrived(Line& line, const Head& head);
+  void lose(int rank);
+  void say_over();
+
+  char* own(const Head& head);
+  char* mirror(const Head& head);
+  Mark own_mark();
+  void next_wave();
+  void judge();
+
+  void queue(Line& line, const Head& head, const void* bytes);
+  void write(Line& line);
+  bool write_through(Line& line, const void* first, size_t count, const void* second, size_t more);
+  bool flush();
+  bool get(uint64_t at, uint64_t bytes);
+  bool wait_for_replies(size_t most);
+
+  const int rank_, ranks_;
+  std::vector<std::unique_ptr<Line>> lines_;
+  Line* to_[kMostRanks] = {};
+  int wakes_ = -1;  // the thread, when something is queued
+  std::atomic<int> lost_{-1};
+
+  std::mutex serving_;  // who receives
+  std::map<int, World> worlds_;
+  Group* group_ = nullptr;  // of the launch, for who holds `serving_`
+
+  // Of the launch, for its core.
+  pto_far far_{};
+  int world_ = 0;
+  World here_{};
+  Member* member_ = nullptr;
+  std::vector<Run> fresh_, written_;
+  std::vector<char> batch_;
+  uint32_t launches_ = 0;
+  std::atomic<size_t> asked_{0};  // bytes that are to come
+  char problem_[160] = "";
+
+  // Waves, of rank 0.
+  uint32_t wave_ = 0, first_wave_ = 0;
+  std::atomic<bool> launched_{false};
+  int64_t asked_at_ = 0;
+  std::vector<std::vector<Mark>> waves_;
+};
+
+std::atomic<Nodes*> active{nullptr};
+
+Nodes::Nodes(int rank, int ranks, const int32_t* sockets) : rank_(rank), ranks_(ranks) {
+  for (int r = 0; r < ranks; ++r) {
+    if (sockets[r] < 0) continue;
+    auto line = std::make_unique<Line>();
+    line->rank = r, line->socket = sockets[r];
+    const int on = 1;
+    setsockopt(line->socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    to_[r] = line.get();
+    lines_.push_back(std::move(line));
+  }
+}
+
+bool Nodes::start() {
+  wakes_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wakes_ < 0) return false;
+  sigset_t all, before;  // signals are for the threads of the program
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  bool well = true;
+  try {
+    std::thread([this] { serve(); }).detach();
+  } catch (const std::system_error&) {
+    well = false;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return well;
+}
+
+void Nodes::wake() {
+  const uint64_t one = 1;
+  (void)!::write(wakes_, &one, sizeof one);
+}
+
+// --- receiving ----------------------------------------------------------------------------------------------
+
+void Nodes::serve() {
+  std::vector<pollfd> asked(lines_.size() + 1);
+  for (;;) {
+    for (size_t n = 0; n < lines_.size(); ++n) {
+      Line& line = *lines_[n];
+      const std::lock_guard<std::mutex> held(line.lock);
+      const bool writes = !line.queue.empty() && !line.busy;
+      asked[n] = {line.broken.load() ? -1 : line.socket,
+                  static_cast<int16_t>(POLLIN | (writes ? POLLOUT : 0)), 0};
+    }
+    asked.back() = {wakes_, POLLIN, 0};
+    poll(asked.data(), asked.size(),
+         rank_ == 0 && launched_.load() ? static_cast<int>(kWave / 1'000'000) : -1);
+    if (asked.back().revents != 0) {
+      uint64_t times;
+      (void)!read(wakes_, &times, sizeof times);
+    }
+    const std::lock_guard<std::mutex> held(serving_);
+    for (size_t n = 0; n < lines_.size(); ++n) {
+      if ((asked[n].revents & POLLOUT) != 0) write(*lines_[n]);
+      if ((asked[n].revents & ~POLLOUT) != 0) receive(*lines_[n]);
+    }
+    if (rank_ == 0 && group_ != nullptr && now() - asked_at_ >= kWave) next_wave();
+  }
+}
+
+void Nodes::help() {
+  const std::unique_lock<std::mutex> held(serving_, std::try_to_lock);
+  if (!held.owns_lock()) return;
+  pollfd asked[kMostRanks];
+  for (size_t n = 0; n < lines_.size(); ++n)
+    asked[n] = {lines_[n]->broken.load() ? -1 : lines_[n]->socket, POLLIN, 0};
+  if (poll(asked, lines_.size(), 0) <= 0) return;
+  for (size_t n = 0; n < lines_.size(); ++n)
+    if (asked[n].revents != 0) receive(*lines_[n]);
+}
+
+void Nodes::receive(Line& line) {
+  if (line.broken.load()) return;
+  for (int turn = 0; turn < 32; ++turn) {
+    const bool straight = line.left > 0;
+    char* const to = straight ? line.into : line.room.data() + line.have;
+    const size_t most = straight ? line.left : line.room.size() - line.have;
+    const ssize_t count = recv(line.socket, to, most, MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (count <= 0) return lose(line.rank);
+    if (straight) {
+      line.into += count, line.left -= static_cast<uint64_t>(count);
+      if (line.left == 0) arrived(line, line.head);
+    } else {
+      line.have += static_cast<size_t>(count);
+      if (!parse(line)) return lose(line.rank);
+    }
+    if (static_cast<size_t>(count) < most && !straight) return;
+  }
+}
+
+/// Apply the messages that are there; false where one is none of ours.
+bool Nodes::parse(Line& line) {
+  size_t at = 0;
+  while (line.have - at >= sizeof(Head)) {
+    Head head;
+    std::memcpy(&head, line.room.data() + at, sizeof head);
+    const char* const bytes = line.room.data() + at + sizeof head;
+    const size_t there = line.have - at - sizeof head;
+    const bool straight =
+        head.kind == Kind::reply || (head.kind == Kind::put && !is_word(head.at, head.bytes));
+    if (straight) {
+      char* const to = head.kind == Kind::put ? own(head) : mirror(head);
+      if (to == nullptr) return false;
+      const size_t some = std::min<size_t>(there, head.bytes);
+      std::memcpy(to, bytes, some);
+      at += sizeof head + some;
+      if (some < head.bytes) {
+        line.head = head, line.into = to + some, line.left = head.bytes - some;
+        break;  // nothing is left in the room
+      }
+      arrived(line, head);
+      continue;
+    }
+    const size_t size = head.kind == Kind::get ? 0 : head.bytes;
+    if (size > kWhole) return false;
+    if (there < size) break;
+    if (!apply(line, head, bytes)) return false;
+    at += sizeof head + size;
+  }
+  line.have -= at;
+  std::memmove(line.room.data(), line.room.data() + at, line.have);
+  return true;
+}
+
+/// A message that is all there.
+bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
+  switch (head.kind) {
+    case Kind::put: {
+      char* const at = own(head);
+      if (at == nullptr) return false;
+      put_word(at, bytes, head.bytes);
+      break;
+    }
+    case Kind::combine: {
+      char* const at = own(head);
+      const Element* const element = element_of(head.use);
+      if (at == nullptr || element == nullptr) return false;
+      __atomic_thread_fence(__ATOMIC_RELEASE);
+      element->combine(detail::kind_of(static_cast<Use>(head.use)), at, bytes, head.bytes);
+      break;
+    }
+    case Kind::get: {
+      const char* const at = own(head);
+      if (at == nullptr || head.bytes > kPiece) return false;
+      Head reply = head;
+      reply.kind = Kind::reply;
+      if (is_word(head.at,
+                  head.bytes)) {  // somebody may be writing it: then it is old or new, not half of both
+        uint64_t word = 0;
+        switch (head.bytes) {
+          case 1: word = __atomic_load_n(reinterpret_cast<const uint8_t*>(at), __ATOMIC_ACQUIRE); break;
+          case 2: word = __atomic_load_n(reinterpret_cast<const uint16_t*>(at), __ATOMIC_ACQUIRE); break;
+          case 4: word = __atomic_load_n(reinterpret_cast<const uint32_t*>(at), __ATOMIC_ACQUIRE); break;
+          default: word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
+        }
+        queue(line, reply, &word);
+      } else {
+        queue(line, reply, at);
+      }
+      return true;
+    }
+    case Kind::meet: ++line.met; return true;
+    case Kind::probe: {
+      const Mark mine = own_mark();
+      Head reply = head;
+      reply.kind = Kind::mark, reply.bytes = sizeof mine;
+      queue(line, reply, &mine);
+      return true;
+    }
+    case Kind::mark:
+      if (head.bytes != sizeof line.mark) return false;
+      std::memcpy(&line.mark, bytes, sizeof line.mark);
+      line.wave = head.wave;
+      if (std::all_of(lines_.begin(), lines_.end(), [&](auto& one) { return one->wave == wave_; })) judge();
+      return true;
+    case Kind::over: say_over(); return true;
+    case Kind::lost: lose(static_cast<int>(head.at)); return true;
+    default: return false;
+  }
+  arrived(line, head);
+  return true;
+}
+
+/// What a message did is done.
+void Nodes::arrived(Line&, const Head& head) {
+  if (head.kind == Kind::reply) {
+    asked_.fetch_sub(head.bytes, std::memory_order_release);
+  } else if (group_ != nullptr) {
+    group_->board().members[rank_].applied.fetch_add(1);
+  }
+}
+
+char* Nodes::own(const Head& head) {
+  const auto found = worlds_.find(head.world);
+  if (found == worlds_.end()) return nullptr;
+  const uint64_t stride = found->second.stride, first = static_cast<uint64_t>(rank_) * stride;
+  const bool inside = head.at >= first && head.bytes <= stride && head.at - first <= stride - head.bytes;
+  return inside ? found->second.base + head.at : nullptr;
+}
+
+char* Nodes::mirror(const Head& head) {
+  const auto found = worlds_.find(head.world);
+  if (found == worlds_.end()) return nullptr;
+  const uint64_t all = found->second.stride * static_cast<uint64_t>(ranks_);
+  return head.bytes <= all && head.at <= all - head.bytes ? found->second.base + head.at : nullptr;
+}
+
+void Nodes::say_over() {
+  if (group_ != nullptr) group_->board().over.store(1);
+}
+
+void Nodes::lose(int rank) {
+  int none = -1;
+  if (!lost_.compare_exchange_strong(none, rank)) {
+    if (rank >= 0 && rank < ranks_ && to_[rank] != nullptr) to_[rank]->broken.store(true);
+    return;
+  }
+  if (to_[rank] != nullptr) to_[rank]->broken.store(true);
+  const Head head = {Kind::lost, 0, 0, 0, static_cast<uint64_t>(rank), 0};
+  for (auto& line : lines_)
+    if (!line->broken.load()) queue(*line, head, nullptr);
+  say_over();
+}
+
+// --- who is stuck -------------------------------------------------------------------------------------------
+
+/// Turns are counted before looks, and before what is done in them; so they are read last.
+Mark mark_of(const Member& member) {
+  Mark found;
+  found.applied = member.applied.load();
+  found.polls = member.polls.load();
+  found.sent = member.sent.load();
+  found.state = member.state.load();
+  found.turns = member.turns.load();
+  return found;
+}
+
+Mark Nodes::own_mark() { return group_ != nullptr ? mark_of(group_->board().members[rank_]) : Mark{}; }
+
+void Nodes::next_wave() {
+  asked_at_ = now();
+  for (auto& line : lines_)
+    if (line->wave != wave_ && wave_ != 0) return;  // the last one is not over
+  ++wave_;
+  const Head head = {Kind::probe, 0, 0, wave_, 0, 0};
+  for (auto& line : lines_) queue(*line, head, nullptr);
+}
+
+void Nodes::judge() {
+  if (group_ == nullptr || wave_ < first_wave_) return;
+  std::vector<Mark> marks(static_cast<size_t>(ranks_));
+  for (int r = 0; r < ranks_; ++r)
+    marks[static_cast<size_t>(r)] = to_[r] != nullptr ? to_[r]->mark : mark_of(group_->board().members[r]);
+  waves_.push_back(std::move(marks));
+  if (waves_.size() > 3) waves_.erase(waves_.begin());
+  if (waves_.size() < 3) return;
+  uint64_t sent = 0, applied = 0;
+  bool waits = false;
+  for (size_t r = 0; r < waves_[0].size(); ++r) {
+    const Mark &first = waves_[0][r], &second = waves_[1][r], &third = waves_[2][r];
+    for (const Mark* one : {&first, &second, &third})
+      if (one->state != State::waiting && one->state != State::ended) return;
+    if (first.turns != second.turns || second.turns != third.turns) return;
+    if (third.state == State::waiting) {
+      waits = true;
+      if (third.polls < second.polls + 2) return;
+    }
+    sent += first.sent, applied += first.applied;
+  }
+  if (!waits || sent != applied) return;
+  say_over();
+  const Head head = {Kind::over, 0, 0, 0, 0, 0};
+  for (auto& line : lines_) queue(*line, head, nullptr);
+}
+
+// --- sending ------------------------------------------------------------------------------------------------
+
+/// For who receives: what cannot be sent at once is sent when it can.
+void Nodes::queue(Line& line, const Head& head, const void* bytes) {
+  if (line.broken.load()) return;
+  {
+    const std::lock_guard<std::mutex> held(line.lock);
+    const auto* const first = reinterpret_cast<const char*>(&head);
+    line.queue.insert(line.queue.end(), first, first + sizeof head);
+    if (bytes != nullptr) {
+      const auto* const more = static_cast<const char*>(bytes);
+      line.queue.insert(line.queue.end(), more, more + head.bytes);
+    }
+  }
+  write(line);
+}
+
+void Nodes::write(Line& line) {
+  const std::lock_guard<std::mutex> held(line.lock);
+  if (line.busy || line.broken.load()) return;
+  while (line.gone < line.queue.size()) {
+    const ssize_t count = send(line.socket, line.queue.data() + line.gone, line.queue.size() - line.gone,
+                               MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {  // one that is broken, who receives finds out
+      wake();
+      return;
+    }
+    line.gone += static_cast<size_t>(count);
+  }
+  line.queue.clear();
+  line.gone = 0;
+}
+
+/// For the core: two pieces of bytes are sent when this returns, or the launch is over.
+bool Nodes::write_through(Line& line, const void* first, size_t count, const void* second, size_t more) {
+  for (;;) {
+    if (lost_.load() >= 0) return false;
+    {
+      const std::lock_guard<std::mutex> held(line.lock);
+      if (line.queue.empty()) {
+        line.busy = true;
+        break;
+      }
+    }
+    help();
+    sched_yield();
+  }
+  iovec parts[2] = {{const_cast<void*>(first), count}, {const_cast<void*>(second), more}};
+  bool well = true;
+  while (parts[0].iov_len + parts[1].iov_len > 0) {
+    msghdr message{};
+    message.msg_iov = parts, message.msg_iovlen = 2;
+    const ssize_t some = sendmsg(line.socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (some < 0 && errno != EAGAIN && errno != EINTR) {
+      well = false;
+      break;
+    }
+    if (some < 0) {
+      if (lost_.load() >= 0) {
+        well = false;
+        break;
+      }
+      help();
+      pollfd asked = {line.socket, POLLOUT, 0};
+      poll(&asked, 1, 1);
+      continue;
+    }
+    auto left = static_cast<size_t>(some);
+    for (iovec& part : parts) {
+      const size_t taken = std::min(left, part.iov_len);
+      part.iov_base = static_cast<char*>(part.iov_base) + taken;
+      part.iov_len -= taken;
+      left -= taken;
+    }
+  }
+  bool queued;
+  {
+    const std::lock_guard<std::mutex> held(line.lock);
+    line.busy = false;
+    queued = !line.queue.empty();
+  }
+  if (!well) {
+    const std::lock_guard<std::mutex> held(serving_);
+    lose(line.rank);
+  } else if (queued) {
+    write(line);
+  }
+  return well;
+}
+
+// --- what a core does ---------------------------------------------------------------------------------------
+
+void Nodes::used(uint64_t first, uint64_t last, uint32_t use) {
+  const uint64_t rank = (first - far_.first) / here_.stride;
+  if (first < far_.first || rank >= static_cast<uint64_t>(ranks_) || to_[rank] == nullptr) return;
+  const uint64_t end = far_.first + (rank + 1) * here_.stride;
+  if (last > end) {  // the next rank has the rest
+    used(end, last, use);
+    last = end;
+  }
+  if (!fresh_.empty() && fresh_.back().last == first && fresh_.back().use == use &&
+      (fresh_.back().first - far_.first) / here_.stride == rank) {
+    fresh_.back().last = last;
+  } else {
+    fresh_.push_back({first, last, use});
+  }
+}
+
+bool Nodes::flush() {
+  size_t n = 0;
+  bool well = true;
+  while (n < written_.size() && well) {
+    const uint64_t owner = (written_[n].first - far_.first) / here_.stride;
+    Line& line = *to_[owner];
+    batch_.clear();
+    const auto add = [&](const void* bytes, size_t count) {
+      const auto* const from = static_cast<const char*>(bytes);
+      batch_.insert(batch_.end(), from, from + count);
+    };
+    for (; n < written_.size() && well && (written_[n].first - far_.first) / here_.stride == owner; ++n) {
+      const Run& run = written_[n];
+      char* const bytes = reinterpret_cast<char*>(run.first);
+      Head head = {Kind::put, run.use, world_, 0, run.first - far_.first, run.last - run.first};
+      if (static_cast<Use>(run.use) != Use::write) {
+        const Element& element = *element_of(run.use);
+        head.kind = Kind::combine;
+        for (uint64_t done = 0; done < run.last - run.first && well;
+             done += head.bytes, head.at += head.bytes) {
+          head.bytes = std::min<uint64_t>(kWhole, run.last - run.first - done);
+          member_->sent.fetch_add(1);
+          add(&head, sizeof head);
+          add(bytes + done, head.bytes);
+          if (batch_.size() > kRoom) {
+            well = write_through(line, batch_.data(), batch_.size(), nullptr, 0);
+            batch_.clear();
+          }
+        }
+        // Runs of one instruction may meet: nothing is sent twice.
+        element.fill(detail::kind_of(static_cast<Use>(run.use)), bytes, run.last - run.first);
+        continue;
+      }
+      member_->sent.fetch_add(1);
+      add(&head, sizeof head);
+      if (head.bytes < kCopied) {
+        add(bytes, head.bytes);
+        if (batch_.size() < kRoom) continue;
+        well = write_through(line, batch_.data(), batch_.size(), nullptr, 0);
+      } else {
+        well = write_through(line, batch_.data(), batch_.size(), bytes, head.bytes);
+      }
+      batch_.clear();
+    }
+    if (well && !batch_.empty()) well = write_through(line, batch_.data(), batch_.size(), nullptr, 0);
+  }
+  written_.clear();
+  return well;
+}
+
+bool Nodes::wait_for_replies(size_t most) {
+  while (asked_.load(std::memory_order_acquire) > most) {
+    if (lost_.load() >= 0) return false;
+    help();
+    if (asked_.load(std::memory_order_acquire) > most) sched_yield();
+  }
+  return true;
+}
+
+bool Nodes::get(uint64_t at, uint64_t bytes) {
+  const uint64_t owner = at / here_.stride;
+  for (uint64_t some; bytes > 0; at += some, bytes -= some) {
+    some = std::min<uint64_t>(bytes, kPiece);
+    if (!wait_for_replies(kAsked)) return false;
+    asked_.fetch_add(some);
+    const Head head = {Kind::get, 0, world_, 0, at, some};
+    if (!write_through(*to_[owner], &head, sizeof head, nullptr, 0)) return false;
+  }
+  return true;
+}
+
+const char* Nodes::settled() {
+  if (written_.empty() && fresh_.empty() && lost_.load(std::memory_order_relaxed) < 0) return nullptr;
+  bool well = lost_.load() < 0 && flush();
+  bool reads = false;
+  for (const Run& run : fresh_) {
+    const auto use = static_cast<Use>(run.use);
+    if (use == Use::read) {
+      reads = true;
+      well = well && get(run.first - far_.first, run.last - run.first);
+      continue;
+    }
+    if (use != Use::write) {
+      const Element* const element = element_of(run.use);
+      if (element == nullptr) {
+        fresh_.clear();
+        return "[PTO-E2102] no combining with elements of this type in the window of a rank of another "
+               "machine";
+      }
+      element->fill(detail::kind_of(use), reinterpret_cast<char*>(run.first), run.last - run.first);
+    }
+    written_.push_back(run);
+  }
+  fresh_.clear();
+  if (well && reads) well = wait_for_replies(0);
+  if (well) return nullptr;
+  written_.clear();
+  std::snprintf(problem_, sizeof problem_, "[PTO-E2422] rank %d has left before the others", lost_.load());
+  return problem_;
+}
+
+// --- worlds and launches ------------------------------------------------------------------------------------
+
+void* Nodes::map(int world, int file, uint64_t stride) {
+  const size_t all = stride * static_cast<size_t>(ranks_);
+  void* const made =
+      mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (made == MAP_FAILED) return nullptr;
+  char* const base = static_cast<char*>(made);
+  for (int r = 0; r < ranks_; ++r) {
+    if (to_[r] != nullptr) continue;
+    const uint64_t at = static_cast<uint64_t>(r) * stride;
+    if (mmap(base + at, stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, file,
+             static_cast<off_t>(at)) == MAP_FAILED) {
+      munmap(made, all);
+      return nullptr;
+    }
+  }
+  const std::lock_guard<std::mutex> held(serving_);
+  worlds_[world] = {base, stride};
+  return made;
+}
+
+void Nodes::unmap(int world) {
+  const std::lock_guard<std::mutex> held(serving_);
+  const auto found = worlds_.find(world);
+  if (found == worlds_.end()) return;
+  munmap(found->second.base, found->second.stride * static_cast<uint64_t>(ranks_));
+  worlds_.erase(found);
+}
+
+const pto_far* Nodes::begin(int world, Group* group) {
+  const std::lock_guard<std::mutex> held(serving_);
+  world_ = world;
+  here_ = worlds_.at(world);
+  far_.first = reinterpret_cast<uint64_t>(here_.base);
+  far_.last = far_.first + here_.stride * static_cast<uint64_t>(ranks_);
+  far_.used = [](uint64_t first, uint64_t last, uint32_t use) { active.load()->used(first, last, use); };
+  far_.settled = [] { return active.load()->settled(); };
+  member_ = &group->board().members[rank_];
+  fresh_.clear();
+  written_.clear();
+  waves_.clear();
+  first_wave_ = wave_ + 1;  // answers may be on their way that are of the launch before
+  group_ = group;
+  launched_.store(true);
+  wake();
+  if (lost_.load() >= 0) say_over();
+  return &far_;
+}
+
+void Nodes::end(bool well) {
+  fresh_.clear();
+  if (!well) written_.clear();
+  if (lost_.load() < 0) flush();
+  member_->turns.fetch_add(1);
+  member_->state.store(State::ended);
+  ++launches_;
+  const Head head = {Kind::meet, 0, 0, 0, 0, 0};
+  for (auto& line : lines_) write_through(*line, &head, sizeof head, nullptr, 0);
+}
+
+bool Nodes::met(int patience) {
+  const int64_t end = now() + int64_t{patience} * 1'000'000;
+  for (uint64_t turn = 0;; ++turn) {
+    help();
+    {
+      const std::lock_guard<std::mutex> held(serving_);
+      const bool all = std::all_of(lines_.begin(), lines_.end(),
+                                   [&](auto& one) { return one->met >= launches_ || one->broken.load(); });
+      if (all || lost_.load() >= 0) {
+        group_ = nullptr;
+        launched_.store(false);
+        return true;
+      }
+    }
+    if (now() > end) return false;
+    if (turn < 1000) {
+      sched_yield();
+    } else {
+      const timespec nap{0, 50'000};
+      nanosleep(&nap, nullptr);
+    }
+  }
+}
+
+bool Nodes::refresh(int world, uint64_t bytes) {
+  {
+    const std::lock_guard<std::mutex> held(serving_);
+    world_ = world;
+    here_ = worlds_.at(world);
+  }
+  for (int r = 0; r < ranks_; ++r)
+    if (to_[r] != nullptr && !get(static_cast<uint64_t>(r) * here_.stride, bytes)) return false;
+  return wait_for_replies(0);
+}
+
+void Nodes::close() {
+  {
+    const std::lock_guard<std::mutex> held(serving_);
+    group_ = nullptr;
+    launched_.store(false);
+  }
+  for (auto& line : lines_) shutdown(line->socket, SHUT_RDWR);
+}
+
+Nodes& of(void* nodes) { return *static_cast<Nodes*>(nodes); }
+
+}  // namespace
+
+void help_nodes() {
+  if (Nodes* nodes = active.load(std::memory_order_relaxed); nodes != nullptr) nodes->help();
+}
+
+}  // namespace pto::host
+
+using pto::host::of;
+
+void* pto_nodes_open(int32_t rank, int32_t ranks, const int32_t* sockets) {
+  if (ranks < 1 || ranks > static_cast<int32_t>(pto::host::kMostRanks)) return nullptr;
+  auto made = std::make_unique<pto::host::Nodes>(rank, ranks, sockets);
+  if (!made->start()) return nullptr;
+  pto::host::active.store(made.get());
+  return made.release();  // its thread goes on until the process ends
+}
+void* pto_nodes_map(void* nodes, int32_t world, int32_t file, uint64_t stride) {
+  return of(nodes).map(world, file, stride);
+}
+void pto_nodes_unmap(void* nodes, int32_t world) { of(nodes).unmap(world); }
+const pto_far* pto_nodes_begin(void* nodes, int32_t world, void* group) {
+  return of(nodes).begin(world, static_cast<pto::host::Group*>(group));
+}
+void pto_nodes_end(void* nodes, int32_t well) { of(nodes).end(well != 0); }
+int32_t pto_nodes_met(void* nodes, int32_t patience) { return of(nodes).met(patience); }
+int32_t pto_nodes_refresh(void* nodes, int32_t world, uint64_t bytes) {
+  return of(nodes).refresh(world, bytes);
+}
+int32_t pto_nodes_lost(void* nodes) { return of(nodes).lost(); }
+void pto_nodes_close(void* nodes) { of(nodes).close(); }

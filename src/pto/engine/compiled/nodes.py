@@ -1,0 +1,85 @@
+"""Windows of ranks on other machines (native/host/nodes.hpp), as the process of one rank has them."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import weakref
+from collections.abc import Sequence
+from functools import cache
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError
+from . import group
+
+#: Milliseconds after which somebody who waits for other nodes looks for an interrupt.
+_PATIENCE = 100
+
+
+@cache
+def _host() -> ctypes.CDLL:
+    host = ctypes.CDLL(str(group.library()))
+    host.pto_nodes_open.restype = ctypes.c_void_p
+    host.pto_nodes_map.restype = ctypes.c_void_p
+    host.pto_nodes_map.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64]
+    host.pto_nodes_unmap.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+    host.pto_nodes_begin.restype = ctypes.c_void_p
+    host.pto_nodes_begin.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p]
+    host.pto_nodes_end.argtypes = host.pto_nodes_met.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+    host.pto_nodes_refresh.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64]
+    host.pto_nodes_lost.argtypes = host.pto_nodes_close.argtypes = [ctypes.c_void_p]
+    return host
+
+
+class Far:
+    """The ranks of other nodes: a connected socket for each, and None for those of the own node."""
+
+    def __init__(self, rank: int, sockets: Sequence[int | None]) -> None:
+        self._ranks = len(sockets)
+        self._worlds = 0
+        files = (ctypes.c_int32 * self._ranks)(*(-1 if file is None else file for file in sockets))
+        self._nodes = _host().pto_nodes_open(rank, self._ranks, files)
+        if self._nodes is None:
+            raise DiagnosticError([
+                Diagnostic("PTO-E2420", f"rank {rank} has no thread that receives from other machines")
+            ])  # fmt: skip
+
+    def map(self, file: int, stride: int) -> tuple[int, Any]:
+        """The windows of a new world, of which those of this node are in a file: its number, the same in
+        every process that makes the same worlds, and its memory, given back when nobody has it any more."""
+        self._worlds += 1
+        at = _host().pto_nodes_map(self._nodes, self._worlds, file, stride)
+        os.close(file)
+        if at is None:
+            raise MemoryError(f"no memory for windows of {self._ranks} ranks of {stride} bytes")
+        memory = (ctypes.c_ubyte * (self._ranks * stride)).from_address(at)
+        weakref.finalize(memory, _host().pto_nodes_unmap, self._nodes, self._worlds).atexit = False
+        return self._worlds, memory
+
+    def begin(self, world: int, place: int) -> int:
+        """A launch begins, in the group of this node; what it is given to reach other nodes."""
+        return _host().pto_nodes_begin(self._nodes, world, place)
+
+    def end(self, well: bool) -> None:
+        """It has ended here; returns when it has on all nodes."""
+        _host().pto_nodes_end(self._nodes, well)
+        while not _host().pto_nodes_met(self._nodes, _PATIENCE):
+            pass
+
+    def refresh(self, world: int, size: int) -> None:
+        """What the first bytes of the windows of other nodes hold."""
+        if not _host().pto_nodes_refresh(self._nodes, world, size):
+            self.check()
+
+    def check(self) -> None:
+        """Raises where a rank has left."""
+        lost = _host().pto_nodes_lost(self._nodes)
+        if lost >= 0:
+            raise DiagnosticError([
+                Diagnostic("PTO-E2422", f"rank {lost} has left before the others",
+                           help="see what that rank says")
+            ])  # fmt: skip
+
+    def close(self) -> None:
+        """Leave the others, who are told."""
+        _host().pto_nodes_close(self._nodes)

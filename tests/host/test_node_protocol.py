@@ -1,0 +1,207 @@
+"""Messages between nodes (native/host/nodes.hpp) without a kernel: two processes with a line between them do to each
+other's windows what a core would, and look at what the owner made of it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import socket
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pto.codegen.machine_facts import NUMBERS
+from pto.diag import DiagnosticError
+from pto.engine.compiled import group
+from pto.engine.compiled.nodes import Far
+
+STRIDE = 1 << 24
+READ, WRITE, ADD, MAX, MIN = range(5)
+
+
+class Hooks(ctypes.Structure):
+    """`pto_far` of launch.h."""
+
+    _fields_ = (
+        ("first", ctypes.c_uint64),
+        ("last", ctypes.c_uint64),
+        ("used", ctypes.CFUNCTYPE(None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32)),
+        ("settled", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+    )
+
+
+class Node:
+    """A process: a rank that is alone on its node."""
+
+    def __init__(self, rank: int, line: int) -> None:
+        self.rank = rank
+        self.far = Far(rank, [None, line] if rank == 0 else [line, None])
+        file = os.memfd_create("windows", 0)
+        os.ftruncate(file, 2 * STRIDE)
+        self.world, self.memory = self.far.map(file, STRIDE)
+        self._host = ctypes.CDLL(str(group.library()))
+        self._host.pto_host_join.restype = ctypes.c_void_p
+        place = self._host.pto_host_join(group.make(2), rank, 0)
+        self._hooks = Hooks.from_address(self.far.begin(self.world, place))
+
+    def window(self, rank: int, dtype: Any) -> Any:
+        return np.frombuffer(self.memory, dtype)[rank * STRIDE // np.dtype(dtype).itemsize :]
+
+    def touch(self, part: Any, use: int, dtype: str | None = None) -> bytes | None:
+        """What is about to be done to an array of a window."""
+        at = part.ctypes.data
+        combines = 0 if dtype is None else NUMBERS[dtype] + 1 << 8
+        self._hooks.used(at, at + part.nbytes, use | combines)
+        return self._hooks.settled()
+
+    def settle(self) -> None:
+        assert self._hooks.settled() is None
+
+    def until(self, holds: Callable[[], Any]) -> None:
+        end = time.monotonic() + 30
+        while not holds():
+            assert time.monotonic() < end, "it never came"
+
+
+def both(
+    first: Callable[[Node], None], second: Callable[[Node], None], after: Callable[[Node], None] | None = None
+) -> None:
+    """Run two ranks, each in a process of its own; `after` looks at what they left."""
+    lines, ready = socket.socketpair(), socket.socketpair()
+    processes = []
+    for rank, does in enumerate((first, second)):
+        process = os.fork()
+        if process == 0:
+            status = 1
+            try:
+                lines[1 - rank].close()
+                node = Node(rank, lines[rank].detach())
+                ready[rank].sendall(b"r")  # nothing is sent to who has no windows yet
+                ready[rank].recv(1)
+                does(node)
+                node.far.end(True)
+                node.far.check()
+                if after is not None:
+                    after(node)
+                ready[rank].sendall(b"e")
+                ready[rank].recv(1)
+                status = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(status)
+        processes.append(process)
+    for line in (*lines, *ready):
+        line.close()
+    assert [os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) for process in processes] == [0, 0]
+
+
+ROUNDS = 1000
+
+
+def test_a_signal_comes_behind_its_data() -> None:
+    """Rows of all lengths, each followed by a word that says which."""
+
+    def sends(node: Node) -> None:
+        there, signal = node.window(1, np.uint8)[4096:], node.window(1, np.int32)
+        heard = node.window(0, np.int32)
+        for n in range(1, ROUNDS):
+            part = there[: n * 7]
+            assert node.touch(part, WRITE) is None
+            part[:] = n % 251
+            assert node.touch(signal[:1], WRITE) is None
+            signal[0] = n
+            node.settle()
+            if n % 10 == 0:  # the other has read it
+                node.until(lambda n=n: heard[0] >= n)
+
+    def gets(node: Node) -> None:
+        own, signal = node.window(1, np.uint8)[4096:], node.window(1, np.int32)
+        told = node.window(0, np.int32)
+        for n in range(10, ROUNDS, 10):
+            node.until(lambda n=n: signal[0] >= n)
+            assert signal[0] == n and (own[: n * 7] == n % 251).all(), n
+            assert node.touch(told[:1], ADD, "i32") is None
+            assert told[0] == 0
+            told[0] += 10
+            node.settle()
+
+    both(sends, gets)
+
+
+def test_both_send_more_than_fits() -> None:
+    """Nobody waits for the other to receive; and what is read is what was written before."""
+
+    def does(node: Node) -> None:
+        there = node.window(1 - node.rank, np.uint8)[64 : STRIDE // 2]
+        for n in range(1, 5):
+            assert node.touch(there, WRITE) is None
+            there[:] = n + node.rank
+            assert node.touch(there[1:-5], READ) is None
+            assert (there == n + node.rank).all()
+
+    both(does, does)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [("f32", "f4"), ("f16", "f2"), ("i32", "i4"), ("i8", "i1"), ("u16", "u2"), ("i64", "i8")],
+)
+def test_the_owner_combines(dtype: str, kind: str) -> None:
+    """Sums wrap and are rounded as his own are; a negative zero stays one."""
+    values = np.array([1, 2, 100, 7, -0.0, 3], kind)
+    start = np.array([1, 100, 60, 5, -0.0, 1], kind)
+
+    def sends(node: Node) -> None:
+        there = node.window(1, kind)[:18]
+        ready = node.window(0, np.int32)
+        node.until(lambda: ready[0] == 1)
+        combine = {ADD: np.add, MAX: np.maximum, MIN: np.minimum}
+        for use, part in ((ADD, there[:6]), (MAX, there[6:12]), (MIN, there[12:])):
+            for factor in (1, 2):
+                assert node.touch(part, use, dtype) is None
+                combine[use](part, values * np.array(factor, kind), out=part)
+
+    def gets(node: Node) -> None:
+        own = node.window(1, kind)
+        own[:18] = np.tile(start, 3)
+        assert node.touch(node.window(0, np.int32)[:1], WRITE) is None
+        node.window(0, np.int32)[0] = 1
+        node.settle()
+
+    def after(node: Node) -> None:
+        if node.rank == 0:
+            return
+        own, once, twice = node.window(1, kind), values, values * np.array(2, kind)
+        want = start + once
+        want = want + twice
+        assert own[:6].tobytes() == want.tobytes()
+        assert (own[6:12] == np.maximum(np.maximum(start, once), twice)).all()
+        assert (own[12:18] == np.minimum(np.minimum(start, once), twice)).all()
+
+    both(sends, gets, after)
+
+
+def test_elements_that_nobody_combines_are_refused() -> None:
+    def sends(node: Node) -> None:
+        said = node.touch(node.window(1, np.uint8)[:4], ADD, "hif8")
+        assert said is not None and said.startswith(b"[PTO-E2102]")
+
+    both(sends, lambda node: None)
+
+
+def test_one_that_dies_is_told() -> None:
+    def waits(node: Node) -> None:
+        there = node.window(1, np.int32)[:1]
+        node.until(lambda: node.touch(there, READ) is not None)
+        said = node.touch(there, READ)
+        assert said == b"[PTO-E2422] rank 1 has left before the others"
+        with pytest.raises(DiagnosticError, match="rank 1 has left before the others"):
+            node.far.check()
+        os._exit(0)
+
+    both(waits, lambda node: os._exit(0))
