@@ -122,7 +122,7 @@ if MPI.COMM_WORLD.rank == 0:
 """
 
 
-#: As between two machines, which MPICH is told and Open MPI by naming what it may use.
+#: What goes between two machines; `APART` lets MPI use nothing else.
 MPI_APART = """
 import sys, time
 import numpy as np
@@ -195,6 +195,15 @@ def of_mpi(count: int) -> float | None:
     return float(done.stdout) if done.returncode == 0 else None
 
 
+#: MPICH takes no memory of its node, and of what it has beyond that TCP; so does Open MPI.
+APART = {
+    "MPIR_CVAR_NOLOCAL": "1",
+    "UCX_TLS": "tcp,self",
+    "FI_PROVIDER": "tcp",
+    "OMPI_MCA_btl": "tcp,self",
+    "OMPI_MCA_pml": "ob1",
+}
+
 _ECHO = """
 import socket, struct, sys
 line = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
@@ -216,7 +225,7 @@ def of_mpi_apart() -> list[float] | None:
         return None
     done = subprocess.run(
         [mpiexec, "-n", "2", sys.executable, "-c", MPI_APART], capture_output=True, text=True, check=False,
-        env={**os.environ, "MPIR_CVAR_NOLOCAL": "1", "OMPI_MCA_btl": "tcp,self", "OMPI_MCA_pml": "ob1"},
+        env={**os.environ, **APART},
     )  # fmt: skip
     return [float(word) for word in done.stdout.split()[-2:]] if done.returncode == 0 else None
 

@@ -51,7 +51,7 @@ def test_the_first_rank_has_what_all_of_them_made(hello: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(("ranks", "nodes"), [(2, 2), (4, 2), (3, 3)])
-@pytest.mark.parametrize("name", ["order", "ring"])
+@pytest.mark.parametrize("name", ["order", "ring", "mixed"])
 def test_programs(name: str, ranks: int, nodes: int) -> None:
     for status, _, said in run(ranks, *program(name), nodes=nodes):
         assert status == 0, said
