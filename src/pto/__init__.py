@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .engine.launch import kernel
     from .engine.ranks import ranks
     from .engine.watch import Watcher
-    from .host.meeting import launched_ranks
+    from .host.launched import launched_ranks
     from .ir import Builder, Module
     from .reading import parse
     from .verify import verify
@@ -40,7 +40,7 @@ _LAZY = {
     "from_bytecode": "bytecode",
     "kernel": "engine.launch",
     "parse": "reading",
-    "launched_ranks": "host.meeting",
+    "launched_ranks": "host.launched",
     "ranks": "engine.ranks",
     "to_bytecode": "bytecode",
     "to_text": "asm",

@@ -376,7 +376,8 @@ def _world(options: Namespace) -> World | None:
     if options.ranks is None:
         return None
     from ..engine.ranks import World
-    from ..host.meeting import agreed, launched_ranks
+    from ..host.launched import launched_ranks
+    from ..host.meeting import agreed
 
     if agreed(options.place, options.ranks, "start as many processes as ranks") is not None:
         return launched_ranks()

@@ -12,21 +12,17 @@ import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
 
 from ..diag import Diagnostic, DiagnosticError
-from ..engine.ranks import WINDOW_BYTES, Member, World
 from ..isa.record import Record
 
 #: Variables that launchers set: rank and number of ranks.
 _LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
+#: Variables in which they say how many of them are on this machine.
+_HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
 #: Seconds that the ranks have to find each other.
 PATIENCE = 30.0
 _RANK, _SIZE = struct.Struct("<I"), struct.Struct("<Q")
-
-
-#: Variables in which they say how many of them are on this machine.
-_HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
 
 
 class Place(Record):
@@ -94,29 +90,6 @@ class Meeting:
             return said
         _send(0, self._lines[0], mine)
         return [_received(0, self._lines[0]) for _ in range(self.ranks)]
-
-
-@cache
-def _met(place: Place) -> Member:
-    from .nodes import Mpi, Nodes, own_name
-
-    everyone = Mpi(place) if place.spread else Meeting(place)
-    names = [name.decode() for name in everyone.all(own_name().encode())]
-    if isinstance(everyone, Meeting) and len(set(names)) == 1:
-        return everyone
-    return Nodes(everyone, names)
-
-
-def launched_ranks(window_bytes: int = WINDOW_BYTES) -> World:
-    """The ranks that another launcher (mpiexec) has started, this process among them. Each of them makes the
-    same worlds and the same launches, and has what all of them made."""
-    place = placed(os.environ)
-    if place is None:
-        raise DiagnosticError([
-            Diagnostic("PTO-E2422", "no launcher has started this process as a rank",
-                       help="start it with mpiexec -n N, or make ranks in one process with pto.ranks(N)")
-        ])  # fmt: skip
-    return World(place.ranks, window_bytes, _met(place))
 
 
 def _accepted(place: Place, end: float) -> dict[int, socket.socket]:
