@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -50,8 +49,7 @@ def test_the_first_rank_has_what_all_of_them_made(hello: str, tmp_path: Path) ->
     assert (np.load(window) == [[[101] * 8], [[100] * 8]]).all()
 
 
-@pytest.mark.parametrize(("ranks", "nodes"), [(2, 2), (4, 2), (3, 3)])
-@pytest.mark.parametrize("name", ["order", "ring", "mixed"])
+@pytest.mark.parametrize(("name", "ranks", "nodes"), [("order", 4, 2), ("ring", 3, 3), ("mixed", 2, 2)])
 def test_programs(name: str, ranks: int, nodes: int) -> None:
     for status, _, said in run(ranks, *program(name), nodes=nodes):
         assert status == 0, said
@@ -67,12 +65,10 @@ def test_ranks_that_are_stuck_are_told(hello: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_a_rank_that_dies_is_told(ranks: int) -> None:
-    begin = time.monotonic()
     *others, last = run(ranks, *program("dies"))
     assert last[0] == -9
     for status, said, _ in others:
         assert status == 4 and said.startswith("PTO-E2422 rank ") and "has left before the others" in said
-    assert time.monotonic() - begin < 60
 
 
 def test_what_is_not_to_be_had_is_told(hello: str) -> None:
