@@ -39,6 +39,25 @@ def test_the_spellings_of_the_field_are_read(theirs: str, ours: str, column: str
     assert to_text(again) == text.replace(theirs, ours)
 
 
+@pytest.mark.parametrize("theirs", ["accPhase = #pto<acc_phase partial>", "phase = #pto<st_phase partial>"])
+def test_the_phase_of_a_product(theirs: str) -> None:
+    types = [
+        "!pto.tile_buf<left, 1x64xf16, blayout=row_major, slayout=row_major>",
+        "!pto.tile_buf<right, 64x32xf16, blayout=row_major, slayout=col_major>",
+        "!pto.tile_buf<acc, 16x32xf32, valid=1x32, blayout=col_major, slayout=row_major, fractal=1024>",
+    ]
+    a, b, c = types
+    text = f"""func.func @k(%a: {a}, %b: {b}, %c: {c}) {{
+  pto.tgemv ins(%a, %b : {a}, {b}) outs(%c : {c}) {{{theirs}}}
+  return
+}}
+"""
+    module = parse(text)
+    (gemv,) = (op for op in module.walk() if op.name == "pto.tgemv")
+    assert str(gemv.attr("phase")) == "partial"
+    assert parse(to_text(module)) is not None and "phase = #pto<" in to_text(module)
+
+
 def test_a_word_that_is_none_is_refused_with_the_words_there_are() -> None:
     text = f"func.func @k(%b: {T}, %i: {N}, %v: {VIEW}) {{\n  pto.mgather ins(%v, %i : {VIEW}, {N}) outs(%b : {T}) {{coalesce = #pto<coalesce rows>}}\n  return\n}}\n"  # fmt: skip
     (found,) = verify(parse(text), "a5")

@@ -144,6 +144,8 @@ ENUMS: dict[str, Enum] = {
              cpp="SaturationMode::{0}"),
         Enum("st_phase", {"unspecified": 0, "partial": 2, "final": 3}, spaced=True,
              doc="phase of a store from the accumulator", cpp="STPhase::{C}"),
+        Enum("acc_phase", {"unspecified": 0, "partial": 2, "final": 3}, spaced=True,
+             doc="phase of a product", cpp="AccPhase::{C}"),
         Enum("atomic_type", _seq("atomic_none atomic_add atomic_max atomic_min"), spaced=True,
              aliases={"none": "atomic_none", "add": "atomic_add", "max": "atomic_max",
                       "min": "atomic_min"}, doc="atomic combination of a store", cpp="AtomicType::{C}"),
@@ -190,6 +192,7 @@ WORDS = frozenset(
 
 _SAME = (
     frozenset({"sync_op_type", "pipe_event_type"}),
+    frozenset({"st_phase", "acc_phase"}),
     frozenset({"precision_mode", *(name for name in ENUMS if name.endswith("_precision"))}),
 )
 

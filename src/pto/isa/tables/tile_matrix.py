@@ -15,8 +15,9 @@ NPU = "a2a3 a5"
 _MX = "cpu a5"
 
 _phase = Attr(
-    "phase", "st_phase", "unspecified", inert=True, doc="unit-flag phase (C++ AccPhase); no effect on the result"
-)
+    "phase", "acc_phase", "unspecified", inert=True, alias="accPhase",
+    doc="unit-flag phase (C++ AccPhase); no effect on the result",
+)  # fmt: skip
 
 # --- operand types ----------------------------------------------------------------------------------------
 
