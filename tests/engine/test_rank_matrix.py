@@ -4,12 +4,12 @@ to launch ranks. `PTO_TEST_MATRIX=1` (make matrix) has all of them, with every s
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.host.launching import start
 
 import pto
 
@@ -51,32 +51,23 @@ def test_one_process_and_several(engine: str) -> None:
         check(case, engine, processes=True)
 
 
-def start(ranks: int, what: str, **more: Any) -> None:
-    """Run the cases of so many ranks as their launcher. What launchers say is in the environment."""
-    names = [("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE")][ranks % 2]
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.test_rank_matrix", what],
-            env={**os.environ, names[0]: str(rank), names[1]: str(ranks),
-                 **{name: str(of(rank)) for name, of in more.items()}},
-            text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )
-        for rank in range(ranks)
-    ]  # fmt: skip
-    said = [process.communicate(timeout=3000)[0] for process in processes]
-    assert [process.returncode for process in processes] == [0] * ranks, said
-    assert all(int(text) >= 8 for text in said), said
+def start_all(ranks: int, what: str, **more: Any) -> None:
+    """Run the cases of so many ranks as their launcher."""
+    command = sys.executable, "-m", "tests.engine.test_rank_matrix", what
+    ended = start(ranks, *command, launcher=ranks % 2, timeout=3000, **more)
+    assert [status for status, *_ in ended] == [0] * ranks, ended
+    assert all(int(said) >= 8 for _, said, _ in ended), ended
 
 
 @pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (2,))
 def test_another_launcher(ranks: int) -> None:
-    start(ranks, "some")
+    start_all(ranks, "some")
 
 
 @pytest.mark.parametrize("ranks", COUNTS[1:] if EVERY else (3,))
 def test_several_nodes(ranks: int) -> None:
     """Ranks side by side are on different nodes; with more than two, some of a node are among them."""
-    start(ranks, "all", PTO_NODE=lambda rank: rank % 2)
+    start_all(ranks, "all", PTO_NODE=lambda rank: rank % 2)
 
 
 def launched(what: str) -> int:

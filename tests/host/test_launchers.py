@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,24 +11,11 @@ import pytest
 import pto
 from pto.diag import DiagnosticError
 
+from .launching import start
+
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
 RUN = (sys.executable, "-m", "pto.cli.main", "run")
 ARGS = ["--", "window:i32:1x8", "window:i32:1", "context"]
-
-
-def start(count: int, *command: str) -> list[subprocess.Popen[str]]:
-    return [
-        subprocess.Popen(
-            command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": str(count)},
-        )
-        for rank in range(count)
-    ]  # fmt: skip
-
-
-def ended(processes: list[subprocess.Popen[str]]) -> list[tuple[int, str, str]]:
-    said = [process.communicate(timeout=60) for process in processes]
-    return [(process.returncode, *both) for process, both in zip(processes, said, strict=True)]
 
 
 @pytest.fixture
@@ -40,22 +25,20 @@ def hello() -> str:
 
 def test_the_first_rank_has_what_all_of_them_made(hello: str, tmp_path: Path) -> None:
     saved = tmp_path / "y.npy"
-    (first, second) = ended(start(2, *RUN, hello, "--ranks", "2", *ARGS, f"i32:1x8={saved}"))
+    (first, second) = start(2, *RUN, hello, "--ranks", "2", *ARGS, f"i32:1x8={saved}")
     assert first[0] == 0 and "2 ranks of 1 block" in first[1] and first[2] == ""
     assert second == (0, "", "")
     assert (np.load(saved) == [[[101] * 8], [[100] * 8]]).all()
 
 
 def test_what_is_wrong_is_told(hello: str, tmp_path: Path) -> None:
-    for status, _, said in ended(start(3, *RUN, hello, "--ranks", "2", *ARGS, "i32:1x8")):
+    for status, _, said in start(3, *RUN, hello, "--ranks", "2", *ARGS, "i32:1x8"):
         assert status == 1 and "2 ranks are asked for, but another launcher has started 3" in said
-    for status, _, said in ended(
-        start(2, *RUN, hello, "--ranks", "2", "--sanitize", "all", *ARGS, "i32:1x8")
-    ):
+    for status, _, said in start(2, *RUN, hello, "--ranks", "2", "--sanitize", "all", *ARGS, "i32:1x8"):
         assert status == 1 and "PTO-E2403" in said
     stuck = tmp_path / "stuck.pto"
     stuck.write_text(Path(hello).read_text().replace("wait_cmp ge", "wait_cmp gt"))
-    for status, _, said in ended(start(2, *RUN, str(stuck), "--ranks", "2", *ARGS, "i32:1x8")):
+    for status, _, said in start(2, *RUN, str(stuck), "--ranks", "2", *ARGS, "i32:1x8"):
         assert status == 1 and "PTO-E2104" in said and "rank 1: waits for a signal" in said
     with pytest.raises(DiagnosticError, match="no launcher has started this process"):
         pto.launched_ranks()
@@ -72,6 +55,6 @@ world.run(pto.kernel(pto.parse({hello!r})), [[data, signal, world.context, y]] *
 
 
 def test_a_rank_that_leaves_is_told(hello: str) -> None:
-    first, second = ended(start(2, sys.executable, "-c", _LEAVES.format(hello=hello)))
+    first, second = start(2, sys.executable, "-c", _LEAVES.format(hello=hello))
     assert second[0] == 9
     assert first[0] == 1 and "rank 1 has left before the others" in first[2]

@@ -3,13 +3,13 @@ different nodes everything goes over TCP. The instructions are in tests/engine/t
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from .launching import start
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
 RUN = (sys.executable, "-m", "pto.cli.main", "run")
@@ -17,17 +17,9 @@ ARGS = ["--", "window:i32:1x8", "window:i32:1", "context"]
 
 
 def run(count: int, *command: str, nodes: int = 2, **more: str) -> list[tuple[int, str, str]]:
-    """Status and what was said by each of so many ranks."""
-    processes = [
-        subprocess.Popen(
-            command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            env={**os.environ, "PMI_RANK": str(rank), "PMI_SIZE": str(count), "PTO_NODE": str(rank % nodes),
-                 **more},
-        )
-        for rank in range(count)
-    ]  # fmt: skip
-    said = [process.communicate(timeout=120) for process in processes]
-    return [(process.returncode, *both) for process, both in zip(processes, said, strict=True)]
+    """Status and what was said by each of so many ranks, of which neighbours are on different nodes."""
+    others = {name: lambda _, value=value: value for name, value in more.items()}
+    return start(count, *command, PTO_NODE=lambda rank: rank % nodes, **others)
 
 
 def program(name: str) -> tuple[str, ...]:

@@ -73,6 +73,17 @@ class Window:
         return f"<Window {'x'.join(map(str, self.shape))}x{self.dtype} of {self.world.ranks} ranks>"
 
 
+def context(rank: int, starts: Sequence[int], window: int) -> Array:
+    """The structure of a rank among those whose windows, of so many bytes, begin there."""
+    words = np.zeros(CONTEXT_WORDS, np.int64)
+    words[_RANK] = len(starts) << 32 | rank
+    words[_BYTES] = window
+    for first in (_FIRST, _FIRST + MOST_RANKS):
+        words[first : first + len(starts)] = starts
+    words.flags.writeable = False
+    return words
+
+
 class Member(Protocol):
     """This process as one of the ranks that another launcher has started."""
 
@@ -160,14 +171,7 @@ class World:
 
     def context_of(self, rank: int, base: int) -> Array:
         """The structure that a rank is given, where the memory of rank 0 lies at `base`."""
-        words = np.zeros(CONTEXT_WORDS, np.int64)
-        words[_RANK] = self.ranks << 32 | rank
-        words[_BYTES] = self.stride
-        starts = base + np.arange(self.ranks, dtype=np.int64) * self.stride
-        for first in (_FIRST, _FIRST + MOST_RANKS):
-            words[first : first + self.ranks] = starts
-        words.flags.writeable = False
-        return words
+        return context(rank, [base + n * self.stride for n in range(self.ranks)], self.stride)
 
     def run(
         self, kernel: Launchable, args: Sequence[Sequence[Any]] | Callable[[int], Sequence[Any]],

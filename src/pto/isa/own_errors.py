@@ -872,8 +872,9 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     ),
     (
         "PTO-E2422",
-        "ranks that did not end well",
-        "A rank was killed, was stopped while others waited for it, or the time that they had was up.",
+        "ranks that did not come together, or did not end well",
+        "A launcher has started another number of ranks than is asked for, they did not find each other, or "
+        "one was killed, was stopped while others waited for it, or the time that they had was up.",
         "The message says what each rank did: look at the first that ended.",
     ),
     (

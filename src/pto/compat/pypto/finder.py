@@ -12,27 +12,11 @@ from types import ModuleType
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, did_you_mean
+from ..standin import Loader
 from .modules import MODULES, OTHERS
 
 OTHER_PACKAGE = "PTO-E3101"
 NO_MODULE = "PTO-E3102"
-
-
-class _Loader(importlib.abc.Loader):
-    """Hands out a module that is there already, and leaves it as it was."""
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(self.target)
-        self.spec = module.__spec__
-        if not hasattr(module, "__path__") and any(name.startswith(f"{spec.name}.") for name in MODULES):
-            setattr(module, "__path__", [])  # noqa: B010
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -45,7 +29,9 @@ class Finder(importlib.abc.MetaPathFinder):
         if package == "harness" and not _is_known_harness():
             return None
         if fullname in MODULES:
-            return importlib.machinery.ModuleSpec(fullname, _Loader(MODULES[fullname]), is_package=True)
+            return importlib.machinery.ModuleSpec(
+                fullname, Loader(MODULES[fullname], MODULES), is_package=True
+            )
         if package == "harness":
             return None
         raise ModuleNotFoundError(_missing(fullname), name=fullname)

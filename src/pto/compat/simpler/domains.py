@@ -2,21 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
-import struct
 from collections.abc import Callable
 from typing import Any
 
+from ...engine import ranks
 from .buffers import BackendKind, Buffer
 from .task_interface import ChipDomainContext, CommBufferSpec, CommDomainHandle
-
-MAX_RANKS = 64
-
-
-def _context(rank: int, bases: list[int], window: int) -> bytes:
-    """CommContext of pto2/platform/platform_comm/comm_context.h."""
-    addresses = struct.pack("<64Q", *bases, *[0] * (MAX_RANKS - len(bases)))
-    return struct.pack("<QQIIQ", 0, 0, rank, len(bases), window) + addresses + addresses
 
 
 def allocate(
@@ -32,8 +23,8 @@ def allocate(
         raise ValueError(
             f"domain '{name}': workers names each member once, and at least one; got {list(members)}"
         )
-    if len(members) > MAX_RANKS:
-        raise ValueError(f"domain '{name}': {len(members)} members, at most {MAX_RANKS}")
+    if len(members) > ranks.MOST_RANKS:
+        raise ValueError(f"domain '{name}': {len(members)} members, at most {ranks.MOST_RANKS}")
     if window_size < 1:
         raise ValueError(f"domain '{name}': a window has at least one byte, got {window_size}")
     wanted = sum(int(s.nbytes) for s in specs)
@@ -46,7 +37,7 @@ def allocate(
     bases = [w.base for w in windows]
     contexts: dict[int, ChipDomainContext] = {}
     for rank, (chip, window) in enumerate(zip(members, windows, strict=True)):
-        told = ctypes.create_string_buffer(_context(rank, bases, window_size), 1056)
+        told = ranks.context(rank, bases, window_size)
         at, parts = 0, {}
         for spec in specs:
             # The window and what kernels are told live as long as a part of any of them.
@@ -54,7 +45,7 @@ def allocate(
             parts[spec.name] = Buffer(window.base + at, int(spec.nbytes), kept, BackendKind.VMM_WINDOW, chip)
             at += int(spec.nbytes)
         context = ChipDomainContext(
-            name, rank, len(members), ctypes.addressof(told), window.base, window_size, parts
+            name, rank, len(members), told.ctypes.data, window.base, window_size, parts
         )
         context.__dict__["_kept"] = (windows, told)
         contexts[chip] = context

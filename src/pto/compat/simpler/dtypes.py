@@ -1,28 +1,10 @@
-"""Element types by the numbers that programs and orchestrations have for them."""
+"""Element types by the numbers that programs and orchestrations have for them: those of the runtime."""
 
 from __future__ import annotations
 
 import enum
 
-#: Name, and the name of the type in NumPy or ml_dtypes, in the order of their numbers.
-_TYPES = (
-    ("FLOAT32", "float32"),
-    ("FLOAT16", "float16"),
-    ("INT32", "int32"),
-    ("INT16", "int16"),
-    ("INT8", "int8"),
-    ("UINT8", "uint8"),
-    ("BFLOAT16", "bfloat16"),
-    ("INT64", "int64"),
-    ("UINT64", "uint64"),
-    ("UINT16", "uint16"),
-    ("UINT32", "uint32"),
-    ("BOOL", "bool"),
-    ("FP8E4M3FN", "float8_e4m3fn"),
-    ("FP8E8M0", "float8_e8m0fnu"),
-    ("FP4E2M1", "float4_e2m1fn_x2"),
-)
-_BYTES = (4, 2, 4, 2, 1, 1, 2, 8, 8, 2, 4, 1, 1, 1, 1)
+from ...runtime.tensors import DTYPES, numpy_type
 
 
 class DataType(enum.Enum):
@@ -40,14 +22,15 @@ class DataType(enum.Enum):
     BOOL = 11
     FP8E4M3FN = 12
     FP8E8M0 = 13
-    FP4E2M1 = 14
+    FP4E2M1 = 14  # two in a byte, which is the element
 
     @property
     def nbytes(self) -> int:
-        return _BYTES[self.value]
+        return 1 if self is DataType.FP4E2M1 else numpy_type(self.value).itemsize
 
 
-BY_NAME = {array: DataType[name] for name, array in _TYPES}
+#: By the name of the type in NumPy, ml_dtypes or torch.
+BY_NAME = {name: DataType(number) for number, name in enumerate((*DTYPES, "float4_e2m1fn_x2"))}
 
 
 def dtype_of(dtype: object) -> DataType:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from ...diag import Diagnostic, DiagnosticError, did_you_mean
+from ..standin import Loader
 from .modules import DATA, MODULES, OTHERS
 
 OTHER_PACKAGE = "PTO-E3104"
@@ -20,26 +21,11 @@ NO_MODULE = "PTO-E3105"
 PACKAGES = ("simpler", "simpler_setup")
 
 
-class _Loader(importlib.abc.Loader):
-    """Hands out a module that is there already, and leaves it as it was."""
-
-    def __init__(self, target: str) -> None:
-        self.target = target
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(self.target)
-        self.spec = module.__spec__
-        if not hasattr(module, "__path__") and any(name.startswith(f"{spec.name}.") for name in MODULES):
-            setattr(module, "__path__", [])  # noqa: B010
-        return module
-
+class _Setup(Loader):
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec
-        if self.target.endswith(".setup"):
-            # Importing it as a module of the package would put it where the package has a function.
-            sys.modules["simpler_setup.scene_test"] = importlib.import_module(
-                MODULES["simpler_setup.scene_test"]
-            )
+        super().exec_module(module)
+        # Importing it as a module of the package would put it where the package has a function.
+        sys.modules["simpler_setup.scene_test"] = importlib.import_module(MODULES["simpler_setup.scene_test"])
 
 
 class Finder(importlib.abc.MetaPathFinder):
@@ -54,7 +40,10 @@ class Finder(importlib.abc.MetaPathFinder):
         if not self.shadow:
             _refuse_others()
         if fullname in MODULES:
-            return importlib.machinery.ModuleSpec(fullname, _Loader(MODULES[fullname]), is_package=True)
+            loader = _Setup if fullname == "simpler_setup" else Loader
+            return importlib.machinery.ModuleSpec(
+                fullname, loader(MODULES[fullname], MODULES), is_package=True
+            )
         if fullname.startswith(DATA) and (found := _of_the_program(fullname)) is not None:
             return found
         raise ModuleNotFoundError(_missing(fullname), name=fullname)
