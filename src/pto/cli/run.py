@@ -33,6 +33,7 @@ from .common import (
     target,
     write_output,
 )
+from .timing import add_timing, timing_asked, write_timing
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
@@ -46,6 +47,8 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all --print -- @a.npy f32:16x64
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
+  pto run k.pto --time --blocks 24 --dry -- f16:4096x4096 f16:4096x4096 f32:4096x4096
+  pto run k.pto --timeline t.html -- @a.npy f32:16x64
   pto run k.pto --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
   pto run k.pto --engine cpp -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
@@ -142,6 +145,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
     )
+    add_timing(p)
     p.add_argument(
         "--semantics",
         choices=("hw", "doc"),
@@ -162,6 +166,7 @@ def main(arguments: Sequence[str]) -> int:
     at = given.index("--") if "--" in given else len(given)
     options = p.parse_args(given[:at])
     options.watchers = []
+    options.timeline = timing_asked(options)
     if options.messages is not None:
         if options.ranks is None:
             p.error("--messages are those of ranks: say how many with --ranks N")
@@ -295,6 +300,7 @@ def run(options: Namespace) -> list[Diagnostic]:
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
             "ranks": world, "processes": options.processes, "watchers": options.watchers,
+            "timeline": options.timeline, "dry": options.dry,
         }  # fmt: skip
         of_ranks = [[a.values[rank] for a in values] for rank in range(options.ranks or 1)]
         result = k.run(
@@ -322,6 +328,8 @@ def run(options: Namespace) -> list[Diagnostic]:
         result.diagnostics.extend(write_output(options.messages, messages.svg(title).encode()))
     if result.memory_map is not None:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
+    if result.timeline is not None:
+        result.diagnostics.extend(write_timing(result.timeline, options, k.name))
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":

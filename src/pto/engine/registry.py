@@ -117,6 +117,8 @@ ENGINES: dict[str, Engine] = {
                 "semantics",
                 "watchers",
                 "ranks",
+                "timeline",
+                "dry",
             ),
             required=True,
             remark="pto.engine.reference.kernel:remark",
