@@ -144,7 +144,7 @@ class Recorder(Watcher):
             trace.touched[at] = found[1]
         if plan.reads:
             for name in plan.names:
-                place = args.get(name)
+                place: Any = args.get(name)
                 if place.__class__ is View:
                     self._read.add(place.buffer)
 
@@ -229,7 +229,7 @@ class Recorder(Watcher):
         ranges: list[Range] = []
         for name in plan.names:
             reads, writes = plan.roles[name]
-            place = args.get(name)
+            place: Any = args.get(name)
             bounds = _bounds(place)
             if bounds is not None:
                 if reads or row.accumulates == name:
@@ -250,8 +250,8 @@ def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
     """What decides on cost and bytes of an instruction."""
     key: list[Any] = []
     for name in names:
-        value = args.get(name)
-        kind = value.__class__
+        value: Any = args.get(name)
+        kind: Any = value.__class__
         if kind is Tile:
             key.append((value.address, value.v_row, value.v_col, value.rows, value.cols))
         elif kind is View:

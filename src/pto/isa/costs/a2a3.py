@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import DERIVED, FITTED, GUESSED, MEASURED, Cost
+from .entry import DERIVED, FITTED, GUESSED, MEASURED, Cost
 
 _SINGLE = "single instructions on a device, slope by repeat and start-up"
 _TABLE = "the field's table of profiled slopes, which this reproduces within 1.2 % in the mean"

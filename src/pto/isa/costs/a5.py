@@ -7,7 +7,7 @@ not said.
 
 from __future__ import annotations
 
-from . import FITTED, GUESSED, Cost
+from .entry import FITTED, GUESSED, Cost
 
 _CURVES = "the field's curves over loops of vector functions"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import DERIVED, FITTED, GUESSED, MEASURED, Cost
+from .entry import DERIVED, FITTED, GUESSED, MEASURED, Cost
 
 _DMA = "a start-up per transfer, then bytes at the rate of the path"
 _MAD = "products on 24 cores: cycles per step of base blocks"
