@@ -75,11 +75,10 @@ COSTS: tuple[Cost, ...] = (
     # -- sorting and gathering
     Cost("tsort32", "src.v_row * (16 * ceil(src.v_col / 32) + 21) - 21", "21", MEASURED,
          "f32 on a device, the barrier of every row included", flops="src.elems"),
-    Cost("tmrgsort", "78 * ceil(src.v_col * src.bytes / 8 / (4 * blockLen.const)) * blockLen.const / 64"
-         " + size(src) / bw_ub_ub", "20", MEASURED,
-         "one list on a device, by blocks of 64; with the copy of the result", when="has(blockLen)",
+    Cost("tmrgsort", "78 * size(src) / 1024 + size(src) / bw_ub_ub", "20", MEASURED,
+         "one list on a device, by KiB of records; with the copy of the result", when="has(blockLen)",
          flops="src.elems"),
-    Cost("tmrgsort", "78 * ceil(dst.v_col * dst.bytes / 8 / 256) + size(dst) / bw_ub_ub", "20", DERIVED,
+    Cost("tmrgsort", "78 * size(dst) / 1024 + size(dst) / bw_ub_ub", "20", DERIVED,
          "several lists, as one of their length", flops=_E),
     Cost("tgather", "47 * dst.v_row * max(1, blocks(dst) / 2)", "24", MEASURED,
          "rows gathered by index on a device", when="has(indices)", flops=_E),

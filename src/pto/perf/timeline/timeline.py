@@ -109,12 +109,24 @@ class Timeline:
 
     @cached_property
     def share(self) -> dict[str, float]:
-        """Busy share of the time of kernels, by pipe: of the busiest core that has the pipe."""
-        whole = self.kernel_cycles
+        """Busy share of the time of kernels, by pipe: of the busiest core that has the pipe. Where cores take
+        several blocks in turn, that of the time of a block."""
         found: dict[str, float] = {}
-        if whole:
-            for use in self.pipes:
-                found[use.pipe] = max(found.get(use.pipe, 0.0), use.busy / whole)
+        for use in self.pipes:
+            whole = self._span(use.core)
+            if whole:
+                found[use.pipe] = max(found.get(use.pipe, 0.0), min(1.0, use.busy / whole))
+        return found
+
+    def _span(self, core: int) -> float:
+        """Cycles that shares of a core are of."""
+        return self.kernel_cycles if self.waves == 1 else self._ends[core] - self._starts[core]
+
+    @cached_property
+    def _ends(self) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for e, core in enumerate(self.trace.core):
+            found[core] = max(found[core], self.times.done[e])
         return found
 
     @cached_property
@@ -122,9 +134,8 @@ class Timeline:
         """The same, the mean of all cores that have the pipe."""
         found: dict[str, list[float]] = {}
         for use in self.pipes:
-            found.setdefault(use.pipe, []).append(use.busy)
-        whole = self.kernel_cycles
-        return {pipe: sum(b) / len(b) / whole for pipe, b in found.items()} if whole else {}
+            found.setdefault(use.pipe, []).append(use.busy / (self._span(use.core) or 1.0))
+        return {pipe: sum(shares) / len(shares) for pipe, shares in found.items()}
 
     @cached_property
     def bytes(self) -> dict[str, float]:
