@@ -54,6 +54,8 @@ class _Plan:
             o.name for o in row.operands if o.name in asked or any(kind in places for kind in o.kinds)
         )
         self.roles = {o.name: (o.reads, o.writes) for o in row.operands}
+        if row.fifo == "pop" and "tile" not in self.roles:  # the tile is a result
+            self.names, self.roles["tile"] = (*self.names, "tile"), (False, True)
         self.attrs = {a.name: op.attr(a.name) for a in row.attrs if a.name in asked}
         self.reads = any(c.path in ("gm_ub", "gm_l1") for c in costs_of(row, isa))
 
@@ -84,6 +86,7 @@ class Recorder(Watcher):
 
     def launch_started(self, launch: WatchedLaunch) -> None:
         self._launch = launch
+        self.trace.capacity = launch.profile.capacity
         self.trace.in_order = bool(getattr(launch, "in_order", False))
 
     def core_started(self, core: WatchedCore) -> None:

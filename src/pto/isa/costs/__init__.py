@@ -70,9 +70,13 @@ class Charge(Record):
 NOTHING = Charge(0.0, 0.0, DERIVED)
 
 
+#: What entries for many rows speak of, where a row has no operand of that name.
+_NAMED = ["dst", "src", "src0", "tile"]
+
+
 def charged(row: Row, machine: Machine, args: Mapping[str, Any]) -> Charge:
     """What an instruction with these operands and attributes costs."""
-    missing = dict.fromkeys([*(o.name for o in row.operands), *(a.name for a in row.attrs)])
+    missing = dict.fromkeys(_NAMED + [o.name for o in row.operands] + [a.name for a in row.attrs])
     env = {**missing, **machine.values, **FUNCTIONS, **args, "isa": machine.isa}
     for cost in costs_of(row, machine.isa):
         if cost.when and not holds(cost.when, env):

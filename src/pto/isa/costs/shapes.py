@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import ceil, prod
-from typing import Any
+from typing import Any, cast
 
 from ..dtypes import DTYPES
 
@@ -156,7 +156,7 @@ def _loops(*counts: Any) -> int:
     """A number of bursts, loops around them included."""
     found = 1
     for count in counts:
-        several: Any = count if isinstance(count, list) else [count]
+        several = cast("list[Any]", count if isinstance(count, list) else [count])
         for one in several:
             value = one.const if isinstance(one, Shape) else one
             found *= value if isinstance(value, int) and value > 0 else 1

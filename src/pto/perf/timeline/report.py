@@ -47,6 +47,7 @@ def reason(stall: Stall) -> str:
         sim.BANDWIDTH: "bandwidth of global memory",
         sim.ISSUE: "issue: the scalar unit",
         sim.QUEUE: "issue: the queue of the pipe is full",
+        sim.ORDER: "what comes before it: nothing orders the pipes",
         sim.UNIT: f"unit flag{of}",
         sim.TRANSFER: f"asynchronous transfer{of}",
     }.get(stall.reason, stall.reason)

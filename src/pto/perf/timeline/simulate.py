@@ -48,8 +48,10 @@ class Simulated:
         self.done = [0.0] * count
         self.why: list[str] = [""] * count
         self.after = [-1] * count
-        #: Whom the scalar unit had waited for when it issued an event: the event, and until when.
+        #: Whom the scalar unit had waited for last when it issued an event.
         self.held = [-1] * count
+        #: Events that were issued later because the queue of their pipe was full, by whom it was left then.
+        self.queued: dict[int, int] = {}
         #: Cycles that a transfer took longer because others were at work.
         self.stretched: dict[int, float] = {}
         self.total = 0.0
@@ -300,7 +302,7 @@ class _Simulation:
                 if result.start[other] > time:
                     time = result.start[other]
                     core.turned = e
-                    result.why[e], result.after[e] = QUEUE, other
+                    result.queued[e] = other
             time += step
             result.issue[e] = time
             result.held[e] = core.turned
@@ -368,14 +370,14 @@ class _Simulation:
             if when < 0 or self.left[e]:
                 break
             # the last of what it waits for says why it begins now
-            start, why, after = when, ISSUE, result.held[e]
+            start, why, after = when, ORDER if trace.in_order else ISSUE, result.held[e]
             if pipe.free > start:
                 start, why, after = pipe.free, PIPE, pipe.owner
             if self.ready[e] > start:
                 start = self.ready[e]
                 why, after = self.ready_why[e]
-            if result.why[e] == QUEUE and why == ISSUE:
-                why, after = QUEUE, result.after[e]
+            if why == ISSUE and e in result.queued:
+                why, after = QUEUE, result.queued[e]
             start_times[e] = start
             result.why[e], result.after[e] = why, after
             kind = kinds[e]

@@ -137,6 +137,24 @@ class Timeline:
             found.setdefault(use.pipe, []).append(use.busy / (self._span(use.core) or 1.0))
         return {pipe: sum(shares) / len(shares) for pipe, shares in found.items()}
 
+    def overlap(self, first: str, second: str) -> float:
+        """How much of the shorter of two pipes is at work at the same time as the other one, over all cores
+        that have both."""
+        work: dict[tuple[int, str], list[tuple[float, float]]] = {}
+        trace, times = self.trace, self.times
+        for e, kind in enumerate(trace.kind):
+            pipe = trace.pipes[trace.pipe[e]]
+            if kind == WORK and pipe in (first, second):
+                work.setdefault((trace.cores[trace.core[e]].block, pipe), []).append(
+                    (times.start[e], times.free[e])
+                )
+        both = least = 0.0
+        for block in {block for block, _ in work}:
+            one, other = (sorted(work.get((block, pipe), ())) for pipe in (first, second))
+            both += _common(one, other)
+            least += min(sum(high - low for low, high in spans) for spans in (one, other))
+        return both / least if least else 0.0
+
     @cached_property
     def bytes(self) -> dict[str, float]:
         """Bytes moved, by path."""
@@ -231,7 +249,7 @@ class Timeline:
         """Time in which a pipe was idle ahead of an event: (event, from, to, reason, whom it waited for);
         also what transfers lost to others."""
         trace, times = self.trace, self.times
-        ends: dict[tuple[int, int], float] = {}
+        ends: dict[tuple[int, int], tuple[float, float]] = {}  # when a pipe was free, and done
         pending: dict[tuple[int, int], tuple[str, int, float]] = {}
         out: list[tuple[int, float, float, str, int]] = []
         for e, kind in enumerate(trace.kind):
@@ -251,18 +269,18 @@ class Timeline:
                 continue
             if kind == GIVE:
                 continue
-            before = ends.get(key)
-            ended = times.done[e]
-            if before is None:
-                before = self._began(e)
-            if start > before + 0.5:
+            free, before = ends.get(key) or (self._began(e),) * 2
+            if start > free + 0.5:
                 reason, of = self._reason(e, pending.get(key), start)
-                out.append((e, before, start, reason, of))
+                # what a barrier waits for is the end of what the pipe itself did
+                low = free if reason == sim.BARRIER_ else before
+                if start > low + 0.5:
+                    out.append((e, low, start, reason, of))
             pending.pop(key, None)
             longer = times.stretched.get(e)
             if longer:
                 out.append((e, times.free[e] - longer, times.free[e], sim.BANDWIDTH, -1))
-            ends[key] = max(before, ended)
+            ends[key] = times.free[e], max(before, times.done[e])
         return out
 
     @cached_property
@@ -283,6 +301,8 @@ class Timeline:
             return pending[0], pending[1]
         if why == sim.PIPE and after >= 0 and self.trace.kind[after] in (TAKE, BARRIER):
             return times.why[after], times.after[after]
+        if why == sim.ISSUE and after in times.queued:
+            return sim.QUEUE, times.queued[after]
         if why == sim.ISSUE and after >= 0 and start - times.free[after] < max(64.0, 8 * self.machine.issue):
             # what the scalar unit waited for just before
             if times.why[after] != sim.ISSUE:
@@ -330,11 +350,13 @@ class Timeline:
             why = times.why[e]
             if trace.kind[e] in (GIVE, BARRIER):  # what came before it takes the time
                 begin = min(times.done[e], end)
+            follows = times.after[e]
             if steps and steps[-1].why == sim.ISSUE and trace.pipe[e]:
                 begin = min(begin, max(times.issue[e], 0.0))  # its issue mattered, not its time
+                why, follows = sim.QUEUE, times.queued.get(e, follows)
             steps.append(Step(e, begin, end, why))
             end = begin
-            e = times.after[e]
+            e = follows
         steps.reverse()
         return steps
 
@@ -368,6 +390,19 @@ class Timeline:
         from .export import perfetto
 
         return perfetto(self)
+
+
+def _common(one: list[tuple[float, float]], other: list[tuple[float, float]]) -> float:
+    """Length that two lists of intervals, each in order, have in common."""
+    found, n = 0.0, 0
+    for low, high in one:
+        while n < len(other) and other[n][1] <= low:
+            n += 1
+        at = n
+        while at < len(other) and other[at][0] < high:
+            found += max(0.0, min(high, other[at][1]) - max(low, other[at][0]))
+            at += 1
+    return found
 
 
 __all__ = ["SCALAR", "PipeUse", "Stall", "Step", "Timeline"]

@@ -6,6 +6,7 @@ costs and whom it waits for; `simulate` needs nothing else. A what-if is another
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...isa.costs import NOTHING, Charge
@@ -70,6 +71,8 @@ class Trace:
         #: Distinct bytes of global memory that the launch reads.
         self.footprint = 0
         self.title = ""
+        #: Bytes of on-chip buffers, by the name ranges have for them.
+        self.capacity: Mapping[str, int] = {}
         #: Texts of the source, by file.
         self.sources: dict[str, str] = {}
         self.dry = False
