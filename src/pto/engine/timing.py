@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ir.core import Operation
-from ..isa.costs import GUESSED, NOTHING, Charge, Shape, charged, costs_of
+from ..isa.costs import GUESSED, READS, Charge, Shape, charged, costs_of
 from ..isa.row import Row
 from ..isa.timing import Machine
 from ..perf.timeline import trace as of
@@ -31,33 +31,39 @@ _KINDS = {
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
+class _Facts(NamedTuple):
+    """What the costs of a row want to know of its instructions."""
+
+    names: tuple[str, ...]  # operands that decide on its cost, or are memory
+    roles: dict[str, tuple[bool, bool]]  # (reads, writes), by operand
+    attrs: tuple[str, ...]
+    reads: bool  # from global memory
+
+
+def _facts(row: Row, isa: str) -> _Facts:
+    costs = costs_of(row, isa)
+    asked = set(_WORD.findall(" ".join(f"{c.busy} {c.after} {c.bytes} {c.flops} {c.when}" for c in costs)))
+    places = ("tile", "conv_tile", "multi_tile", "view", "tensor_view", "ptr", "memref", "any")
+    names = tuple(o.name for o in row.operands if o.name in asked or any(k in places for k in o.kinds))
+    roles = {o.name: (o.reads, o.writes) for o in row.operands}
+    if row.fifo == "pop" and "tile" not in roles:  # the tile is a result
+        names, roles["tile"] = (*names, "tile"), (False, True)
+    attrs = tuple(a.name for a in row.attrs if a.name in asked)
+    return _Facts(names, roles, attrs, any(c.path in READS for c in costs))
+
+
 class _Plan:
     """What is known of an instruction of the program before it runs."""
 
     __slots__ = ("attrs", "found", "names", "reads", "roles", "row", "site")
 
-    def __init__(self, site: int, op: Operation, row: Row | None, isa: str) -> None:
+    def __init__(self, site: int, op: Operation, row: Row | None, facts: _Facts) -> None:
         self.site = site
         self.row = row
         #: By what its operands are: number of its charge, and the bytes it touches.
         self.found: dict[Any, tuple[int, tuple[Range, ...]]] = {}
-        self.names: tuple[str, ...] = ()  # operands that decide on its cost, or are memory
-        self.roles: dict[str, tuple[bool, bool]] = {}  # (reads, writes)
-        self.attrs: dict[str, Any] = {}
-        self.reads = False  # from global memory
-        if row is None:
-            return
-        texts = " ".join(f"{c.busy} {c.after} {c.bytes} {c.flops} {c.when}" for c in costs_of(row, isa))
-        asked = set(_WORD.findall(texts))
-        places = ("tile", "conv_tile", "multi_tile", "view", "tensor_view", "ptr", "memref", "any")
-        self.names = tuple(
-            o.name for o in row.operands if o.name in asked or any(kind in places for kind in o.kinds)
-        )
-        self.roles = {o.name: (o.reads, o.writes) for o in row.operands}
-        if row.fifo == "pop" and "tile" not in self.roles:  # the tile is a result
-            self.names, self.roles["tile"] = (*self.names, "tile"), (False, True)
-        self.attrs = {a.name: op.attr(a.name) for a in row.attrs if a.name in asked}
-        self.reads = any(c.path in ("gm_ub", "gm_l1") for c in costs_of(row, isa))
+        self.names, self.roles, self.reads = facts.names, facts.roles, facts.reads
+        self.attrs = {name: op.attr(name) for name in facts.attrs}
 
 
 class Recorder(Watcher):
@@ -72,7 +78,6 @@ class Recorder(Watcher):
         self._plans: dict[Operation, _Plan] = {}
         self._cores: dict[WatchedCore, int] = {}
         self._index: list[int] = [0]  # by number of an event
-        self._charges: dict[Charge, int] = {NOTHING: 0}
         self._pipes: dict[str, int] = {of.SCALAR: 0, "": 0}
         self._read: set[Buffer] = set()
         self._drains: dict[WatchedCore, Operation] = {}
@@ -80,6 +85,8 @@ class Recorder(Watcher):
         self._signals: dict[Any, int] = {}
         self._scopes: dict[Event, list[float]] = {}
         self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
+        self._facts: dict[str, _Facts] = {}  # by name of a row
+        self._lines: dict[str, list[str]] = {}  # of sources
         self._launch: WatchedLaunch
 
     # -- the launch ------------------------------------------------------------------------------------
@@ -216,19 +223,25 @@ class Recorder(Watcher):
         if span is not None:
             source = span.source
             file, line = source.name, span.line
-            if file not in self.trace.sources:
+            lines = self._lines.get(file)
+            if lines is None:
                 self.trace.sources[file] = source.text
-            lines = self.trace.sources[file].splitlines()
+                lines = self._lines[file] = source.text.splitlines()
             text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
         self.trace.sites.append(Site(name, line, file, text))
-        return _Plan(len(self.trace.sites) - 1, op, row, self.machine.isa)
+        facts = self._facts.get(name)
+        if facts is None:
+            facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, (), False)
+            self._facts[name] = facts
+        return _Plan(len(self.trace.sites) - 1, op, row, facts)
 
     def _charge(self, plan: _Plan, args: Mapping[str, Any]) -> tuple[int, tuple[Range, ...]]:
         row = plan.row
         if row is None:
             return 0, ()
         seen = {name: _seen(args[name]) for name in plan.names if name in args}
-        found = self._number(charged(row, self.machine, {**plan.attrs, **seen}))
+        made = row, {**plan.attrs, **seen}
+        found = self._number(charged(row, self.machine, made[1]), made)
         ranges: list[Range] = []
         for name in plan.names:
             reads, writes = plan.roles[name]
@@ -241,12 +254,10 @@ class Recorder(Watcher):
                     ranges.append(Range(*bounds, True, place.name))
         return found, tuple(ranges)
 
-    def _number(self, charge: Charge) -> int:
-        found = self._charges.get(charge)
-        if found is None:
-            found = self._charges[charge] = len(self.trace.charges)
-            self.trace.charges.append(charge)
-        return found
+    def _number(self, charge: Charge, made: tuple[Row, Mapping[str, Any]] | None = None) -> int:
+        self.trace.charges.append(charge)
+        self.trace.made_of.append(made)
+        return len(self.trace.charges) - 1
 
 
 def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:

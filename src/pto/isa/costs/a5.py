@@ -73,7 +73,7 @@ def _curves() -> tuple[Cost, ...]:
             busy, after = f"{one[0]} * {runs}", f"{one[1]}"
             out.append(Cost(names, busy, after, evidence, source, both, flops="dst.elems"))
         a, b, c = two
-        out.append(Cost(names, f"({a} * {inner} + {b}) * dst.v_row", f"{c}", evidence, source, when or "True",
+        out.append(Cost(names, f"({a} * {inner} + {b}) * dst.v_row", f"{c}", evidence, source, when,
                         flops="dst.elems"))  # fmt: skip
 
     for names, when, one, two in _TABLE:

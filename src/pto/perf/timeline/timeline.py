@@ -371,8 +371,8 @@ class Timeline:
         to = self.machine
         if machine is not None:
             to = machine if isinstance(machine, Machine) else to.with_values(machine)
-        trace = change(self.trace.copy()) if change is not None else self.trace
-        return Timeline(trace, to)
+        trace = self.trace.charge_for(to) if to is not self.machine else self.trace
+        return Timeline(change(trace.copy()) if change is not None else trace, to)
 
     # -- showing ---------------------------------------------------------------------------------------
 

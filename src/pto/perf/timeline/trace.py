@@ -7,9 +7,11 @@ costs and whom it waits for; `simulate` needs nothing else. A what-if is another
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from ...isa.costs import NOTHING, Charge
+from ...isa.costs import NOTHING, Charge, charged
+from ...isa.row import Row
+from ...isa.timing import Machine
 
 #: What an event is. WORK takes its pipe, GIVE raises something once all before it is done, TAKE waits,
 #: BARRIER drains its pipe, DRAIN (of the scalar unit) all pipes of the core, MEET all cores of the launch;
@@ -57,6 +59,8 @@ class Trace:
         self.pipes: list[str] = [SCALAR]
         self.sites: list[Site] = []
         self.charges: list[Charge] = [NOTHING]
+        #: What charges were made of, row and operands, to make them again for another machine.
+        self.made_of: list[tuple[Row, Mapping[str, Any]] | None] = [None]
         self.core: list[int] = []
         self.pipe: list[int] = []
         self.site: list[int] = []
@@ -84,6 +88,15 @@ class Trace:
         if name not in self.pipes:
             self.pipes.append(name)
         return self.pipes.index(name)
+
+    def charge_for(self, machine: Machine) -> Trace:
+        """The same with what instructions cost on another machine."""
+        new = self.copy()
+        new.charges = [
+            charge if made is None else charged(made[0], machine, made[1])
+            for charge, made in zip(self.charges, self.made_of, strict=True)
+        ]
+        return new
 
     def copy(self) -> Trace:
         """One to change: columns are its own, what they name is shared."""
