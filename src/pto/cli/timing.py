@@ -18,8 +18,12 @@ def add_timing(p: Parser) -> None:
         help="how long it takes on the machine by its model, and what it waits for",
     )  # fmt: skip
     p.add_argument(
-        "--timeline", metavar="FILE", dest="timeline_file",
-        help="every instruction on the time axis of the machine: .html, or .json for Perfetto",
+        "--timeline", "--view", metavar="FILE", dest="timeline_file",
+        help="every instruction on the time axis of the machine: a page (.html), or .json for Perfetto",
+    )  # fmt: skip
+    p.add_argument(
+        "--compare", type=_dataset, metavar="FILE",
+        help="show a timeline that was written as .json beside this one",
     )  # fmt: skip
     p.add_argument(
         "--machine", type=_machine, metavar="M",
@@ -40,6 +44,15 @@ def _machine(text: str) -> Any:
         raise ArgumentTypeError(str(e)) from None
 
 
+def _dataset(text: str) -> Any:
+    from ..perf.timeline.page import loaded
+
+    try:
+        return loaded(text)
+    except ValueError as e:
+        raise ArgumentTypeError(str(e)) from None
+
+
 def timing_asked(options: Namespace) -> Any:
     """The option `timeline` of a launch: False, True, or the machine that is named."""
     wanted = options.show_time or options.timeline_file is not None or options.machine is not None
@@ -51,7 +64,9 @@ def write_timing(timeline: Timeline, options: Namespace, name: str) -> list[Diag
     if options.timeline_file is not None:
         from ..perf.timeline.export import written
 
-        found = write_output(options.timeline_file, written(timeline, options.timeline_file, name))
+        found = write_output(
+            options.timeline_file, written(timeline, options.timeline_file, name, options.compare)
+        )
     if options.show_time or options.timeline_file is None:
         print(timeline.text())
     return found

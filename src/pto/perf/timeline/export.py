@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from .page import dataset, html
 from .trace import INSIDE, SCALAR, WORK
 
 if TYPE_CHECKING:
@@ -82,11 +83,9 @@ def summary(t: Timeline) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def written(t: Timeline, path: str, name: str) -> bytes:
-    """The contents of a file of a timeline, by what its name ends in."""
+def written(t: Timeline, path: str, name: str, other: dict[str, Any] | None = None) -> bytes:
+    """The contents of a file of a timeline, by what its name ends in; `other` is one to compare it with."""
     if path.endswith((".html", ".htm")):
-        from .page import html
-
-        return html(t, name).encode()
-    other = {"pto": summary(t), "note": "virtual time of the machine, by model"}
-    return json.dumps({"traceEvents": perfetto(t), "displayTimeUnit": "ns", "otherData": other}).encode()
+        return html(t, name, other).encode()
+    about = {"pto": summary(t), "view": dataset(t, name), "note": "virtual time of the machine, by model"}
+    return json.dumps({"traceEvents": perfetto(t), "displayTimeUnit": "ns", "otherData": about}).encode()

@@ -245,6 +245,7 @@ class Timeline:
                 taken[trace.core[e], trace.pipe[e]] += trace.charges[trace.charge[e]].busy
         return self.machine.launch + max(taken.values(), default=0.0)
 
+    @cached_property
     def gaps(self) -> list[tuple[int, float, float, str, int]]:
         """Time in which a pipe was idle ahead of an event: (event, from, to, reason, whom it waited for);
         also what transfers lost to others."""
@@ -315,7 +316,7 @@ class Timeline:
         """Time that pipes were idle between their first event and the last, the longest of one core first."""
         trace = self.trace
         found: dict[tuple[str, str, int, int], dict[int, list[float]]] = {}
-        for e, low, high, reason, of in self.gaps():
+        for e, low, high, reason, of in self.gaps:
             key = reason, trace.pipes[trace.pipe[e]], trace.site[e], trace.site[of] if of >= 0 else -1
             cell = found.setdefault(key, {}).setdefault(trace.core[e], [0.0, 0])
             cell[0] += high - low
@@ -334,12 +335,16 @@ class Timeline:
     def by_reason(self) -> dict[str, float]:
         """Idle cycles of pipes by reason, of all cores."""
         found: dict[str, float] = defaultdict(float)
-        for _, low, high, reason, _ in self.gaps():
+        for _, low, high, reason, _ in self.gaps:
             found[reason] += high - low
         return dict(sorted(found.items(), key=lambda kv: -kv[1]))
 
     def critical_path(self) -> list[Step]:
         """From the launch to the end, without a hole: what would have to be shorter for the total to be."""
+        return self._path
+
+    @cached_property
+    def _path(self) -> list[Step]:
         times, trace = self.times, self.trace
         steps: list[Step] = []
         e, end = times.last, times.total
