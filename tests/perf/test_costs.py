@@ -174,7 +174,13 @@ def test_pto_cost_show_and_table(capsys: pytest.CaptureFixture[str]):
 
 
 def test_pto_run_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    arguments = ["run", "examples/06_loop_double_buffer.pto", "--time", "--timeline", str(tmp_path / "t.json")]
+    arguments = [
+        "run",
+        "examples/06_loop_double_buffer.pto",
+        "--time",
+        "--timeline",
+        str(tmp_path / "t.json"),
+    ]
     assert main([*arguments, "--", "f32:256x128", "f32:256x128"]) == 0
     said = capsys.readouterr().out
     for word in ("us on Ascend 910B1", "MTE2", "flag from line", "critical path", "roofline"):
