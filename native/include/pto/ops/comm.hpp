@@ -166,7 +166,8 @@ inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int
   static_assert(std::is_same_v<T, typename From::DType>,
                 "[PTO][SA-0218] the element types of two tensors differ");
   if (bits_of<T> >= 8 && to.GetStride(4) == 1 && from.GetStride(4) == 1) {
-    if (current != nullptr && is_noted(current)) return copy_far(to, from, box, to_row, from_row);
+    if (current != nullptr && current->host != nullptr && current->host->put != nullptr)
+      return copy_far(to, from, box, to_row, from_row);
     for_rows(to, from, box, to_row, from_row, Use::write, [&](int64_t a, int64_t b) {
       std::memmove(static_cast<void*>(to.data() + a), from.data() + b,
                    static_cast<size_t>(box.at[4]) * sizeof(T));
