@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 from pto import runtime
 from pto.diag import DiagnosticError
+from pto.runtime.host_graph import HostGraph
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
 HELLO = runtime.kernel(str(EXAMPLES / "01_hello.pto"), "inout inout in out")
@@ -93,3 +95,65 @@ def test_what_cannot_be() -> None:
     other = runtime.ranks(2).window(1)
     with pytest.raises(DiagnosticError, match="a window of other ranks"):
         world.run(exchange, [[other]] * 2)
+
+
+def test_a_host_gives_its_ranks_one_thing_after_another(tmp_path: Path) -> None:
+    """A group that exchanges, a sum of both on one rank, and a call that needs the sum."""
+    world, args, outs = world_of(2)
+    total, said = np.zeros((1, 8), np.int32), []
+    add = runtime.kernel(lambda x, y, z: np.add(x, y, out=z), "in in out", name="add")
+
+    def steps(host: Any) -> None:
+        host.submit_group(exchange, args)
+        host.submit(lambda rt, *a: rt.submit(add, *a), *outs, total, rank=1, reads=outs)
+        host.call(lambda x: said.append(x.copy()), total)
+        assert not said and not total.any()
+        host.wait()
+        assert said[0].tolist() == [[402] * 8]
+        host.submit(lambda rt, x, y: rt.submit(DOUBLE, x, y), total, outs[0], rank=0)
+
+    done = world.host(steps, block_dim=3, record=True)
+    assert outs[0].tolist() == [[804] * 8]
+    assert [sorted(one.runs) for one in done] == [[0, 1], [1], [0]]
+    done.save_trace(str(tmp_path / "host.json"))
+    events = json.loads((tmp_path / "host.json").read_text())["traceEvents"]
+    names = {e["args"]["name"].partition(":")[0] for e in events if e["name"] == "process_name"}
+    assert {"rank 0, exchange", "rank 1, exchange", "rank 0, <lambda>"} <= names
+
+
+def test_tasks_of_a_host_wait_for_what_they_share() -> None:
+    graph = HostGraph(after_readers=True)
+    said: list[str] = []
+
+    def add(name: str, reads: list[tuple[int, int]], writes: list[tuple[int, int]]) -> Any:
+        return graph.add(name, [len(graph.nodes)], [lambda *_: said.append(name)], reads, writes)
+
+    a = add("a", [], [(0, 8)])
+    b, c = add("b", [(0, 4)], []), add("c", [(4, 8)], [(16, 20)])
+    d = add("d", [], [(0, 2)])  # b has read what was there
+    e = add("e", [(8, 8), (20, 24)], [])  # nothing of the others
+    assert [n.waits_for for n in (a, b, c, d, e)] == [set(), {0}, {0}, {0, 1}, set()]
+    graph.run()
+    assert sorted(said) == list("abcde") and said.index("d") > said.index("b") > said.index("a")
+
+
+def test_a_member_of_a_group_frees_its_rank() -> None:
+    """The task behind it runs while others of the group wait for that."""
+    released, seen = threading.Event(), []
+    graph = HostGraph()
+    graph.add("group", [0, 1], [lambda *_: None, lambda *_: seen.append(released.wait(60))], [], [])
+    graph.add("behind", [0], [lambda *_: released.set()], [], [])
+    graph.run()
+    assert seen == [True]
+
+
+def test_what_a_host_cannot_do() -> None:
+    world, args, _ = world_of(2)
+    with pytest.raises(DiagnosticError, match="there is no rank 2: there are 2"):
+        world.host(lambda host: host.submit(exchange, rank=2))
+    with pytest.raises(DiagnosticError, match="names one twice"):
+        world.host(lambda host: host.submit_group(exchange, args, ranks=[0, 0]))
+    with pytest.raises(DiagnosticError) as e:
+        world.host(lambda host: host.submit(exchange, *args(0), rank=0), block_dim=3)
+    assert e.value.diagnostics[0].code == "PTO-E2624"
+    assert e.value.diagnostics[0].message.startswith("rank 0: ")
