@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from .durations import Durations, Given, modelled
+from .durations import Durations, Given, Model, modelled
 from .overheads import Machine, read_machine
 from .tensors import refuse
 
@@ -39,8 +39,14 @@ class Virtual:
         program = kernel.module if kernel.module is not None else kernel.source
         is_program = kernel.module is not None or str(program).endswith((".pto", ".ptobc"))
         if is_program and not callable(kernel.source) and kernel.core != "mixed":
-            model = modelled(program, kernel.entry, kernel.floats, self.machine.source or None)
+            model = self.model(program, kernel.entry, kernel.floats)
         self.durations.know(run, func_id, name, model)
+
+    def model(
+        self, program: Any, entry: str | None = None, floats: frozenset[int] = frozenset()
+    ) -> Model | None:
+        """The cost model of a program; None where there is none."""
+        return modelled(program, entry, floats, self.machine.source or None)
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """What the statistics of a run have besides: they tell every view that times are virtual."""
