@@ -48,6 +48,9 @@ class Graph {
   /// False if this was only a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
 
+  /// In virtual time: what `completed` has released can be used again from now on.
+  virtual void settle() {}
+
   /// Tasks have completed: note how full things are. Only called when the run records.
   virtual void sample(Recorder& recorder, int64_t now) { (void)recorder, (void)now; }
 

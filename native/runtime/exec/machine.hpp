@@ -20,6 +20,13 @@ namespace pto2 {
 
 enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 
+/// How far a kernel came, and what it threw, if it did.
+struct Attempt {
+  Ran ran = Ran::ToItsEnd;
+  bool threw = false, missing = false;  // missing: there is no such kernel
+  std::string error;
+};
+
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:

@@ -66,6 +66,7 @@ int TensormapGraph::look_for_ready(int scheduler) {
       if (task.fanin_count.load(std::memory_order_relaxed) != 0) continue;
       task.state.store(kReady, std::memory_order_relaxed);
       count(task);
+      exec_.spend(&VirtualCosts::scan);
       make_ready(task, scheduler);
       ++found;
       exec_.pause().point();
@@ -90,7 +91,7 @@ int TensormapGraph::look_for_ready(int scheduler) {
 /// A task that has been counted goes to the queues. What has nothing to run is completed by whoever looks for
 /// ready tasks next, not here: one may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
-  if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
+  if (records_) (*records_)[memory_.slot(task.task_id)].ready = exec_.now();
   if (task.no_core || (task.condition.op != Condition::kNone && !task.condition.holds())) {
     no_core_.push(task.task_id);
   } else if (task.team != nullptr) {
@@ -150,6 +151,7 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   payload.tensors = task.tensors;
   payload.inputs = task.inputs;
   payload.one_of_blocks = task.block_dim > 0;
+  payload.on_own_cluster = task.cluster_id >= 0 || task.cluster_ids != nullptr;
   payload.mixed = task.worker_type == static_cast<int32_t>(CoreType::Mixed);
   payload.lane = 0;
   payload.lanes = 1;
@@ -242,6 +244,7 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
     TaskDescriptor& consumer = memory_.task(entry.task_id);
     const int32_t arrived = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
     exec_.pause().point();
+    exec_.spend(&VirtualCosts::resolve);
     if (arrived == consumer.fanin_count.load(std::memory_order_seq_cst)) {
       int32_t expected = kInitial;
       if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {
@@ -264,7 +267,12 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
       consumed = true;
     }
   }
-  if (consumed) advance();
+  if (!consumed) return;
+  if (VirtualTime* virtual_time = exec_.virtual_time()) {
+    virtual_time->settle();
+  } else {
+    advance();
+  }
 }
 
 /// A consumer or the scope lets go of a task; true if nobody holds it any more.

@@ -996,6 +996,20 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Remove one of the edges that the message names.",
     ),
     (
+        "PTO-E2626",
+        "a kernel without a duration",
+        "In virtual time every kernel takes the time that a table, a function or the cost model says, and none "
+        "of them knows this one. The cost model knows kernels that are programs (.pto).",
+        "Name the kernel in the table (--durations, durations=), or measure it on this host (--measure).",
+    ),
+    (
+        "PTO-E2627",
+        "a table of times that makes no sense",
+        "A file or mapping of durations or overheads has an unknown name, a value that is no time, or another "
+        "form than it should have.",
+        "Write what the message expects: microseconds by kernel, nanoseconds by overhead.",
+    ),
+    (
         "PTO-E2629",
         "the task runtime is wrong",
         "The runtime found its own data in a state that must not be.",

@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from .analysis import PARTS, Analysis
+from .bounds import Overhead
 from .files import write_text
 from .records import Records
-from .tables import COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
+from .tables import CORE_TYPES, COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
 
 #: Processes of the trace: number, name, place from the top.
 CORES, DISPATCH, SCHEDULER, ORCHESTRATOR, COUNTER, PATH = 1, 2, 3, 4, 5, 6
@@ -88,6 +89,7 @@ def events(records: Records) -> Iterator[Event]:
     yield from trace.arrows()
     yield from trace.dispatches()
     yield from trace.counters()
+    yield from trace.overhead()
     yield from trace.path()
 
 
@@ -122,6 +124,7 @@ class _Trace:
         used += [PATH] if self.analysis.path else []
         for pid in used:
             name, order = _PROCESSES[pid]
+            name += ", virtual time" if self.records.virtual else ""
             yield _meta("process_name", pid, {"name": name})
             yield _meta("process_sort_index", pid, {"sort_index": order})
         for pid in (CORES, DISPATCH) if DISPATCH in used else (CORES,):
@@ -257,6 +260,24 @@ class _Trace:
             name = COUNTERS[which] if 0 <= which < len(COUNTERS) else f"counter {which}"
             yield {"args": {"value": value}, "cat": "counter", "name": name, "ph": "C", "pid": COUNTER,
                    "ts": us(time)}  # fmt: skip
+
+    def overhead(self) -> Iterator[Event]:
+        """What schedulers cost, in virtual time, as the field's tools call it."""
+        if not self.records.virtual or not len(self.shown):
+            return
+        found = Overhead(self.analysis)
+        working = found.overhead[found.works]
+        curves = {f"oh_{kind}_{what}": getattr(found, what)[n] for n, kind in enumerate(CORE_TYPES)
+                  for what in ("idle", "ready", "overhead") if found.works[n]}  # fmt: skip
+        if len(working):
+            curves |= {"oh_all_overhead": working.all(axis=0), "oh_has_overhead": working.any(axis=0)}
+        for name, values in curves.items():
+            last = None
+            for time, value in zip(found.when.tolist(), values.astype(int).tolist(), strict=True):
+                if value != last:
+                    yield {"args": {"value": value}, "cat": "counter", "name": name, "ph": "C",
+                           "pid": COUNTER, "ts": us(time)}  # fmt: skip
+                last = value
 
     def path(self) -> Iterator[Event]:
         for step in self.analysis.path:

@@ -46,6 +46,8 @@ from .tensors import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from .virtual import Virtual
+
     Array = np.ndarray[Any, Any]
 
 
@@ -65,6 +67,7 @@ class Session:
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         compile_early(runtime)
         self._over = False  # whether the run has ended
+        self._virtual: Virtual | None = None  # in virtual time, who knows how long kernels take
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
@@ -94,6 +97,9 @@ class Session:
                 self._elements[number] = program_elements(kernel, self._runtime)
         names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
         self._names += names
+        if self._virtual is not None:
+            for n, name in enumerate(names):
+                self._virtual.know(self._run, number + n, name, kernel)
         self._known += [kernel] * len(names)
         self._numbers[id(kernel)] = number
         return number
