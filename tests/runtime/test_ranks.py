@@ -157,3 +157,67 @@ def test_what_a_host_cannot_do() -> None:
         world.host(lambda host: host.submit(exchange, *args(0), rank=0), block_dim=3)
     assert e.value.diagnostics[0].code == "PTO-E2624"
     assert e.value.diagnostics[0].message.startswith("rank 0: ")
+
+
+def test_a_task_that_waits_for_a_signal_holds_no_core() -> None:
+    """Both ranks have one core of each kind, and as many tasks that wait as they have signals."""
+    world = runtime.ranks(2, window_bytes=1 << 16)
+    count = 6
+    data, signals = world.window((count, 8), "i32"), world.window((count, 1), "i32")
+    outs = [np.zeros((count, 8), np.int32) for _ in range(2)]
+
+    def send(there: Any, flag: Any, value: int) -> None:
+        there[:] = value
+        flag[:] = 1
+
+    put = runtime.kernel(send, "inout inout scalar", name="put")
+
+    def orchestrate(rt: Any, rank: int, out: Any) -> None:
+        for n in range(count):  # those that wait come first
+            rt.wait_for(signals[rank][n], 1, gives=[data[rank][n : n + 1]])
+            rt.submit(DOUBLE, data[rank][n : n + 1], out[n : n + 1])
+        for n in range(count):
+            rt.submit(put, data[1 - rank][n : n + 1], signals[1 - rank][n], 10 * rank + n)
+
+    runs = world.run(orchestrate, lambda rank: [rank, outs[rank]], block_dim=1, record=True)
+    for rank in range(2):
+        assert outs[rank][:, 0].tolist() == [2 * (10 * (1 - rank) + n) for n in range(count)]
+        waits = runs[rank].records.tasks
+        waits = waits[waits["func_id"] == -1]
+        assert len(waits) == count and (waits["core"] == -1).all() and (waits["start"] <= waits["end"]).all()
+
+
+def test_a_signal_that_nobody_sends() -> None:
+    world = runtime.ranks(2, window_bytes=1 << 16)
+    signal = world.window(1, "i32")
+
+    def orchestrate(rt: Any, rank: int) -> None:
+        rt.wait_for(signal[rank], 3)
+
+    with pytest.raises(DiagnosticError) as e:
+        world.run(orchestrate, lambda rank: [rank], block_dim=1)
+    told = e.value.diagnostics[0]
+    assert told.code == "PTO-E2624" and "waits for a signal >= 3 (holds 0)" in told.message, told.message
+
+    def wrong(rt: Any, *_: Any) -> None:
+        rt.wait_for(np.zeros(2, np.int32), 1)
+
+    with pytest.raises(DiagnosticError, match="a signal of one element"):
+        world.run(wrong, lambda rank: [])
+
+
+def test_arrows_between_ranks(tmp_path: Path) -> None:
+    """From the task that put data and a signal into the window of another rank to the one that waited there."""
+    world, args, _ = world_of(2)
+    runs = world.run(exchange, args, block_dim=3, record=True)
+    runs.save_trace(str(tmp_path / "ranks.json"))
+    events = json.loads((tmp_path / "ranks.json").read_text())["traceEvents"]
+    named = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    arrows = [e for e in events if e["name"] in ("signal", "data")]
+    ends = {(named[e["pid"]][:6], e["ph"]) for e in arrows}
+    assert len(arrows) == 4 and ends == {("rank 0", "s"), ("rank 1", "f"), ("rank 1", "s"), ("rank 0", "f")}
+    for tail, head in zip(arrows[::2], arrows[1::2], strict=True):
+        assert tail["id"] == head["id"] and tail["ts"] <= head["ts"]
+        bars = [e for e in events if e.get("cat") == "event" and e["pid"] == head["pid"]]
+        (bar,) = [b for b in bars if b["tid"] == head["tid"] and b["ts"] <= head["ts"] <= b["ts"] + b["dur"]]
+        assert bar["name"].startswith("01_hello")

@@ -47,12 +47,20 @@ class RankRuns(list[Run]):
 
     def save_trace(self, path: str) -> None:
         """Write them for ui.perfetto.dev or chrome://tracing, the lanes of one rank below another's."""
-        from ..perf import trace
+        _save([(rank, f"rank {rank}", r) for rank, r in enumerate(self)], path)
 
-        first = min(r.begin for r in self)
-        trace.write_several(
-            [(f"rank {n}", r._shown("save_trace"), r.begin - first) for n, r in enumerate(self)], path
-        )
+
+def _save(runs: Sequence[tuple[int, str, Run]], path: str) -> None:
+    """A trace of runs of ranks, with arrows from who wrote into a window to who read that."""
+    from ..perf import trace
+    from ..perf.windows import passed
+    from .recorded import window_uses
+
+    first = min((r.begin for _, _, r in runs), default=0)
+    shown = [(name, r._shown("save_trace"), r.begin - first) for _, name, r in runs]
+    uses = [window_uses(r._runtime._run.records()) for _, _, r in runs]
+    found = passed([rank for rank, _, _ in runs], [(r, later) for _, r, later in shown], uses)
+    trace.write_several(shown, path, found)
 
 
 class Submitted:
@@ -68,16 +76,8 @@ class HostRuns(list[Submitted]):
 
     def save_trace(self, path: str) -> None:
         """Write them for ui.perfetto.dev or chrome://tracing, by rank."""
-        from ..perf import trace
-
-        runs = sorted(
-            ((rank, one.name, r) for one in self for rank, r in one.runs.items()), key=lambda found: found[0]
-        )
-        first = min((r.begin for _, _, r in runs), default=0)
-        trace.write_several(
-            [(f"rank {rank}, {name}", r._shown("save_trace"), r.begin - first) for rank, name, r in runs],
-            path,
-        )
+        runs = [(rank, f"rank {rank}, {one.name}", r) for one in self for rank, r in one.runs.items()]
+        _save(sorted(runs, key=lambda found: found[0]), path)
 
 
 class Host:
