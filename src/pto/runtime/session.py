@@ -320,8 +320,8 @@ class Runtime(Session):
         deps: Iterable[int | None] = (),
     ) -> int:
         """A task that needs no core and ends when `signal`, an array or tensor of one integer, compares so
-        with a value: another rank has brought something. Later tasks that read what it `gives`, or that depend on
-        it, wait for it."""
+        with a value: another rank has brought something. Later tasks that read what it `gives`, or that
+        depend on it, wait for it."""
         self._mark()
         if self._virtual is not None:
             raise refuse("wait_for: what another rank does takes no virtual time", "leave out virtual_time")
