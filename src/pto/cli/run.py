@@ -189,11 +189,12 @@ def add_debugger(p: Parser) -> None:
     p.add_argument("--debug", action="store_true", help="stop before the first operation")
 
 
-def parsed(p: Parser, arguments: Sequence[str]) -> Namespace:
-    """Options, and the arguments of the kernel behind '--'."""
+def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> Namespace:
+    """Options, and the arguments of the kernel behind '--'; `program` is the input where it is known."""
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at])
+    options = p.parse_args(given[:at] if program is None else [*given[:at], "program"])
+    options.input = program or options.input
     options.stop_first = options.debug
     options.debug = bool(
         options.debug or options.breaks or options.watches or options.commands or options.command_file
@@ -363,7 +364,9 @@ class Prepared:
                 entry=self.options.stop_first, **self.launch,
             )  # fmt: skip
         except ValueError as e:
-            raise DiagnosticError([Diagnostic("PTO-E2016", str(e), help="'pto debug --help' has examples")]) from None
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2016", str(e), help="'pto debug --help' has examples")]
+            ) from None
 
     def debug(self) -> LaunchResult | None:
         """Run it under a prompt, or a list of commands; nothing where the user leaves before the end."""

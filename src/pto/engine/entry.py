@@ -84,7 +84,7 @@ class Launchable:
     def debug(
         self, *args: Any, breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
     ) -> Stops:
-        """One launch as an iterator of its stops: before the lines of `breaks` (14, "14:3" for the third time,
+        """One launch as an iterator of its stops: before the lines of `breaks` (14, "14:3" the third time,
         "k.pto:14", "14 if %i == 2"), after writes to what `watch` names ("%acc[0, 1]"), at what sanitizers
         find, at faults and deadlocks; with `entry` before the first operation, too. Options are those of
         `run`; arrays hold what the program has written so far. Leaving the loop ends the launch."""

@@ -205,8 +205,8 @@ class Watcher:
     def finished(self, event: Event) -> None: ...
 
     def reached(self, core: WatchedCore, op: Operation) -> None:
-        """The scalar unit, or a vecscope, comes to what is no event: arithmetic, a descriptor, control flow. A
-        program is lowered anew for those who want to know."""
+        """The scalar unit, or a vecscope, comes to what is no event: arithmetic, a descriptor, control flow.
+        A program is lowered anew for those who want to know."""
 
     def vecscope_started(self, event: Event) -> None: ...
 

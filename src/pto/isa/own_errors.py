@@ -677,6 +677,12 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Write LINE, LINE:N, FILE:LINE or @FUNCTION, and %TILE[ROW, COLUMN] for what is watched.",
     ),
     (
+        "PTO-E2017",
+        "launch request that cannot be followed",
+        "An editor asks the debugger for a launch without a program, or with options that `pto run` does not have.",
+        "Give `program`, `args` and options by their names, as the page on the debugger shows.",
+    ),
+    (
         "PTO-E2101",
         "access outside memory",
         "An instruction touches bytes behind the end of a buffer or array.",

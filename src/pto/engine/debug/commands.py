@@ -1,7 +1,7 @@
 """What the prompt understands: one table, from which its help, its completion and the documentation follow.
 
-A command is a method with `@command(..)`. It gives the lines to show; what goes on raises `Moved` with the way
-to go. Text of users is answered, never with a traceback: `run` turns what is wrong with it into a line.
+A command is a method with `@command(..)`. Text of users is answered, never with a traceback: `run` turns what
+is wrong with it into a line.
 """
 
 from __future__ import annotations
@@ -106,15 +106,9 @@ class Interpreter:
 
     def _one_line(self, expression: Expression) -> str:
         try:
-            return self._line(self.stop.evaluate(expression))
+            return shown_line(self.stop.evaluate(expression))
         except ExpressionError as e:
             return str(e)
-
-    @staticmethod
-    def _line(found: Any) -> str:
-        if isinstance(found, Named):
-            return values.line(found.value, found.type)
-        return values.scalar(found)
 
     # -- running commands ------------------------------------------------------------------------------
 
@@ -194,24 +188,21 @@ class Interpreter:
     # -- going back ------------------------------------------------------------------------------------
 
     def _back(self, way: str) -> None:
-        core = self._core or self.stop.at
-        found = self.session.back(way, core)
-        if found is None:
-            what = "nothing stops the launch" if way == CONTINUE else "this core does nothing"
-            self.write(f"{what} before this")
-            if self.session.stop is None or not self.session.begun:
-                return
-        self.show(found)
+        self.show(self.session.back(way, self._core or self.stop.at))
 
     @command("reverse-step rs", "going back", "Go back to the line that this core came to before.", "[N]")
     def reverse_step(self, argument: str, option: str) -> None:
         self._times(argument, lambda: self._back(STEP_LINE))
 
-    @command("reverse-next rn", "going back", "The same, over the bodies of loops, calls and vecscopes.", "[N]")
+    @command(
+        "reverse-next rn", "going back", "The same, over the bodies of loops, calls and vecscopes.", "[N]"
+    )
     def reverse_next(self, argument: str, option: str) -> None:
         self._times(argument, lambda: self._back(NEXT))
 
-    @command("reverse-continue rc", "going back", "Go back to the last breakpoint, watchpoint or finding.", "[N]")
+    @command(
+        "reverse-continue rc", "going back", "Go back to the last breakpoint, watchpoint or finding.", "[N]"
+    )
     def reverse_continue(self, argument: str, option: str) -> None:
         self._times(argument, lambda: self._back(CONTINUE))
 
@@ -231,7 +222,7 @@ class Interpreter:
         return made
 
     @command(
-        "break b", "stopping", "Stop before a line: every time, or the N-th time, or where a condition holds.",
+        "break b", "stopping", "Stop before a line: every time, the N-th time, or where a condition holds.",
         "[FILE:]LINE[:N] | @FUNCTION [if CONDITION]", "lines",
     )  # fmt: skip
     def break_(self, argument: str, option: str) -> None:
@@ -245,7 +236,7 @@ class Interpreter:
         self.write(f"Temporary breakpoint at {made}")
 
     @command(
-        "watch", "stopping", "Stop after a write to an element or a part of a tile, or where a scalar changes.",
+        "watch", "stopping", "Stop after a write to a part of a tile, or where a scalar changes.",
         "%TILE[R, C] | %SCALAR", "names",
     )  # fmt: skip
     def watch(self, argument: str, option: str) -> None:
@@ -267,13 +258,21 @@ class Interpreter:
             raise
         self.write(f"Watchpoint {made.number}: {made}")
 
-    @command("delete d", "stopping", "Delete breakpoints and watchpoints, all of them without a number.", "[NUMBER ..]", "points")
+    @command(
+        "delete d",
+        "stopping",
+        "Delete breakpoints and watchpoints, all of them without a number.",
+        "[NUMBER ..]",
+        "points",
+    )
     def delete(self, argument: str, option: str) -> None:
         for point in self._points(argument):
             self.session.points.remove(point)
         self.session.changed()
 
-    @command("disable", "stopping", "Keep breakpoints and watchpoints, but pass them.", "[NUMBER ..]", "points")
+    @command(
+        "disable", "stopping", "Keep breakpoints and watchpoints, but pass them.", "[NUMBER ..]", "points"
+    )
     def disable(self, argument: str, option: str) -> None:
         for point in self._points(argument):
             point.enabled = False
@@ -340,19 +339,21 @@ class Interpreter:
         return option == "x"
 
     @command(
-        "x", "looking", "Show memory: of a space and address (vec:0x100, gm:0x10000000) or from where a value lies.",
+        "x", "looking", "Show memory: from an address (vec:0x100, gm:0x10000000) or from where a value lies.",
         "[/COUNT] SPACE:ADDRESS | %NAME [DTYPE]", "names",
     )  # fmt: skip
     def examine(self, argument: str, option: str) -> None:
         m = re.fullmatch(r"(\d*)(x?)", option)
         if m is None:
-            raise PointError(f"'/{option}' is unknown: write a count, and x for bits, as in x/16x vec:0x100 f32")
+            raise PointError(
+                f"'/{option}' is unknown: write a count, and x for bits, as in x/16x vec:0x100 f32"
+            )
         count = min(int(m[1] or SHOWN), MOST_SHOWN)
         words = argument.rsplit(None, 1)
         dtype = ""
         if len(words) == 2 and words[1].lower() in SPELLINGS:
             argument, dtype = words[0], SPELLINGS[words[1].lower()].name
-        at = self._address(argument, dtype)
+        at = self.address(argument, dtype)
         matrix = values.Matrix(at)
         cols = range(min(count, matrix.shape[1]))
         if not cols:
@@ -360,11 +361,11 @@ class Interpreter:
         per = 8 if matrix.bits <= 32 else 4
         for first in range(0, len(cols), per):
             part = cols[first : first + per]
-            texts = values._texts(matrix, range(1), part, bool(m[2]))[0]  # type: ignore[reportPrivateUsage]
+            texts = values.texts(matrix, range(1), part, bool(m[2]))[0]
             byte = at.buffer.base + at.offset + first * matrix.bits // 8
-            self.write(f"{at.buffer.space}:{byte:#x}  {'  '.join(texts)}")
+            self.write(f"{at.buffer.space}:{byte:#x}:  {'  '.join(texts)}")
 
-    def _address(self, text: str, dtype: str) -> Pointer:
+    def address(self, text: str, dtype: str) -> Pointer:
         m = re.fullmatch(r"(\w+)\s*:\s*(0[xX][0-9a-fA-F]{1,16}|\d{1,18})", text)
         if m is not None:
             space, address = m[1].lower(), int(m[2], 0)
@@ -393,7 +394,13 @@ class Interpreter:
 
     @command("info i", "looking", f"Tell about {', '.join(TOPICS)}.", "TOPIC", "info")
     def info(self, argument: str, option: str) -> None:
-        names = {"locals": "names", "variables": "names", "threads": "cores", "b": "breakpoints", "watchpoints": "breakpoints"}
+        names = {
+            "locals": "names",
+            "variables": "names",
+            "threads": "cores",
+            "b": "breakpoints",
+            "watchpoints": "breakpoints",
+        }
         topic = names.get(argument, argument)
         near = [t for t in TOPICS if topic and t.startswith(topic)]
         if len(near) != 1:
@@ -450,7 +457,13 @@ class Interpreter:
     def _info_files(self) -> Iterable[str]:
         return self.session.places.files or ["no operation has a place in a file"]
 
-    @command("core", "looking", "Look at another core: its number or name, as 'info cores' has them.", "[NUMBER | NAME]", "cores")
+    @command(
+        "core",
+        "looking",
+        "Look at another core: its number or name, as 'info cores' has them.",
+        "[NUMBER | NAME]",
+        "cores",
+    )
     def core(self, argument: str, option: str) -> None:
         if argument:
             self._core = self._found(argument)
@@ -477,7 +490,9 @@ class Interpreter:
             if stop.source_line:
                 self.write(f"{stop.line}\t{stop.source_line}")
 
-    @command("where bt backtrace", "looking", "Show the function, the loops around the operation, and who called.")
+    @command(
+        "where bt backtrace", "looking", "Show the function, the loops around the operation, and who called."
+    )
     def where(self, argument: str, option: str) -> None:
         stop = self.stop
         frames = stop.frames
@@ -495,7 +510,13 @@ class Interpreter:
             self.write("    in a vecscope, on PIPE_V")
         self.write(f"    {stop.core}, moment {stop.moment}")
 
-    @command("list l", "looking", "Show lines of the program: around the stop, around a line, or from one to another.", "[[FILE:]LINE[, LINE]]", "lines")
+    @command(
+        "list l",
+        "looking",
+        "Show lines of the program: around the stop, around a line, or from one to another.",
+        "[[FILE:]LINE[, LINE]]",
+        "lines",
+    )
     def list_(self, argument: str, option: str) -> None:
         file, first, last = self._lines(argument)
         stop = self.session.stop
@@ -538,7 +559,13 @@ class Interpreter:
         first = max(1, line - LISTED // 2)
         return file, first, first + LISTED - 1
 
-    @command("display", "looking", "Show an expression at every stop; without one, those that are shown.", "[EXPRESSION]", "names")
+    @command(
+        "display",
+        "looking",
+        "Show an expression at every stop; without one, those that are shown.",
+        "[EXPRESSION]",
+        "names",
+    )
     def display(self, argument: str, option: str) -> None:
         if argument:
             self.displays.append(Expression(argument))
@@ -609,6 +636,11 @@ class Interpreter:
         return []
 
 
+def shown_line(found: Any) -> str:
+    """What an expression gave, in one line."""
+    return values.line(found.value, found.type) if isinstance(found, Named) else values.scalar(found)
+
+
 def find(word: str) -> Command:
     """A command by its name, one of its short names, or the beginning of its name."""
     for c in COMMANDS:
@@ -621,6 +653,3 @@ def find(word: str) -> Command:
         raise PointError(f"'{word}' may be {' or '.join(c.name for c in near)}")
     hint = did_you_mean(word, [n for c in COMMANDS for n in c.names])
     raise PointError(f"no command '{word[:40]}'; {hint or 'help lists them'}")
-
-
-

@@ -1,9 +1,9 @@
-"""What users write at a prompt, in a condition, or in an editor: `%acc[0:4, 0:8]`, `%i * 2 > 7 and not %last`.
+"""What users write at a prompt, in a condition, in an editor: `%acc[0:4, 0:8]`, `%i * 2 > 7 and not %last`.
 
 A name is a value of the program at the stop, with or without its `%` (which divides where a space follows);
-`$block`, `$rank`, `$sub` and `$core` are those of the core that stopped. Numbers are computed with as in Python;
-tiles, views, pointers and registers can be indexed, and an element of one is a number. Text is bounded in
-length and depth, and so is the work it makes.
+`$block`, `$rank`, `$sub` and `$core` are those of the core that stopped. Numbers are computed with as in
+Python; tiles, views, pointers and registers can be indexed, and an element of one is a number. Text is
+bounded in length and depth, and so is the work it makes.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Expression:
     @property
     def _alone(self) -> bool:
         depth = 0
-        for kind, text in self._tokens[1:]:
+        for _, text in self._tokens[1:]:
             depth += (text == "[") - (text == "]")
             if depth == 0 and text != "]":
                 return False

@@ -158,6 +158,8 @@ class Follower(Watcher):
     def _findings(self) -> Diagnostic | None:
         """What sanitizers, or the rules of instructions, found since the last time; the first of several."""
         found: Diagnostic | None = None
+        if not self.points.findings:
+            return None
         if self._reports is not None and len(self._reports.found) != self._known:
             new = list(self._reports.found.values())[self._known :]
             self._known += len(new)
@@ -241,9 +243,7 @@ class Follower(Watcher):
         made.breakpoints, made.note = hit, note
         return made if hit else None
 
-    def _made(
-        self, reason: str, core: Any, op: Operation, event: Event | None, after: bool = False
-    ) -> Stop:
+    def _made(self, reason: str, core: Any, op: Operation, event: Event | None, after: bool = False) -> Stop:
         made = Stop(reason, self.now, self.grid, core, op, event)
         made.after = after
         return made

@@ -94,7 +94,9 @@ class Places:
         at = bisect_left(lines, wanted)
         if at == len(lines):
             last = f"the last one is line {lines[-1]}" if lines else "it has none"
-            raise PointError(f"no operation at line {wanted} of {os.path.basename(file)} or behind it: {last}")
+            raise PointError(
+                f"no operation at line {wanted} of {os.path.basename(file)} or behind it: {last}"
+            )
         return lines[at]
 
     def lines(self, file: str, first: int, last: int) -> list[int]:
@@ -105,7 +107,9 @@ class Places:
     def function(self, name: str) -> tuple[str, int]:
         found = self._first.get(name)
         if found is None:
-            hint = did_you_mean(name, self._first) or f"functions are {', '.join('@' + n for n in self._first)}"
+            hint = (
+                did_you_mean(name, self._first) or f"functions are {', '.join('@' + n for n in self._first)}"
+            )
             raise PointError(f"no function '@{name}'; {hint}")
         return found
 
@@ -167,8 +171,8 @@ class Breakpoint:
         m = _BREAK.match(place.strip())
         if m is None:
             raise PointError(
-                f"'{text.strip()}' is no place to stop: write LINE, LINE:N, FILE:LINE or @FUNCTION, then perhaps "
-                "'if' and a condition"
+                f"'{text.strip()}' is no place to stop: write LINE, LINE:N, FILE:LINE or @FUNCTION, "
+                "then perhaps 'if' and a condition"
             )
         if m["function"]:
             at, line = places.function(m["function"])
@@ -221,6 +225,8 @@ class Points:
         self.breaks: list[Breakpoint] = []
         self.watches: list[Watchpoint] = []
         self._last = 0
+        #: Whether what sanitizers find stops the launch.
+        self.findings = True
 
     def add(self, point: Breakpoint | Watchpoint, now: int = 0) -> Breakpoint | Watchpoint:
         self._last += 1

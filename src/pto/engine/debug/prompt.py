@@ -18,7 +18,11 @@ class Prompt:
     is asked for more, and without a terminal the launch goes on to its end, stop after stop."""
 
     def __init__(
-        self, session: Session, commands: Iterable[str] = (), interactive: bool = False, out: TextIO | None = None
+        self,
+        session: Session,
+        commands: Iterable[str] = (),
+        interactive: bool = False,
+        out: TextIO | None = None,
     ) -> None:
         self._session = session
         self._commands = commands

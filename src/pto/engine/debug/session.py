@@ -29,7 +29,19 @@ from ..entry import LaunchResult
 from ..reference.core import Core
 from ..reference.kernel import Launch
 from ..watch import Watcher
-from .follower import CONTINUE, FINISH, GOTO, NEXT, SEARCH, STEP_LINE, STEP_OP, Follower, Left, Order, depth_of
+from .follower import (
+    CONTINUE,
+    FINISH,
+    GOTO,
+    NEXT,
+    SEARCH,
+    STEP_LINE,
+    STEP_OP,
+    Follower,
+    Left,
+    Order,
+    depth_of,
+)
 from .points import Breakpoint, Places, PointError, Points, Watchpoint
 from .stop import END, FAULT, STUCK, Stop, number
 
@@ -133,8 +145,8 @@ class _Run:
 
 
 class Session:
-    """A launch to be debugged. `options` are those of a launch; time at a stop does not count, so `timeout` is
-    left out. Watchers of the caller's own see a launch once: with them there is no way back."""
+    """A launch to be debugged. `options` are those of a launch; time at a stop does not count, so `timeout`
+    is left out. Watchers of the caller's own see a launch once: with them there is no way back."""
 
     def __init__(
         self,
@@ -142,7 +154,6 @@ class Session:
         args: Sequence[Any],
         options: dict[str, Any],
         out: TextIO | None = None,
-        post: Callable[[Stop | BaseException | None], None] | None = None,
     ) -> None:
         self.kernel = kernel
         self.args = list(args)
@@ -157,7 +168,8 @@ class Session:
         self.result: LaunchResult | None = None
         self._saved = [(array, array.copy()) for array in self._arrays()]
         self._stops: queue.SimpleQueue[Any] = queue.SimpleQueue()
-        self._post = post
+        #: Who is told of stops; without, they are waited for.
+        self.post: Callable[[Stop | BaseException | None], None] | None = None
         self._run: _Run | None = None
         self._quiet = False
 
@@ -184,6 +196,11 @@ class Session:
     # -- running ---------------------------------------------------------------------------------------
 
     @property
+    def now(self) -> int:
+        """The moment the launch has come to."""
+        return self._run.follower.now if self._run is not None else 0
+
+    @property
     def begun(self) -> bool:
         return self._run is not None
 
@@ -200,8 +217,8 @@ class Session:
         """The launch stands still, or is over; its thread says so."""
         if run is not self._run:
             return
-        if self._post is not None and not self._quiet:
-            self._post(stop)
+        if self.post is not None and not self._quiet:
+            self.post(stop)
         else:
             self._stops.put(stop)
 
@@ -266,9 +283,9 @@ class Session:
 
     # -- going back ------------------------------------------------------------------------------------
 
-    def back(self, way: str = STEP_LINE, core: Core | None = None) -> Stop | None:
+    def back(self, way: str = STEP_LINE, core: Core | None = None) -> Stop:
         """To the last stop before this one: of a step of a core, or (`CONTINUE`) of a breakpoint, watchpoint
-        or finding. None where there is none."""
+        or finding. Where there is none, to the beginning."""
         stop, run = self.stop, self._run
         assert stop is not None and run is not None
         who = core or stop.at
@@ -276,9 +293,14 @@ class Session:
             way = STEP_OP if self._one_each else STEP_LINE
         if way == STEP_OP:
             last = run.follower.last.get(who)
-            return None if last is None else self._to(last[0])
+            return self._to(last[0]) if last is not None else self._beginning()
         found = self._search(stop.moment, way, who)
-        return self._to(found) if found else None
+        return self._to(found) if found else self._beginning()
+
+    def _beginning(self) -> Stop:
+        found = self._to(1)
+        found.note = "This is where it begins: nothing comes before"
+        return found
 
     @property
     def _one_each(self) -> bool:
@@ -297,7 +319,9 @@ class Session:
         stop = self.stop
         assert stop is not None
         here = self.order(way, core)
-        self._again(Order(SEARCH, None, here.op, here.depth, before, way, -1 if way == CONTINUE else number(core)))
+        self._again(
+            Order(SEARCH, None, here.op, here.depth, before, way, -1 if way == CONTINUE else number(core))
+        )
         run = self._run
         assert run is not None
         ended = self._stops.get()
@@ -329,18 +353,12 @@ class Session:
             names = ", ".join(type(w).__name__ for w in self.watchers)
             raise PointError(f"no way back: {names} would see the launch twice")
         self._quiet = True
-        if self._run is not None:
-            run, self._run = self._run, None
-            run.leave()
-        for array, saved in self._saved:
-            array[...] = saved
+        self.restart()
         self._launch(order)
 
     def restart(self) -> None:
         """Back to before the beginning."""
-        if self._run is not None:
-            run, self._run = self._run, None
-            run.leave()
+        self.close()
         for array, saved in self._saved:
             array[...] = saved
         self.stop = self.result = None
@@ -355,8 +373,8 @@ class Session:
 class Stops:
     """The stops of a launch, to iterate over; leaving the loop ends the launch.
 
-        for stop in kernel.debug(a, b, breaks=[14], watch="%acc[0, 1]"):
-            print(stop.line, stop.core, stop.read("%acc"))
+    for stop in kernel.debug(a, b, breaks=[14], watch="%acc[0, 1]"):
+        print(stop.line, stop.core, stop.read("%acc"))
     """
 
     def __init__(self, session: Session, entry: bool = False) -> None:
@@ -425,7 +443,12 @@ class Stops:
 
 
 def debugged(
-    kernel: Debuggable, args: Sequence[Any], breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
+    kernel: Debuggable,
+    args: Sequence[Any],
+    breaks: Any = (),
+    watch: Any = (),
+    entry: bool = False,
+    **options: Any,
 ) -> Stops:
     """The stops of a launch; see `Launchable.debug`."""
     session = Session(kernel, args, options, options.get("out"))

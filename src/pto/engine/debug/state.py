@@ -1,5 +1,5 @@
-"""The state of a launch that stands still, in words: cores, pipes and their queues, flags, FIFOs, who waits for
-whom. Each function gives lines."""
+"""The state of a launch that stands still, in words: cores, pipes and their queues, flags, FIFOs, who waits
+for whom. Each function gives lines."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def cores(stop: Stop, mine: Core) -> Iterator[str]:
     ended = begun * len(grid.roles) - len(active)
     rest = (grid.all_blocks - begun) * len(grid.roles)
     if ended or rest:
-        yield f"  {ended} {'has' if ended == 1 else 'have'} ended, {rest} {'has' if rest == 1 else 'have'} not begun"
+        yield f"  ended: {ended}, not begun: {rest}"
 
 
 def pipes(core: Core) -> Iterator[str]:
@@ -111,8 +111,8 @@ def fifos(core: Core) -> Iterator[str]:
         popped = max(fifo.tails.values(), default=0)
         where = "global memory" if fifo.memory is not None else "on-chip memory"
         yield (
-            f"{fifo.name}: {fifo.count} slots of {fifo.size} bytes in {where}; pushed {pushed}, popped {popped}, "
-            f"freed {fifo.freed}, {max(0, pushed - fifo.freed)} in use"
+            f"{fifo.name}: {fifo.count} slots of {fifo.size} bytes in {where}; pushed {pushed}, "
+            f"popped {popped}, freed {fifo.freed}, {max(0, pushed - fifo.freed)} in use"
         )
         for index, slot in sorted(fifo.entries.items())[:MOST]:
             if index < fifo.freed:

@@ -330,6 +330,13 @@ class Stop:
         """Why and where, in one line."""
         where = self.core if self.event is None or self.pipe == "S" else f"{self.core}, PIPE_{self.pipe}"
         loops = ", ".join(f"%{name} = {value}" for name, value, _, _ in self.loops)
+        if (
+            self.queued
+            and self.at.at_work is not None
+            and self.event is not None
+            and self.event.scope is None
+        ):
+            loops = self.at.at_work.indices or ""  # the scalar unit may be further
         if self.reason == END:
             return self.note or "the launch has ended"
         what = f"{'after' if self.after else 'before'} {self.name} at {self.place}"
@@ -338,7 +345,11 @@ class Stop:
 
     def _why(self) -> str:
         if self.reason == BREAK:
-            hits = [f"{b.number} (hit {b.hits})" if b.hits > 1 else str(b.number) for b in self.breakpoints if not b.temporary]
+            hits = [
+                f"{b.number} (hit {b.hits})" if b.hits > 1 else str(b.number)
+                for b in self.breakpoints
+                if not b.temporary
+            ]
             return f"Breakpoint {', '.join(hits)}: " if hits else ""
         return {
             WATCH: f"Watchpoint {', '.join(str(w.watch.number) for w in self.writes)}: ",
@@ -369,8 +380,9 @@ class Stop:
             return out
         if self.event is not None:
             out += [f"  took {_given(g)}" for g in self.event.waits]
-        if self.queued and self.at.at_work is not None and self.at.at_work.indices:
-            out.append(f"  issued with {self.at.at_work.indices}")
+        if self.queued and not self.at.done and self.at.interval is None:
+            ahead = Stop(self.reason, self.moment, self.grid, self.at, self.at.code.ops[self.at.pc])
+            out.append(f"  it had to wait; the scalar unit is at {ahead.name}, {ahead.place}")
         for name, found in self.shown_operands():
             head = f"{name} = %{found.name}" if name else f"%{found.name}"
             out.append(f"  {head}: {values.line(found.value, found.type, hex)}")

@@ -74,7 +74,9 @@ class Matrix:
                 region = place.region(len(rows), len(cols), rows.start, cols.start)
                 return region.load(place.buffer.data, kind)
             strides = place.strides if isinstance(place, View) else (1,)
-            return load_at(place.buffer.data, place.offset, self._offsets(rows, cols, strides), self.bits, kind)
+            return load_at(
+                place.buffer.data, place.offset, self._offsets(rows, cols, strides), self.bits, kind
+            )
         except (IndexError, ValueError):
             raise ExpressionError(f"lies outside of {place.buffer.name}") from None
 
@@ -113,7 +115,9 @@ class Matrix:
         found = range(1)
         for n, (s, size) in enumerate(zip(slices, self.dims[:-1], strict=True)):
             if len(found) != 1:
-                raise ExpressionError("takes a range in one of the leading dimensions at a time, the last of them")
+                raise ExpressionError(
+                    "takes a range in one of the leading dimensions at a time, the last of them"
+                )
             mine = self._range(s, size, f"index {n}")
             found = range(found.start * size + mine.start, found.start * size + mine.stop)
         return found
@@ -233,14 +237,14 @@ def corner(value: Any, type: Type | None = None, hex: bool = False) -> str:
         shown = range(min(rows, most)), range(min(cols, wide))
         if not rows or not cols:
             return "empty"
-        texts = _texts(matrix, *shown, hex)
+        found = texts(matrix, *shown, hex)
     except ExpressionError as e:
         return str(e)
     more = " .." if cols > wide else ""
-    return "  ".join(f"[{' '.join(row)}{more}]" for row in texts) + ("  .." if rows > most else "")
+    return "  ".join(f"[{' '.join(row)}{more}]" for row in found) + ("  .." if rows > most else "")
 
 
-def _texts(matrix: Matrix, rows: range, cols: range, hex: bool) -> list[list[str]]:
+def texts(matrix: Matrix, rows: range, cols: range, hex: bool) -> list[list[str]]:
     if hex:
         width = -(-matrix.bits // 4)
         return [[f"{v:0{width}x}" for v in row] for row in matrix.codes(rows, cols).tolist()]
@@ -270,34 +274,41 @@ def table(
     matrix = Matrix(value, type)
     rows, cols = matrix.part(slices)
     head = f"{name}: {kind_of(value, type)}" if name else kind_of(value, type)
+    if isinstance(type, MaskType):
+        head += f": {lanes(value, type)}"
     more: list[str] = []
     if not slices:
         rows, cols, whole = rows[:ROWS], cols[: COLS if matrix.shape[0] > 1 else 2 * COLS], (rows, cols)
         if (rows, cols) != whole:
-            more = [f"  .. {len(whole[0])}x{len(whole[1])} in all; name a part, as in [0:4, 0:8]"]
+            size = "x".join(map(str, matrix.dims))
+            part = "[8:24]" if len(matrix.dims) == 1 else "[0:4, 0:8]"
+            more = [f"  .. {size} in all; name a part, as in {part}"]
     elif len(rows) * len(cols) > MOST:
         cols = cols[:MOST]
         rows = rows[: max(1, MOST // max(1, len(cols)))]
         more = [f"  .. {MOST} elements are the most at a time"]
     if not rows or not cols:
         return [head + (": empty" if not more else "")]
-    texts = _texts(matrix, rows, cols, hex)
+    cells = texts(matrix, rows, cols, hex)
     v_row, v_col = matrix.valid if matrix.valid is not None else matrix.shape
     bar = v_col - cols.start if cols.start < v_col < cols.stop else None
-    widths = [max(len(str(c)), *(len(r[n]) for r in texts)) for n, c in enumerate(cols)]
-    left = max(len(str(r)) for r in rows)
+    widths = [max(len(str(c)), *(len(r[n]) for r in cells)) for n, c in enumerate(cols)]
+    flat = len(matrix.dims) == 1
+    left = 0 if flat else max(len(str(r)) for r in rows)
 
-    def joined(cells: Sequence[str]) -> str:
-        found = [c.rjust(w) for c, w in zip(cells, widths, strict=True)]
+    def joined(row: Sequence[str]) -> str:
+        found = [c.rjust(w) for c, w in zip(row, widths, strict=True)]
         if bar is not None:
             found.insert(bar, "|")
         return "  ".join(found)
 
     out = [head, f"  {'':>{left}}  {joined([str(c) for c in cols])}"]
-    for r, cells in zip(rows, texts, strict=True):
+    for r, row in zip(rows, cells, strict=True):
         if r == v_row and r > rows.start:
-            out.append(f"  {'':>{left}}  {'-' * (sum(widths) + 2 * len(widths) - 2 + (3 if bar is not None else 0))}")
-        out.append(f"  {r:>{left}}  {joined(cells)}")
+            out.append(
+                f"  {'':>{left}}  {'-' * (sum(widths) + 2 * len(widths) - 2 + (3 if bar is not None else 0))}"
+            )
+        out.append(f"  {'' if flat else r:>{left}}  {joined(row)}")
     if rows.start >= v_row or cols.start >= v_col:
         out.append("  none of these is valid")
     return out + more
