@@ -59,14 +59,30 @@ def depth_of(core: Core) -> int:
     return len(core.frames) + (1 << 20 if core.interval is not None else 0)
 
 
-def continues(op: Operation, before: Operation) -> bool:
-    """Whether an operation goes on with the execution of the line that the one before it stands on. The same
-    place once more is a new execution, as is a place further to the left: a loop on one line."""
-    if op.source is None or op.source is not before.source or op is before:
-        return False
-    if op.start < before.start or (op.start == before.start and op.name == before.name):
-        return False
-    return op.source.place(op.start)[0] == op.source.place(before.start)[0]
+class Stay:
+    """A core on a line: what it has done there. A line may have many operations, in any order, as those of
+    Python and C++ do; one of them once more is the next execution of the line. In a recorded program every
+    execution has operations of its own: there it is the same instruction at the same place."""
+
+    __slots__ = ("calls", "line", "ops", "source")
+
+    def __init__(self, source: Source, line: int) -> None:
+        self.source = source
+        self.line = line
+        self.ops: set[Operation] = set()
+        self.calls: set[tuple[int, str, str]] = set()
+
+    def goes_on(self, op: Operation, event: Event | None) -> bool:
+        """Whether an operation belongs to the same execution of the line; it is noted."""
+        if op in self.ops:
+            return False
+        self.ops.add(op)
+        if event is None:
+            return True
+        call = op.start, op.name, str({n: str(a) for n, a in op.attrs.items()}) if op.attrs else ""
+        known = call in self.calls
+        self.calls.add(call)
+        return not known
 
 
 class Follower(Watcher):
@@ -89,6 +105,8 @@ class Follower(Watcher):
         self.found = 0
         self._paused = False
         self._marks: dict[tuple[Source, int], tuple[Breakpoint, ...]] = {}
+        self._lines: dict[tuple[Source, int], int] = {}
+        self._stays: dict[Core, Stay] = {}
         self._reports: Reports | None = None
         self._known = 0
         self._broken: Any = None
@@ -139,10 +157,30 @@ class Follower(Watcher):
     def _come(self, core: Any, op: Operation, event: Event | None) -> None:
         self.now = now = self.now + 1
         self.core, self.op, self.event = core, op, event
+        fresh = self._fresh(core, op, event)
         found = self._reports is not None and len(self._reports.found) != self._known
-        if self._always or found or now == self._alarm or (self._any and self._on(op)):
-            self._decide(core, op, event)
+        if self._always or found or now == self._alarm or (self._any and fresh and self._on(op)):
+            self._decide(core, op, event, fresh)
         self.last[core] = now, op
+
+    def _fresh(self, core: Core, op: Operation, event: Event | None) -> bool:
+        """Whether an operation begins an execution of its line; one that is written nowhere does not, nor a
+        constant that stands far from its line."""
+        source = op.source
+        if source is None:
+            return False
+        at = source, op.start
+        line = self._lines.get(at)
+        if line is None:
+            line = self._lines[at] = source.place(op.start)[0]
+        if op.name == "arith.constant" and not self.points.places.counts(op, line):
+            return False
+        stay = self._stays.get(core)
+        if stay is not None and stay.line == line and stay.source is source and stay.goes_on(op, event):
+            return False
+        stay = self._stays[core] = Stay(source, line)
+        stay.goes_on(op, event)
+        return True
 
     def finished(self, event: Event) -> None:
         self.now = now = self.now + 1
@@ -180,16 +218,12 @@ class Follower(Watcher):
         if found is None:
             line = source.place(op.start)[0]
             found = tuple(b for b in self.points.breaks if b.enabled and b.on(source, line))
-            if found and not self.points.places.counts(op, line):
-                found = ()
             self._marks[source, op.start] = found
         return found
 
-    def _decide(self, core: Core, op: Operation, event: Event | None) -> None:
+    def _decide(self, core: Core, op: Operation, event: Event | None, fresh: bool) -> None:
         order = self.order
         stop: Stop | None = None
-        before = self.last.get(core)
-        fresh = before is None or not continues(op, before[1])
         if self._any and fresh:
             stop = self._broken_at(core, op, event)
         if self._polls:

@@ -28,7 +28,7 @@ from ...ir.facts import enclosing
 from ..entry import LaunchResult
 from ..reference.core import Core
 from ..reference.kernel import Launch
-from ..watch import Watcher
+from ..watch import Event, Watcher
 from .follower import (
     CONTINUE,
     FINISH,
@@ -119,11 +119,12 @@ class _Run:
         follower, grid = self.follower, self.launch.grid
         moment = follower.now + 1
         if grid.active and result.diagnostics:
-            stuck = result.diagnostics[0].code == _DEADLOCK
-            core = grid.active[0] if stuck or follower.core is None else follower.core
-            op = core.code.ops[core.pc] if stuck or follower.op is None else follower.op
-            stop = Stop(STUCK if stuck else FAULT, moment, grid, core, op, None if stuck else follower.event)
-            stop.diagnostic = result.diagnostics[0]
+            why = result.diagnostics[0]
+            core, op, event = follower.core or grid.active[0], follower.op, follower.event
+            if why.code == _DEADLOCK:
+                core, op, event = self._waiting(why)
+            stop = Stop(STUCK if why.code == _DEADLOCK else FAULT, moment, grid, core, op, event)
+            stop.diagnostic = why
             return stop
         core = follower.core
         if core is None:
@@ -131,6 +132,17 @@ class _Run:
         stop = Stop(END, moment, grid, core, None)
         stop.note = "The launch has ended: ok" if result.ok else "The launch has ended, with errors"
         return stop
+
+    def _waiting(self, why: Diagnostic) -> tuple[Core, Operation, Event | None]:
+        """Who waits, of those whom a deadlock is told of."""
+        active = self.launch.grid.active
+        for core in active:
+            for queue_ in core.queues.values():
+                if queue_ and self.launch.grid.span(queue_[0].op) == why.span:
+                    return core, queue_[0].op, queue_[0].event
+        found = [c for c in active if not c.done and self.launch.grid.span(c.code.ops[c.pc]) == why.span]
+        core = (found or active)[0]
+        return core, core.code.ops[core.pc], None
 
     def go(self, order: Order) -> None:
         self._orders.put(order)
@@ -307,8 +319,8 @@ class Session:
         """Whether every line has one operation at most: steps of lines are those of operations."""
         seen: set[tuple[str, int]] = set()
         for op in self.kernel.prepared.walk():
-            if op.source is not None and op.name not in ("func.func", "builtin.module"):
-                at = op.source.name, op.source.place(op.start)[0]
+            if op.name not in ("func.func", "builtin.module"):
+                at = ("", 0) if op.source is None else (op.source.name, op.source.place(op.start)[0])
                 if at in seen:
                     return False
                 seen.add(at)

@@ -339,7 +339,8 @@ class Stop:
             loops = self.at.at_work.indices or ""  # the scalar unit may be further
         if self.reason == END:
             return self.note or "the launch has ended"
-        what = f"{'after' if self.after else 'before'} {self.name} at {self.place}"
+        how = "in" if self.over else "after" if self.after else "before"
+        what = f"{how} {self.name} at {self.place}"
         more = f" ({loops})" if loops else ""
         return f"{self._why()}{where} {what}{more}"
 
