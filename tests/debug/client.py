@@ -21,7 +21,11 @@ class Client:
     def __init__(self, command: Sequence[str] = (), cwd: Path = ROOT) -> None:
         given = command or [sys.executable, "-m", "pto.cli.main", "debug", "--dap"]
         self.process = subprocess.Popen(
-            list(given), stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=cwd, env={**os.environ, "NO_COLOR": "1"}
+            list(given),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=cwd,
+            env={**os.environ, "NO_COLOR": "1"},
         )
         self.events: list[dict[str, Any]] = []
         self.seq = 0

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 LONGEST = 1000
 DEEPEST = 40
 #: Bits of a number that is computed with.
-_WIDEST = 4096
+_WIDEST = 1024
 
 
 class ExpressionError(Exception):

@@ -21,7 +21,7 @@ from ...ir.core import Module, Operation
 from .expressions import Expression, ExpressionError, Index
 
 _BREAK = re.compile(
-    r"(?:(?P<file>.*[^\d:\s].*?):)?(?P<line>\d{1,9})(?::(?P<count>\d{1,9}))?\s*$|@(?P<function>[\w$.\-]+)(?::(?P<nth>\d{1,9}))?\s*$"
+    r"(?:(?P<file>(?!@).*[^\d:\s].*?):)?(?P<line>\d{1,9})(?::(?P<count>\d{1,9}))?\s*$|@(?P<function>[\w$.\-]+)(?::(?P<nth>\d{1,9}))?\s*$"
 )
 _HITS = re.compile(r"\s*(==|>=|<=|>|<|%|)\s*(\d{1,9})\s*$")
 _NO_STEPS = ("func.func", "builtin.module")

@@ -278,8 +278,14 @@ class Session:
         run = self._run
         if run is None or run.ended:
             raise PointError("the launch has ended; reverse-step and reverse-continue go back into it")
-        self.stop = None
+        self._left()
         run.go(order)
+
+    def _left(self) -> None:
+        """The stop is none any more."""
+        if self.stop is not None:
+            self.stop.leave()
+        self.stop = None
 
     def changed(self) -> Stop | None:
         """Breakpoints or watchpoints were changed at a stop. A first watchpoint needs a launch that tells of
@@ -370,13 +376,19 @@ class Session:
 
     def restart(self) -> None:
         """Back to before the beginning."""
-        self.close()
+        self._end()
         for array, saved in self._saved:
             array[...] = saved
-        self.stop = self.result = None
+        self._left()
+        self.result = None
 
     def close(self) -> None:
         """End the launch where it stands."""
+        if self.stop is not None:
+            self.stop.leave()
+        self._end()
+
+    def _end(self) -> None:
         if self._run is not None:
             run, self._run = self._run, None
             run.leave()
@@ -393,7 +405,6 @@ class Stops:
         self.session = session
         self._entry = entry
         self._next: Callable[[], Stop | None] | None = None
-        self._over = False
 
     @property
     def result(self) -> LaunchResult | None:
@@ -402,6 +413,7 @@ class Stops:
 
     def __iter__(self) -> Iterator[Stop]:
         """A new launch, stop after stop; a fault or a deadlock is the last one."""
+        self.session.restart()
         try:
             stop = self.session.start(self._entry)
             while stop is not None and stop.reason != END:

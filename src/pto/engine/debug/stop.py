@@ -109,6 +109,7 @@ class Stop:
         self.note = ""
         #: Whether the operation is done: what was written, or found, is seen afterwards.
         self.after = False
+        self._gone = ""  # what it was, once the launch has gone on
 
     # -- where -----------------------------------------------------------------------------------------
 
@@ -165,6 +166,14 @@ class Stop:
         """Whether the instruction had to wait in its pipe: the scalar unit may be far ahead."""
         return self.event is not None and self.at.at_work is not None and self.at.at_work.event is self.event
 
+    def leave(self) -> None:
+        """The launch goes on: what is known of it here is only where it stood."""
+        self._gone = self._gone or self.headline()
+
+    def _stands(self) -> None:
+        if self._gone:
+            raise ExpressionError("the launch has gone on since: look at a stop while it stands there")
+
     def on(self, core: Core) -> Stop:
         """The same moment, seen from another core."""
         if core is self.at:
@@ -177,6 +186,7 @@ class Stop:
     @property
     def frames(self) -> list[Frame]:
         """Functions at work, the innermost first."""
+        self._stands()
         core = self.at
         if self.op is None or core.code is None:
             return []
@@ -328,6 +338,8 @@ class Stop:
 
     def headline(self) -> str:
         """Why and where, in one line."""
+        if self._gone:
+            return self._gone
         where = self.core if self.event is None or self.pipe == "S" else f"{self.core}, PIPE_{self.pipe}"
         loops = ", ".join(f"%{name} = {value}" for name, value, _, _ in self.loops)
         if (

@@ -118,7 +118,7 @@ class Matrix:
                 raise ExpressionError(
                     "takes a range in one of the leading dimensions at a time, the last of them"
                 )
-            mine = self._range(s, size, f"index {n}")
+            mine = self._range(s, size, "row" if len(self.dims) == 2 else f"index {n}:")
             found = range(found.start * size + mine.start, found.start * size + mine.stop)
         return found
 
