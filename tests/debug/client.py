@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from pto.engine.debug.wire import Bad, read
 
@@ -18,10 +16,9 @@ ROOT = Path(__file__).parents[2]
 class Client:
     """Starts a debugger, asks it, and keeps its events."""
 
-    def __init__(self, command: Sequence[str] = (), cwd: Path = ROOT) -> None:
-        given = command or [sys.executable, "-m", "pto.cli.main", "debug", "--dap"]
+    def __init__(self, tool_folder: Path, cwd: Path = ROOT) -> None:
         self.process = subprocess.Popen(
-            list(given),
+            [str(tool_folder / "pto"), "debug", "--dap"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=cwd,
@@ -53,7 +50,7 @@ class Client:
 
     def receive(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        found = read(self.process.stdout)
+        found = read(cast("BinaryIO", self.process.stdout))
         assert isinstance(found, dict), found if isinstance(found, Bad) else "the stream ended"
         return found
 

@@ -58,7 +58,9 @@ def _serve(arguments: Sequence[str]) -> int:
         # what anything else prints is no message
         target = os.fdopen(os.dup(1), "wb")
         os.dup2(2, 1)
-        Adapter(sys.stdin.buffer, target, _begin).serve()
+        # of its own: the interpreter cannot end while a thread reads from its standard input
+        source = os.fdopen(os.dup(0), "rb")
+        Adapter(source, target, _begin).serve()
         return OK
     with socket.create_server(("127.0.0.1", options.dap_port)) as server:
         say(f"listening on 127.0.0.1:{server.getsockname()[1]}\n")

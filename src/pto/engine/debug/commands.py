@@ -21,7 +21,7 @@ from .expressions import Expression, ExpressionError
 from .follower import CONTINUE, FINISH, NEXT, STEP_LINE, STEP_OP
 from .points import Breakpoint, PointError, Watchpoint, same_file
 from .session import Session
-from .stop import Named, Stop, label, number, text_of
+from .stop import END, STEP, Named, Stop, label, number, text_of
 
 #: Lines that `list` shows, and numbers that `x` shows if it is not told how many, and at most.
 LISTED = 11
@@ -101,7 +101,7 @@ class Interpreter:
             return
         for text in stop.report():
             self.write(text)
-        for expression in self.displays:
+        for expression in self.displays if stop.reason != END else ():
             self.write(f"  {expression.text} = {self._one_line(expression)}")
 
     def _one_line(self, expression: Expression) -> str:
@@ -138,26 +138,26 @@ class Interpreter:
 
     # -- going on --------------------------------------------------------------------------------------
 
-    def _go(self, kind: str) -> None:
+    def _go(self, kind: str) -> Stop | None:
         session = self.session
         if not session.begun:
-            self.show(session.start(entry=kind != CONTINUE))
-        else:
-            self.show(session.go(session.order(kind, self._core)))
+            return session.start(entry=kind != CONTINUE)
+        return session.go(session.order(kind, self._core))
 
-    def _times(self, argument: str, move: Callable[[], None]) -> None:
+    def _times(self, argument: str, move: Callable[[], Stop | None], stepping: bool = True) -> None:
+        """Move, and again, as long as nothing else stops the launch; the last stop is shown."""
         if argument and not argument.isdigit():
             raise PointError(f"'{argument[:40]}' is no number of times")
-        count = min(int(argument), 1 << 20) if argument else 1
-        for _ in range(count):
-            move()
-            stop = self.session.stop
-            if stop is None or stop.over or (count > 1 and stop.reason not in ("step", "entry")):
-                return
+        stop = move()
+        for _ in range(min(int(argument), 1 << 20) - 1 if argument else 0):
+            if stop is None or stop.over or stop.note or (stepping and stop.reason != STEP):
+                break
+            stop = move()
+        self.show(stop)
 
     @command("continue c", "going on", "Go on to the next breakpoint, watchpoint, finding or fault.", "[N]")
     def go_on(self, argument: str, option: str) -> None:
-        self._times(argument, lambda: self._go(CONTINUE))
+        self._times(argument, lambda: self._go(CONTINUE), stepping=False)
 
     @command("step s", "going on", "Go to the next line that this core comes to.", "[N]")
     def step(self, argument: str, option: str) -> None:
@@ -173,22 +173,22 @@ class Interpreter:
 
     @command("finish fin", "going on", "Go on until the innermost loop, vecscope, section or call is left.")
     def finish(self, argument: str, option: str) -> None:
-        self._go(FINISH)
+        self.show(self._go(FINISH))
 
     @command("until u", "going on", "Go on to a line, once.", "LINE", "lines")
     def until(self, argument: str, option: str) -> None:
         self._break(argument, temporary=True)
-        self._go(CONTINUE)
+        self.show(self._go(CONTINUE))
 
     @command("run r", "going on", "Start the launch again, from its beginning.")
     def again(self, argument: str, option: str) -> None:
         self.session.restart()
-        self._go(CONTINUE)
+        self.show(self._go(CONTINUE))
 
     # -- going back ------------------------------------------------------------------------------------
 
-    def _back(self, way: str) -> None:
-        self.show(self.session.back(way, self._core or self.stop.at))
+    def _back(self, way: str) -> Stop:
+        return self.session.back(way, self._core or self.stop.at)
 
     @command("reverse-step rs", "going back", "Go back to the line that this core came to before.", "[N]")
     def reverse_step(self, argument: str, option: str) -> None:
@@ -204,7 +204,7 @@ class Interpreter:
         "reverse-continue rc", "going back", "Go back to the last breakpoint, watchpoint or finding.", "[N]"
     )
     def reverse_continue(self, argument: str, option: str) -> None:
-        self._times(argument, lambda: self._back(CONTINUE))
+        self._times(argument, lambda: self._back(CONTINUE), stepping=False)
 
     # -- stopping --------------------------------------------------------------------------------------
 
@@ -310,10 +310,14 @@ class Interpreter:
         sign = "" if found.name.startswith("$") else "%"
         if isinstance(found.value, values.PLACES):
             if all(s.single for s in expression.index.slices) and expression.index.slices:
-                self.write(f"{expression.text} = {self._element(found, expression, hex)}")
+                self.write(f"{expression.text} = {values.element(found.value, expression.index.slices, found.type, hex)}")
                 return
             name = f"{sign}{found.name}"
-            for text in values.table(found.value, expression.index.slices, found.type, hex, name):
+            try:
+                shown = values.table(found.value, expression.index.slices, found.type, hex, name)
+            except ExpressionError as e:
+                raise ExpressionError(f"{name} {e}") from None
+            for text in shown:
                 self.write(text)
         elif expression.index.slices:
             raise ExpressionError(f"{sign}{found.name} has no elements")
@@ -321,16 +325,6 @@ class Interpreter:
             self.write(f"{sign}{found.name} = {values.line(found.value, found.type, hex)}")
         if found.stale:
             self.write("  (of an earlier iteration: it is computed again behind this line)")
-
-    def _element(self, found: Named, expression: Expression, hex: bool) -> str:
-        assert expression.index is not None
-        matrix = values.Matrix(found.value, found.type)
-        rows, cols = matrix.part(expression.index.slices)
-        if len(rows) != 1 or len(cols) != 1:
-            return "\n".join(values.table(found.value, expression.index.slices, found.type, hex))
-        if hex:
-            return f"{int(matrix.codes(rows, cols)[0, 0]):#0{2 + -(-matrix.bits // 4)}x}"
-        return values.scalar(matrix.numbers(rows, cols)[0, 0].item())
 
     @staticmethod
     def _hex(option: str) -> bool:

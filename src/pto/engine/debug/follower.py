@@ -106,6 +106,7 @@ class Follower(Watcher):
         self._paused = False
         self._marks: dict[tuple[Source, int], tuple[Breakpoint, ...]] = {}
         self._lines: dict[tuple[Source, int], int] = {}
+        self._counting: dict[Operation, bool] = {}
         self._stays: dict[Core, Stay] = {}
         self._reports: Reports | None = None
         self._known = 0
@@ -164,8 +165,7 @@ class Follower(Watcher):
         self.last[core] = now, op
 
     def _fresh(self, core: Core, op: Operation, event: Event | None) -> bool:
-        """Whether an operation begins an execution of its line; one that is written nowhere does not, nor a
-        constant that stands far from its line."""
+        """Whether an operation begins an execution of its line; one that is written nowhere does not."""
         source = op.source
         if source is None:
             return False
@@ -173,7 +173,10 @@ class Follower(Watcher):
         line = self._lines.get(at)
         if line is None:
             line = self._lines[at] = source.place(op.start)[0]
-        if op.name == "arith.constant" and not self.points.places.counts(op, line):
+        counts = self._counting.get(op)
+        if counts is None:
+            counts = self._counting[op] = self.points.places.counts(op, line)
+        if not counts:
             return False
         stay = self._stays.get(core)
         if stay is not None and stay.line == line and stay.source is source and stay.goes_on(op, event):

@@ -87,7 +87,8 @@ class Looking:
         except Refused:
             stop = None
         if stop is not None:
-            cores = state.all_cores(stop.grid) or [stop.at]
+            cores = state.all_cores(stop.grid)
+            cores = cores if stop.at in cores else [*cores, stop.at]
             self._last_threads = [{"id": number(c) + 1, "name": label(c)} for c in cores]
         return {"threads": self._last_threads or [{"id": 1, "name": "core 0"}]}
 
@@ -265,9 +266,9 @@ class Looking:
             found = stop.find(expression.index.name)
             if not expression.index.slices:
                 return self._value(found, f"%{found.name}", hex)
-            if isinstance(found.value, values.PLACES) and not all(s.single for s in expression.index.slices):
-                lines = values.table(found.value, expression.index.slices, found.type, hex)
-                return {"result": "\n".join(lines), "type": str(found.type), "variablesReference": 0}
+            if isinstance(found.value, values.PLACES):
+                text = values.element(found.value, expression.index.slices, found.type, hex)
+                return {"result": text, "type": found.value.dtype, "variablesReference": 0}
         return {"result": values.scalar(stop.evaluate(expression), hex=hex), "variablesReference": 0}
 
     def _typed(self, text: str) -> str | None:

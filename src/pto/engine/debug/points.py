@@ -18,6 +18,8 @@ from collections.abc import Iterable
 
 from ...diag import Source, did_you_mean
 from ...ir.core import Module, Operation
+from ..reference import handles, sync
+from ..reference.control import is_structured
 from .expressions import Expression, ExpressionError, Index
 
 _BREAK = re.compile(
@@ -36,6 +38,16 @@ def line_of(op: Operation) -> int:
     return op.source.place(op.start)[0] if op.source is not None else 0
 
 
+def _rank(op: Operation) -> int:
+    """0 for constants and synchronisation, 1 for scalars, descriptors and control flow, 2 for the rest."""
+    row = op.row
+    if op.name == "arith.constant" or (row is not None and row.name in sync.HANDLERS):
+        return 0
+    if row is None or row.family in ("shared-arith", "shared-math") or row.name in handles.HANDLERS:
+        return 1
+    return 1 if is_structured(row.name) else 2
+
+
 class Places:
     """The files and lines that operations of a program stand on. A line without a file is one of `main`."""
 
@@ -43,17 +55,15 @@ class Places:
         self.module = module
         self._lines: dict[str, list[int]] = {}
         self._first: dict[str, tuple[str, int]] = {}
-        #: Lines with nothing but constants: elsewhere these do not count, they may stand far from their line.
-        self.constants: set[tuple[str, int]] = set()
+        #: By line what its operations are at most, see `_rank`.
+        self._ranks: dict[tuple[str, int], int] = {}
         found: dict[str, set[int]] = {}
-        others: set[tuple[str, int]] = set()
         for op in module.walk():
             if op.source is None or op.name in _NO_STEPS or (op.name == "scf.yield" and not op.operands):
                 continue
             at = op.source.name, line_of(op)
             found.setdefault(at[0], set()).add(at[1])
-            (self.constants if op.name == "arith.constant" else others).add(at)
-        self.constants -= others
+            self._ranks[at] = max(_rank(op), self._ranks.get(at, 0))
         self._lines = {name: sorted(lines) for name, lines in found.items()}
         for function in module.functions:
             at = next((o for o in function.walk() if o is not function and o.source is not None), None)
@@ -68,9 +78,10 @@ class Places:
         return list(self._lines)
 
     def counts(self, op: Operation, line: int) -> bool:
-        """Whether coming to an operation is coming to its line."""
+        """Whether coming to an operation is coming to its line. Of several on one line the instructions do:
+        passes and compilers put flags, constants and descriptors around what was written."""
         assert op.source is not None
-        return op.name != "arith.constant" or (op.source.name, line) in self.constants
+        return _rank(op) >= self._ranks.get((op.source.name, line), 0)
 
     def file(self, given: str) -> str:
         """The name of a file as places have it, from any spelling of it."""

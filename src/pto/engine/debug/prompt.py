@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
 from .commands import Interpreter
 from .session import Session
-from .stop import END
 
 PROMPT = "(pto) "
 
@@ -55,22 +55,39 @@ class Prompt:
         return stop is not None and stop.over
 
     def _ask(self) -> None:
-        """Commands of a terminal, to the end of its input."""
+        """Commands of a terminal, to the end of its input. Ctrl-C interrupts a launch that runs."""
         self._complete()
+        session, usual = self._session, signal.getsignal(signal.SIGINT)
+
+        def interrupted(number: int, frame: Any) -> None:
+            if not session.running:
+                raise KeyboardInterrupt
+            session.pause()
+
+        signal.signal(signal.SIGINT, interrupted)
+        try:
+            self._answer()
+        finally:
+            signal.signal(signal.SIGINT, usual)
+
+    def _answer(self) -> None:
         while True:
             try:
-                text = input(PROMPT)
-            except EOFError:
-                self._write("")
-                return
+                text = self._line()
+                if text is None:
+                    self._write("")
+                    return
+                if not self._interpreter.run(text, repeat=True):
+                    return
             except KeyboardInterrupt:
                 self._write("")
-                continue
-            if not self._interpreter.run(text, repeat=True):
-                return
-            stop = self._session.stop
-            if stop is not None and stop.reason == END and not text.strip():
-                return
+
+    @staticmethod
+    def _line() -> str | None:
+        try:
+            return input(PROMPT)
+        except EOFError:
+            return None
 
     def _complete(self) -> None:
         """Completion with the tab key, where the terminal's library is there."""

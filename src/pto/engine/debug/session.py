@@ -213,6 +213,10 @@ class Session:
         return self._run.follower.now if self._run is not None else 0
 
     @property
+    def running(self) -> bool:
+        return self._run is not None and not self._run.ended and self.stop is None
+
+    @property
     def begun(self) -> bool:
         return self._run is not None
 
@@ -235,11 +239,7 @@ class Session:
             self._stops.put(stop)
 
     def _wait(self) -> Stop:
-        while True:
-            try:
-                return self.came(self._stops.get())
-            except KeyboardInterrupt:
-                self.pause()
+        return self.came(self._stops.get())
 
     def came(self, stop: Stop | BaseException | None) -> Stop:
         """Take a stop that was posted."""

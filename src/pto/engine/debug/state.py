@@ -111,8 +111,8 @@ def fifos(core: Core) -> Iterator[str]:
         popped = max(fifo.tails.values(), default=0)
         where = "global memory" if fifo.memory is not None else "on-chip memory"
         yield (
-            f"{fifo.name}: {fifo.count} slots of {fifo.size} bytes in {where}; pushed {pushed}, "
-            f"popped {popped}, freed {fifo.freed}, {max(0, pushed - fifo.freed)} in use"
+            f"{fifo.name}: {fifo.count} slots of {fifo.size} bytes in {where}; {pushed} pushes and "
+            f"{popped} pops issued, {fifo.freed} entries freed"
         )
         for index, slot in sorted(fifo.entries.items())[:MOST]:
             if index < fifo.freed:

@@ -18,6 +18,7 @@ from .. import elements
 from ..access import Place
 from ..elements import Array
 from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..reference.fifo import Ends
 from ..region import load_at
 from ..registers import GRANULES, WIDTH, Align, Register
 from .expressions import ExpressionError, Slice
@@ -220,6 +221,8 @@ def scalar(value: Any, type: Type | None = None, hex: bool = False) -> str:
         return value.hex() if hex else _float(value)
     if isinstance(value, np.ndarray):
         return np.array2string(value, threshold=16)  # type: ignore[reportUnknownArgumentType]
+    if isinstance(value, Ends):
+        return ", ".join(fifo.name for fifo in value.fifos.values())
     name = getattr(value, "name", "")
     return f"<{value.__class__.__name__}{' ' + str(name) if name else ''}>"
 
@@ -264,6 +267,17 @@ def lanes(mask: Register, type: Type | None) -> str:
     parts = [str(a) if a == b else f"{a}..{b}" for a, b in zip(starts.tolist(), ends.tolist(), strict=True)]
     shown = ", ".join(parts[:8]) + (", .." if len(parts) > 8 else "")
     return f"{on.size} on: {shown}"
+
+
+def element(value: Any, slices: Sequence[Slice], type: Type | None = None, hex: bool = False) -> str:
+    """One element; where indices name more of them, these as a matrix."""
+    matrix = Matrix(value, type)
+    rows, cols = matrix.part(slices)
+    if len(rows) != 1 or len(cols) != 1:
+        return "\n".join(table(value, slices, type, hex))
+    if hex:
+        return f"{int(matrix.codes(rows, cols)[0, 0]):#0{2 + -(-matrix.bits // 4)}x}"
+    return scalar(matrix.numbers(rows, cols)[0, 0].item())
 
 
 def table(
