@@ -183,7 +183,7 @@ def add_debugger(p: Parser) -> None:
         default=[],
         dest="commands",
         metavar="TEXT",
-        help="what to do at the first stop, and so on: print, step, continue, .. (help)",
+        help="a command at the first stop, the next one behind it: print, step, continue, .. (help lists them)",
     )
     p.add_argument("--command-file", metavar="FILE", help="the same from a file, a line each; '-' for stdin")
     p.add_argument("--debug", action="store_true", help="stop before the first operation")
