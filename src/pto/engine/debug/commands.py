@@ -310,7 +310,8 @@ class Interpreter:
         sign = "" if found.name.startswith("$") else "%"
         if isinstance(found.value, values.PLACES):
             if all(s.single for s in expression.index.slices) and expression.index.slices:
-                self.write(f"{expression.text} = {values.element(found.value, expression.index.slices, found.type, hex)}")
+                text = values.element(found.value, expression.index.slices, found.type, hex)
+                self.write(f"{expression.text} = {text}")
                 return
             name = f"{sign}{found.name}"
             try:
@@ -528,7 +529,7 @@ class Interpreter:
         self._listed = file, last
 
     def _source(self, file: str) -> Any:
-        for source in self.session.kernel.prepared.sources:
+        for source in self.session.sources:
             if source.name == file:
                 return text_of(source)
         return None

@@ -106,7 +106,7 @@ class Follower(Watcher):
         self._paused = False
         self._marks: dict[tuple[Source, int], tuple[Breakpoint, ...]] = {}
         self._lines: dict[tuple[Source, int], int] = {}
-        self._counting: dict[Operation, bool] = {}
+        self._counting: dict[tuple[Source, int, str], bool] = {}
         self._stays: dict[Core, Stay] = {}
         self._reports: Reports | None = None
         self._known = 0
@@ -173,9 +173,9 @@ class Follower(Watcher):
         line = self._lines.get(at)
         if line is None:
             line = self._lines[at] = source.place(op.start)[0]
-        counts = self._counting.get(op)
+        counts = self._counting.get((source, op.start, op.name))
         if counts is None:
-            counts = self._counting[op] = self.points.places.counts(op, line)
+            counts = self._counting[source, op.start, op.name] = self.points.places.counts(op, line)
         if not counts:
             return False
         stay = self._stays.get(core)

@@ -331,7 +331,7 @@ class Looking:
     @request("source")
     def source(self, arguments: Arguments) -> Any:
         path = arg(arg(arguments, "source", dict, {}), "path", str, "")
-        for source in self.session.kernel.prepared.sources:
+        for source in self.session.sources:
             if source.text and same_file(source.name, path):
                 return {"content": source.text}
         raise Refused(f"the text of '{path[:200]}' is not here")

@@ -49,27 +49,29 @@ def _rank(op: Operation) -> int:
 
 
 class Places:
-    """The files and lines that operations of a program stand on. A line without a file is one of `main`."""
+    """The files and lines that operations of a program stand on. A line without a file is one of `main`.
 
-    def __init__(self, module: Module, functions: Iterable[Operation]) -> None:
-        self.module = module
+    Of C++ nobody knows before a launch which lines make calls: any line of any file may be one (`open`)."""
+
+    def __init__(self, module: Module | None, functions: Iterable[Operation], main: Source) -> None:
+        self.open = module is None
         self._lines: dict[str, list[int]] = {}
         self._first: dict[str, tuple[str, int]] = {}
         #: By line what its operations are at most, see `_rank`.
         self._ranks: dict[tuple[str, int], int] = {}
         found: dict[str, set[int]] = {}
-        for op in module.walk():
+        for op in module.walk() if module is not None else ():
             if op.source is None or op.name in _NO_STEPS or (op.name == "scf.yield" and not op.operands):
                 continue
             at = op.source.name, line_of(op)
             found.setdefault(at[0], set()).add(at[1])
             self._ranks[at] = max(_rank(op), self._ranks.get(at, 0))
         self._lines = {name: sorted(lines) for name, lines in found.items()}
-        for function in module.functions:
+        for function in module.functions if module is not None else ():
             at = next((o for o in function.walk() if o is not function and o.source is not None), None)
             if at is not None and at.source is not None:
                 self._first[str(function.attr("sym_name"))] = at.source.name, line_of(at)
-        entry = next((f.source.name for f in functions if f.source is not None), module.source.name)
+        entry = next((f.source.name for f in functions if f.source is not None), main.name)
         known = self._lines or {entry: []}
         self.main = entry if entry in known else max(known, key=lambda name: len(known[name]))
 
@@ -85,8 +87,10 @@ class Places:
 
     def file(self, given: str) -> str:
         """The name of a file as places have it, from any spelling of it."""
-        if not given:
+        if not given or (self.open and same_file(self.main, given)):
             return self.main
+        if self.open:
+            return given
         for name in self._lines:
             if name == given:
                 return name
@@ -101,6 +105,8 @@ class Places:
 
     def line(self, file: str, wanted: int) -> int:
         """The first line from `wanted` on that has an operation."""
+        if self.open:
+            return wanted
         lines = self._lines.get(file, [])
         at = bisect_left(lines, wanted)
         if at == len(lines):
@@ -112,6 +118,8 @@ class Places:
 
     def lines(self, file: str, first: int, last: int) -> list[int]:
         """Lines of a range that have operations."""
+        if self.open:
+            return list(range(first, min(last, first + 1000) + 1))
         found = self._lines.get(file, [])
         return found[bisect_left(found, first) : bisect_left(found, last + 1)]
 
@@ -199,7 +207,7 @@ class Breakpoint:
         return made
 
     def on(self, source: Source, line: int) -> bool:
-        return self.line == line and self.file == source.name
+        return self.line == line and (self.file == source.name or same_file(source.name, self.file))
 
     def __str__(self) -> str:
         which = f":{self.wanted}" if self.wanted and self.wanted.sign == "==" else ""

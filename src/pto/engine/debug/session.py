@@ -22,7 +22,7 @@ from typing import Any, Protocol, TextIO
 
 import numpy as np
 
-from ...diag import Diagnostic, DiagnosticError
+from ...diag import Diagnostic, DiagnosticError, Source
 from ...ir.core import Module, Operation
 from ...ir.facts import enclosing
 from ..entry import LaunchResult
@@ -43,15 +43,15 @@ from .follower import (
     depth_of,
 )
 from .points import Breakpoint, Places, PointError, Points, Watchpoint
-from .stop import END, FAULT, STUCK, Stop, number
+from .stop import END, FAULT, STUCK, Stop, at_of, number
 
 _DEADLOCK = "PTO-E2104"
 
 
 class Debuggable(Protocol):
-    """A kernel of the reference engine, whatever it was written in."""
+    """A kernel of the reference engine, whatever it was written in. One of a program has it as `prepared`,
+    one of a file has its `text`."""
 
-    prepared: Module
     functions: list[Operation]
     name: str
 
@@ -131,18 +131,25 @@ class _Run:
             raise DiagnosticError([Diagnostic("PTO-E2002", "the launch executed nothing")])
         stop = Stop(END, moment, grid, core, None)
         stop.note = "The launch has ended: ok" if result.ok else "The launch has ended, with errors"
+        never = [
+            b for b in self.session.points.breaks if self.session.places.open and not b.hits and b.enabled
+        ]
+        if never:
+            stop.note += f"; never reached: {', '.join(map(str, never))}"
         return stop
 
-    def _waiting(self, why: Diagnostic) -> tuple[Core, Operation, Event | None]:
+    def _waiting(self, why: Diagnostic) -> tuple[Core, Operation | None, Event | None]:
         """Who waits, of those whom a deadlock is told of."""
         active = self.launch.grid.active
         for core in active:
             for queue_ in core.queues.values():
                 if queue_ and self.launch.grid.span(queue_[0].op) == why.span:
                     return core, queue_[0].op, queue_[0].event
-        found = [c for c in active if not c.done and self.launch.grid.span(c.code.ops[c.pc]) == why.span]
-        core = (found or active)[0]
-        return core, core.code.ops[core.pc], None
+        for core in active:
+            at = at_of(core)
+            if at is not None and self.launch.grid.span(at) == why.span:
+                return core, at, None
+        return active[0], at_of(active[0]), None
 
     def go(self, order: Order) -> None:
         self._orders.put(order)
@@ -174,7 +181,12 @@ class Session:
         self.options = {n: v for n, v in options.items() if n not in left_out}
         self.out: Any = out or sys.stdout
         self.printed = 0
-        self.places = Places(kernel.prepared, kernel.functions)
+        self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
+        text = getattr(kernel, "text", None) or Source(getattr(kernel, "path", kernel.name), "")
+        self.places = Places(
+            self.module, kernel.functions, text if self.module is None else self.module.source
+        )
+        self.sources: list[Source] = [text] if self.module is None else self.module.sources
         self.points = Points(self.places)
         self.stop: Stop | None = None
         self.result: LaunchResult | None = None
@@ -323,8 +335,10 @@ class Session:
     @property
     def _one_each(self) -> bool:
         """Whether every line has one operation at most: steps of lines are those of operations."""
+        if self.module is None:
+            return False
         seen: set[tuple[str, int]] = set()
-        for op in self.kernel.prepared.walk():
+        for op in self.module.walk():
             if op.name not in ("func.func", "builtin.module"):
                 at = ("", 0) if op.source is None else (op.source.name, op.source.place(op.start)[0])
                 if at in seen:

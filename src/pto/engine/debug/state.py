@@ -12,7 +12,7 @@ from ..reference.core import Core, Item
 from ..reference.fifo import Fifo
 from ..reference.sync import flag_text
 from .points import line_of
-from .stop import Stop, label, number
+from .stop import Stop, at_of, label, number
 
 if TYPE_CHECKING:
     from ..reference.grid import Grid
@@ -35,7 +35,9 @@ def doing(core: Core) -> str:
     """What the scalar unit of a core does."""
     if core.done:
         return "its scalar unit has ended" + (", pipes have not" if core.queued else "")
-    at = core.code.ops[core.pc]
+    at = at_of(core)
+    if at is None:
+        return "has done nothing yet"
     found = core.waiting
     if found:
         what = found.missing(core, "S") if isinstance(found, Item) else found

@@ -74,6 +74,13 @@ def number(core: Core) -> int:
     return core.index * len(core.grid.roles) + core.cluster.cores.index(core)
 
 
+def at_of(core: Core) -> Operation | None:
+    """What the scalar unit of a core comes to next; nothing where it has ended, or not begun."""
+    if core.done or core.code is None or core.pc >= len(core.code.ops):
+        return None
+    return core.code.ops[core.pc]
+
+
 def text_of(source: Source) -> Source:
     """The text of a file; one that is known by name only is read."""
     if source.text:
@@ -178,8 +185,7 @@ class Stop:
         """The same moment, seen from another core."""
         if core is self.at:
             return self
-        op = core.code.ops[core.pc] if core.code is not None and not core.done else None
-        return Stop(self.reason, self.moment, self.grid, core, op)
+        return Stop(self.reason, self.moment, self.grid, core, at_of(core))
 
     # -- names -----------------------------------------------------------------------------------------
 
@@ -205,10 +211,10 @@ class Stop:
         seen: set[str] = set()
         for value, later in visible(op):
             slot = code.slots.get(value)
-            if not value.name or value.name in seen or slot is None:
+            if not value.name or value.name in seen or (slot is None and value not in operands):
                 continue
             seen.add(value.name)
-            now = operands.get(value, regs[slot])
+            now = operands[value] if value in operands else regs[slot] if slot is not None else None
             yield Named(value.name, now, value.type, later and now is not None)
 
     def _operands(self) -> dict[Value, Any]:
@@ -393,8 +399,8 @@ class Stop:
             return out
         if self.event is not None:
             out += [f"  took {_given(g)}" for g in self.event.waits]
-        if self.queued and not self.at.done and self.at.interval is None:
-            ahead = Stop(self.reason, self.moment, self.grid, self.at, self.at.code.ops[self.at.pc])
+        if self.queued and self.at.interval is None and at_of(self.at) is not None:
+            ahead = Stop(self.reason, self.moment, self.grid, self.at, at_of(self.at))
             out.append(f"  it had to wait; the scalar unit is at {ahead.name}, {ahead.place}")
         for name, found in self.shown_operands():
             head = f"{name} = %{found.name}" if name else f"%{found.name}"
