@@ -18,6 +18,7 @@ VERBS = {
     "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
+    "cost": "what instructions cost on the machine; fit that to measurements",
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
     "doctor": "what works on this machine",

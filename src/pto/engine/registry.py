@@ -123,6 +123,8 @@ ENGINES: dict[str, Engine] = {
                 "watchers",
                 "ranks",
                 "debug",
+                "timeline",
+                "dry",
             ),
             required=True,
             stops="pto.engine.debug.session:debugged",
