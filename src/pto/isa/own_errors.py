@@ -998,15 +998,15 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2626",
         "a kernel without a duration",
-        "In virtual time every kernel takes the time that a table, a function or the cost model says, and none "
-        "of them knows this one. The cost model knows kernels that are programs (.pto).",
+        "In virtual time every kernel takes the time that a table, a function or the cost model says, and "
+        "none of them knows this one. The cost model knows kernels that are programs (.pto).",
         "Name the kernel in the table (--durations, durations=), or measure it on this host (--measure).",
     ),
     (
         "PTO-E2627",
         "a table of times that makes no sense",
-        "A file or mapping of durations or overheads has an unknown name, a value that is no time, or another "
-        "form than it should have.",
+        "A file or mapping of durations or overheads has an unknown name, a value that is no time, or "
+        "another form than it should have.",
         "Write what the message expects: microseconds by kernel, nanoseconds by overhead.",
     ),
     (

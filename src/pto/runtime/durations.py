@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
@@ -69,7 +70,9 @@ class Durations:
         if kind == ".toml":
             table = read_toml(path).get("durations")
             if not isinstance(table, dict):
-                raise refuse(f"{path}: there is no table [durations]", "[durations], then kernel = microseconds")
+                raise refuse(
+                    f"{path}: there is no table [durations]", "[durations], then kernel = microseconds"
+                )
             self._table = {k: self._us(v, f"{path}: {k}") for k, v in table.items()}
         elif kind in (".json", ".npz"):
             self._table = measured(path)
@@ -95,15 +98,20 @@ class Durations:
                 number = float(row[unit])
             except ValueError:
                 raise refuse(f"{path}: {unit} of {name} is no number: '{row[unit]}'") from None
-            self._table[name.strip()] = self._us(number if unit == "us" else {"cycles": number}, f"{path}: {name}")
+            self._table[name.strip()] = self._us(
+                number if unit == "us" else {"cycles": number}, f"{path}: {name}"
+            )
 
     def _us(self, value: Any, where: str) -> float:
         """Microseconds of a number, or of `{"cycles": n}`."""
-        if isinstance(value, Mapping) and set(value) == {"cycles"}:
-            return self._us(value["cycles"], where) / self._clock
-        if isinstance(value, Mapping) and set(value) == {"us"}:
-            return self._us(value["us"], where)
-        if isinstance(value, bool) or not hasattr(value, "__float__") or not 0 <= float(value) <= _LONGEST:
+        if isinstance(value, Mapping) and set(value) in ({"cycles"}, {"us"}):
+            ((unit, number),) = value.items()
+            return self._us(number, where) / (self._clock if unit == "cycles" else 1)
+        if (
+            isinstance(value, bool | Mapping)
+            or not hasattr(value, "__float__")
+            or not 0 <= float(value) <= _LONGEST
+        ):
             raise refuse(f"{where}: expected microseconds, got {value!r}")
         return float(value)
 
@@ -120,14 +128,16 @@ class Durations:
         if model is not None:
             self._models[func_id] = model
         elif self._call is None:
-            raise unknown(name, bool(self._table))
+            raise unknown(name, self.says if self._table else "")
 
     def attach(self, run: Any) -> None:
         """Answer the questions of a run."""
         run.ask_durations(self._of)
 
-    def _of(self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
-            one_of_blocks: bool) -> int:  # fmt: skip
+    def _of(
+        self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
+        one_of_blocks: bool,
+    ) -> int:  # fmt: skip
         name, found = self._names.get(func_id, f"Func_{func_id}"), None
         if self._call is not None:
             count = len(slots) - (2 if one_of_blocks else 0)
@@ -136,7 +146,7 @@ class Durations:
         if found is None and func_id in self._models:
             found = self._models[func_id](slots, tensors, inputs)
         if found is None:
-            raise unknown(name, bool(self._table))
+            raise unknown(name, self.says if self._table else "")
         return round(self._us(found, f"the duration of {name}") * 1e3)
 
 
@@ -164,9 +174,7 @@ def mean_durations(records: Any) -> dict[str, float]:
 
 def modelled(source: Any, entry: str | None, floats: frozenset[int], machine: Any) -> Model | None:
     """The cost model as who knows the duration of a kernel that is a program; None where it cannot."""
-    try:
-        from ..perf import timeline as _  # noqa: F401
-    except ImportError:
+    if find_spec("pto.perf.timeline") is None:
         return None
     made: list[Any] = []
 
@@ -177,18 +185,20 @@ def modelled(source: Any, entry: str | None, floats: frozenset[int], machine: An
 
         if not made:
             made.append(kernel(source, entry=entry) if entry else kernel(source))
-        values = [np.array(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)]
+        values = [
+            np.array(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)
+        ]
         timeline = made[0].run(*values, timeline=machine or True).timeline
         return timeline.machine.us(timeline.kernel_cycles)
 
     return us
 
 
-def unknown(name: str, table: bool) -> DiagnosticError:
-    """Nobody says how long a kernel takes."""
-    where = "the table of durations has no" if table else "there is no duration of"
+def unknown(name: str, table: str) -> DiagnosticError:
+    """Nobody says how long a kernel takes; `table` says what was asked, if anything was."""
+    message = f"nobody says how long kernel {name} takes" + (f": it is not in {table}" if table else "")
     help = f"durations={{{name!r}: microseconds}}, --durations FILE.csv, or --measure for times of this host"
-    return DiagnosticError([Diagnostic("PTO-E2626", f"{where} kernel {name}", help=help)])
+    return DiagnosticError([Diagnostic("PTO-E2626", message, help=help)])
 
 
 def refuse(message: str, help: str = "") -> DiagnosticError:

@@ -25,7 +25,9 @@ class Virtual:
     ) -> None:
         self.machine: Machine = machine if isinstance(machine, Machine) else read_machine(machine)
         self.durations = (
-            durations if isinstance(durations, Durations) else Durations(durations, self.machine.clock_mhz, says)
+            durations
+            if isinstance(durations, Durations)
+            else Durations(durations, self.machine.clock_mhz, says)
         )
         self.compute = compute
 
@@ -50,7 +52,11 @@ class Virtual:
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """What the statistics of a run have besides: they tell every view that times are virtual."""
-        return {**stats, "durations": self.durations.says, "overheads": self.machine.source or "those of a2a3"}
+        return {
+            **stats,
+            "durations": self.durations.says,
+            "overheads": self.machine.source or "those of a2a3",
+        }
 
 
 def made(virtual_time: Any, durations: Any, machine: Any, compute: bool) -> Virtual | None:
