@@ -7,6 +7,7 @@ import csv
 import json
 import random
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -315,6 +316,26 @@ def test_tasks_that_wait_for_one_another_end_together() -> None:
         assert t["end"][t["core_type"] == 1].max() >= t["end"][t["core_type"] == 0].max(), (
             "they get all of it"
         )
+
+
+@pytest.mark.skipif(find_spec("pto.perf.timeline") is None, reason="needs the cost model")
+def test_the_cost_model_knows_programs(tmp_path: Path) -> None:
+    """A kernel in PTO takes as long as its timeline says; a machine of half the clock takes twice as long."""
+    program = runtime.kernel(EXAMPLES / "01_vec_add.pto", "in in out", name="vec_add")
+    a, out = np.ones((3, 64, 128), np.float32), np.zeros((3, 64, 128), np.float32)
+
+    def orchestrate(rt: Any) -> None:
+        for i in range(3):
+            rt.submit(program, a[i], a[i], out[i])
+
+    spent = {}
+    (tmp_path / "slow.toml").write_text('machine = "a2a3"\nmhz = 925\n[runtime]\nclock_mhz = 925\n')
+    for machine in (None, tmp_path / "slow.toml"):
+        t = virtual(orchestrate, durations=None, machine=machine).records.tasks
+        assert (out == 2).all() and len({int(n) for n in t["end"] - t["start"]}) == 1
+        spent[machine] = int(t["end"][0] - t["start"][0])
+    fast, slow = spent.values()
+    assert fast > 100 and abs(slow - 2 * fast) <= 2
 
 
 @pytest.mark.parametrize("which", ["host_build_graph", "aicpu_build_graph"])

@@ -40,7 +40,7 @@ class Virtual:
         model = None
         program = kernel.module if kernel.module is not None else kernel.source
         is_program = kernel.module is not None or str(program).endswith((".pto", ".ptobc"))
-        if is_program and not callable(kernel.source) and kernel.core != "mixed":
+        if is_program and not callable(kernel.source):  # the halves of a mixed one end together
             model = self.model(program, kernel.entry, kernel.floats)
         self.durations.know(run, func_id, name, model)
 
