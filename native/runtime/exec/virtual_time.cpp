@@ -89,6 +89,10 @@ void VirtualTime::finish() {
   while (!exec_.over()) {
     if (!step() && stuck()) return;
   }
+  const int64_t end = now_;
+  while (!exec_.failure().failed() && step()) {  // what was consumed is given back
+  }
+  now_ = end;
 }
 
 /// No event is left and the run is not over: cores wait in the middle of kernels, and no task will come that they
@@ -221,13 +225,17 @@ void VirtualTime::end_round(Scheduler& s) {
 void VirtualTime::dispatched(VirtualCore& core) {
   const Team* team = core.payload.team;
   if (team == nullptr) return begin(core, start_of(core));
-  // Blocks that start together wait for the last of them.
+  // Blocks that start together wait for the last of them; their clusters are not kept free for others meanwhile.
   std::vector<VirtualCore*>& members = teams_[team];
   members.push_back(&core);
+  core.waits.store(true, std::memory_order_relaxed);
   if (members.size() < cores_of_team(core.payload)) return;
   int64_t start = 0;
   for (const VirtualCore* member : members) start = std::max(start, start_of(*member));
-  for (VirtualCore* member : members) begin(*member, start);
+  for (VirtualCore* member : members) {
+    member->waits.store(false, std::memory_order_relaxed);
+    begin(*member, start);
+  }
   teams_.erase(team);
 }
 
