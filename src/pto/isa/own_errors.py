@@ -878,6 +878,19 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "The message says what each rank did: look at the first that ended.",
     ),
     (
+        "PTO-E2901",
+        "a search that makes no sense",
+        "A parameter, a condition or a place ${..} of a program that is to be tuned has an unknown name, no "
+        "values, or is no expression.",
+        "Write what the message expects; pto tune --help shows the forms.",
+    ),
+    (
+        "PTO-E2902",
+        "nothing to choose from",
+        "All choices of parameters are illegal, too large, or end with an error; the message has the first.",
+        "Give other values, or correct the program for the first of them.",
+    ),
+    (
         "PTO-E2801",
         "no records of a run",
         "A file or array holds no records of the task runtime, is damaged, or is of another version.",
