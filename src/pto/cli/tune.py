@@ -20,9 +20,9 @@ _EXAMPLES = """\
   pto tune k.py --param TILE=64,128,256 --param STAGES=1..4 --where 'TILE * STAGES <= 512' --plot tune.html
   pto tune k.pto --param ROWS=32,64,128 --write best.pto -- f32:1024x128 f32:1024x128
 
-In a program ${ROWS} is the value of a parameter, ${ROWS * 4} that of an expression, and ${ROWS=64} says what it
-is where nobody searches; so it is in arguments (f32:${ROWS}x128). A Python file has build(ROWS, COLS), which
-returns a program (or one with its arguments), or constants of those names and a function of the language.
+In a program ${ROWS} is the value of a parameter, ${ROWS * 4} that of an expression, and ${ROWS=64} says what
+it is where nobody searches; so it is in arguments (f32:${ROWS}x128). A Python file has build(ROWS, COLS),
+which returns a program (or one with its arguments), or constants of those names and a pl.jit function.
 
 values:
   64,128,256           numbers or words
@@ -34,8 +34,8 @@ What is found is kept in FILE.tune.jsonl; a search that was interrupted goes on 
 
 
 def main(arguments: Sequence[str]) -> int:
-    p = Parser("pto tune", "Search over compile-time parameters: what is legal and fits, ranked by the cost model.",
-               _EXAMPLES)  # fmt: skip
+    about = "Search over compile-time parameters: what is legal and fits, ranked by the cost model."
+    p = Parser("pto tune", about, _EXAMPLES)
     add = p.add_argument
     add("input", metavar="FILE", help="program text (.pto) with ${NAME} in it, or a Python file (.py)")
     add("args", nargs="*", metavar="ARG", help="arguments of the kernel, after '--', as pto run has them")
@@ -55,7 +55,10 @@ def main(arguments: Sequence[str]) -> int:
     add("--write", metavar="FILE", help="write the best program (.pto)")
     add("-q", "--quiet", action="store_true", help="no progress")
     add_diagnostics(p)
-    options = p.parse_args(arguments)
+    given = list(arguments)
+    at = given.index("--") if "--" in given else len(given)
+    options = p.parse_args(given[:at])
+    options.args += given[at + 1 :]
     problems: list[Diagnostic] = []
     try:
         _run(options, problems)
@@ -128,10 +131,11 @@ def _told(outcomes: Sequence[Outcome], left_out: int, top: int) -> list[str]:
     timed = [o for o in outcomes if o.status == TIMED]
     lines: list[str] = []
     if timed:
-        head = (*timed[0].params, "us", "x best", "busiest", "")
+        guesses = any(o.guessed for o in timed)
+        head = (*timed[0].params, "us", "x best", "busiest", *(["evidence"] if guesses else []))
         rows = [
             (*map(str, o.params.values()), f"{o.us:.2f}", f"{o.us / timed[0].us:.2f}" if timed[0].us else "-",
-             f"{o.busy} {o.share:.0%}", "some costs are guesses" if o.guessed else "")
+             f"{o.busy} {o.share:.0%}", *([("some guesses" if o.guessed else "-")] if guesses else []))
             for o in timed[:top]
         ]  # fmt: skip
         lines += Screen().table(head, rows, indent=0)

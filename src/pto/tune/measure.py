@@ -1,5 +1,5 @@
-"""How long a program takes for one choice of parameters: by the timeline of its launch, or, where it is a graph of
-tasks, by a run in virtual time. Nothing that is illegal or does not fit is timed."""
+"""How long a program takes for one choice of parameters: by the timeline of its launch, or, where it is a
+graph of tasks, by a run in virtual time. Nothing that is illegal or does not fit is timed."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.core import Module
-from .space import Point, refuse
 from .source import fill, load_python
+from .space import Point, refuse
 
-#: What came of a choice: it was timed; it cannot be, by the rules; its tiles do not fit; it ended with an error.
+#: What came of a choice: it was timed; rules forbid it; its tiles do not fit; it ended with an error.
 TIMED, ILLEGAL, TOO_LARGE, FAILED = "timed", "illegal", "too large", "failed"
 
 
 class Outcome(NamedTuple):
-    """Of one choice. `busy` is the pipe that worked most, and for which share of the time; `guessed` says that
-    some cost has no evidence."""
+    """Of one choice. `busy` is the pipe that worked most, and for which share of the time; `guessed` says
+    that some cost has no evidence."""
 
     params: Point
     status: str
@@ -30,8 +30,8 @@ class Outcome(NamedTuple):
 
 
 class Program(NamedTuple):
-    """What is searched: its text and where that is from, and how it is launched. `arguments` makes values of the
-    texts of arguments, which may have parameters."""
+    """What is searched: its text and where that is from, and how it is launched. `arguments` makes values of
+    the texts of arguments, which may have parameters."""
 
     text: str
     path: str
@@ -61,7 +61,7 @@ def measure(program: Program, point: Point) -> Outcome:
 
 def _status(problem: Diagnostic) -> str:
     family = problem.code[:7]
-    if family == "PTO-E07":
+    if family == "PTO-E07" or problem.code == "SA-0352":  # tiles beyond a buffer, or larger than one
         return TOO_LARGE
     return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E26") else ILLEGAL
 
@@ -81,15 +81,18 @@ def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
         functions = {n: f for n, f in vars(module).items() if isinstance(f, JitFunction)}
         wanted = [program.entry] if program.entry else list(functions)
         if len(wanted) != 1 or wanted[0] not in functions:
-            raise refuse(f"{program.path} has no function build, and not one function of the language",
-                         "define build(TILE), which returns a program, or name a function: --entry NAME")  # fmt: skip
+            raise refuse(
+                f"{program.path} has no function build, and not one function of the language",
+                "define build(TILE), which returns a program, or name a function: --entry NAME",
+            )
         found = functions[wanted[0]]
     else:
         found = build(**point)
     if isinstance(found, tuple | list):
         found, values = found[0], list(found[1:])
     elif not values and callable(inputs := getattr(module, "inputs", None)):
-        values = list(inputs())
+        given: Any = inputs()
+        values = list(given)
     if not isinstance(found, Module | JitFunction):
         found = parse(found)
     return found, values
@@ -105,7 +108,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     launched = kernel(made, program.entry, target=program.target)
     options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
-        result = launched.run(*values, **options, dry=True)
+        result: Any = launched.run(*values, **options, dry=True)
     except DiagnosticError as e:
         if e.diagnostics[0].code != "PTO-E2408":  # what it does depends on what it reads
             raise
@@ -113,9 +116,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     if not result.ok:
         raise DiagnosticError(list(result.diagnostics))
     timeline = result.timeline
-    return Outcome(
-        point, TIMED, timeline.us, *_busiest_pipe(timeline), bool(getattr(timeline, "guesses", ()))
-    )
+    return Outcome(point, TIMED, timeline.us, *_busiest_pipe(timeline), bool(timeline.guessed))
 
 
 def _busiest_pipe(timeline: Any) -> tuple[str, float]:

@@ -1,5 +1,5 @@
-"""Outcomes of a search as a picture: a grid of colours where two parameters were searched, bars otherwise; as SVG, or
-as a page with the table below it that needs nothing from elsewhere."""
+"""Outcomes of a search as a picture: a grid of colours where two parameters were searched, bars otherwise; as
+SVG, or as a page with the table below it that needs nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
 :root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
 body {{ margin: 2rem; max-width: 60rem }}
 table {{ border-collapse: collapse }}
-th, td {{ padding: .2rem .8rem; text-align: left; border-bottom: 1px solid color-mix(in srgb, currentColor 20%, transparent) }}
+th, td {{ padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #8884 }}
 svg {{ max-width: 100%; height: auto }}
 </style>
 </head>
@@ -87,7 +87,7 @@ def _open(title: str, width: float, height: float) -> list[str]:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
         f'height="{height:.0f}" font-family="sans-serif" font-size="12">',
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
-        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(title)}: microseconds by the cost model</text>',
+        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(title)}: us by the cost model</text>',
     ]
 
 
@@ -106,9 +106,8 @@ def _grid(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
     out.append(f'<text x="{_LEFT}" y="42">{escape(across)}</text>')
     out.append(f'<text x="12" y="{_TOP - 6}">{escape(down)}</text>')
     for n, value in enumerate(columns):
-        out.append(
-            f'<text x="{_LEFT + _CELL * (n + 0.5)}" y="{_TOP - 6}" text-anchor="middle">{escape(str(value))}</text>'
-        )
+        x, word = _LEFT + _CELL * (n + 0.5), escape(str(value))
+        out.append(f'<text x="{x}" y="{_TOP - 6}" text-anchor="middle">{word}</text>')
     for n, value in enumerate(rows):
         out.append(f'<text x="12" y="{_TOP + 34 * n + 21}">{escape(str(value))}</text>')
     for o in outcomes:
@@ -120,9 +119,8 @@ def _grid(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
         weight = ' font-weight="bold"' if timed and o.us == best else ""
         told = "" if timed else f"<title>{escape(o.code)} {escape(o.why)}</title>"
         out.append(f'<g>{told}<rect x="{x}" y="{y}" width="{_CELL - 2}" height="32" fill="{fill}"/>')
-        out.append(
-            f'<text x="{x + _CELL / 2 - 1}" y="{y + 21}" text-anchor="middle"{weight}>{escape(text)}</text></g>'
-        )
+        middle = f'x="{x + _CELL / 2 - 1}" y="{y + 21}" text-anchor="middle"'
+        out.append(f"<text {middle}{weight}>{escape(text)}</text></g>")
     return "\n".join((*out, "</svg>")) + "\n"
 
 
@@ -136,8 +134,7 @@ def _bars(title: str, outcomes: Sequence[Outcome]) -> str:
         y = 40 + _ROW * n
         length = (_WIDE - left - 90) * o.us / worst
         out.append(f'<text x="12" y="{y + 14}">{escape(label)}</text>')
-        out.append(
-            f'<rect x="{left}" y="{y}" width="{length:.1f}" height="{_ROW - 4}" fill="{_colour(o.us, best, worst)}"/>'
-        )
+        size = f'width="{length:.1f}" height="{_ROW - 4}"'
+        out.append(f'<rect x="{left}" y="{y}" {size} fill="{_colour(o.us, best, worst)}"/>')
         out.append(f'<text x="{left + length + 6:.1f}" y="{y + 14}">{o.us:.2f}</text>')
     return "\n".join((*out, "</svg>")) + "\n"

@@ -1,4 +1,4 @@
-"""All choices of a space, several at a time; what is found is kept in a file, line by line, and not asked again."""
+"""All choices of a space, several at a time; what is found is kept in a file and not asked again."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def _check(program: Program, space: Space) -> None:
     if program.is_python:
         names = python_names(program.text, program.path)
     else:
-        names = named(program.text)
+        names = named(program.text, program.path)
     for argument in program.args:
         names |= named(argument)
     check_named(names, space.params, program.path)
@@ -128,7 +128,7 @@ class _Kept:
     def __enter__(self) -> _Kept:
         if self._path is not None:
             try:
-                self._file = open(self._path, "a+", encoding="utf-8")  # noqa: SIM115
+                self._file = open(self._path, "a+", encoding="utf-8")
                 self._end_line()
             except OSError as e:
                 why = (e.strerror or str(e)).lower()

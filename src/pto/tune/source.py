@@ -4,9 +4,9 @@ In a text (`.pto`, and arguments of a launch) `${TILE}` is the value of a parame
 expression, and `${TILE=128}` says which value it has where it is no parameter of the search; from there on
 `${TILE}` is that one as well.
 
-A Python file has a function `build(TILE, STAGES)` that gets parameters by name and returns a program, with the
-arguments of a launch if they depend on it; or constants of those names, which are replaced, and a function of the
-language (`@pl.jit`).
+A Python file has a function `build(TILE, STAGES)` that gets parameters by name and returns a program, with
+the arguments of a launch if they depend on it; or constants of those names, which are replaced, and a
+function of the language (`@pl.jit`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def defaults(text: str) -> Point:
     return out
 
 
-def named(text: str) -> set[str]:
+def named(text: str, name: str = "<text>") -> set[str]:
     """The names of parameters that a text has places for."""
     out: set[str] = set()
     for found in _PLACE.finditer(text):
@@ -61,7 +61,9 @@ def named(text: str) -> set[str]:
         try:
             out |= {n.id for n in ast.walk(ast.parse(inside.strip(), mode="eval")) if isinstance(n, ast.Name)}
         except SyntaxError:
-            raise refuse(f"'{found[0]}' is no expression over parameters") from None
+            message = f"'{found[0]}' is no expression over parameters"
+            span = Span(Source(name, text), found.start(), found.end())
+            raise DiagnosticError([Diagnostic("PTO-E2901", message, span)]) from None
     return out - {"min", "max"}
 
 

@@ -24,12 +24,13 @@ _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\*(\d+)|\+(\d+))?")
 _MOST = 100_000
 
 _BINARY: dict[type[ast.AST], Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod, ast.Div: operator.truediv, ast.LShift: operator.lshift, ast.RShift: operator.rshift,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
 }  # fmt: skip
 _COMPARE: dict[type[ast.AST], Any] = {
-    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge,
 }  # fmt: skip
 _FUNCTIONS = {"min": min, "max": max}
 
@@ -39,7 +40,8 @@ def refuse(message: str, help: str = "") -> DiagnosticError:
 
 
 class Space:
-    """All combinations of values for which the conditions hold."""
+    """Combinations of values: `points` are those for which the conditions hold, the last parameter fastest;
+    `left_out` is how many others there are."""
 
     def __init__(self, params: Mapping[str, Sequence[Any]], where: Iterable[str] = ()) -> None:
         self.params = {name: list(dict.fromkeys(values)) for name, values in params.items()}
@@ -55,7 +57,8 @@ class Space:
             raise refuse(f"{size} combinations are more than {_MOST}", "give fewer values")
         if not self.params:
             raise refuse("there is nothing to search", "--param TILE=64,128")
-        self.points  # noqa: B018: a condition that makes no sense is told here
+        self.points = [p for p in self._all() if all(evaluate(c, p) for c in self.where)]
+        self.left_out = size - len(self.points)
 
     @classmethod
     def parse(cls, texts: Iterable[str], where: Iterable[str] = ()) -> Space:
@@ -67,16 +70,6 @@ class Space:
                 raise refuse(f"--param {text}: expected a name and values", "--param TILE=64,128")
             params.setdefault(name.strip(), []).extend(_values(text, values))
         return cls(params, where)
-
-    @property
-    def points(self) -> list[Point]:
-        """Those for which the conditions hold, the last parameter fastest."""
-        return [p for p in self._all() if all(evaluate(c, p) for c in self.where)]
-
-    @property
-    def left_out(self) -> int:
-        """How many the conditions leave out."""
-        return sum(1 for _ in self._all()) - len(self.points)
 
     def _all(self) -> Iterator[Point]:
         for values in itertools.product(*self.params.values()):
@@ -112,7 +105,7 @@ def _value(word: str) -> Any:
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Any:
-    """An expression over parameters: numbers, names, + - * // % / << >>, comparisons, and, or, not, min, max."""
+    """An expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min, max."""
     try:
         return _evaluate(ast.parse(text.strip(), mode="eval").body, names)
     except SyntaxError:
