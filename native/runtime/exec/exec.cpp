@@ -78,7 +78,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim, options.note_uses, options.windows),
+      machine_(options.block_dim, options.note_uses, options.record, options.windows),
       mixed_left_(static_cast<size_t>(options.block_dim)) {
   for (int t = 0; t < kShapes; ++t) {
     const int cores = t < kCoreTypes ? cores_of(type_of(t), options.block_dim) : 0;
@@ -194,7 +194,8 @@ bool Exec::wants(const Scheduler& s) const {
       if (!queue->empty()) return true;
     }
   }
-  return s.mine[0] != 0 && graph_.has_unseen();
+  if (s.mine[0] == 0) return false;
+  return graph_.has_unseen() || (waiting_count_.load(std::memory_order_relaxed) > 0 && graph_.awaited());
 }
 
 bool Exec::round(Scheduler& s, int thread) {
@@ -257,10 +258,11 @@ int Exec::complete(Scheduler& s, int thread) {
   return freed;
 }
 
-void Exec::record_without_core(int64_t id, int scheduler) {
+void Exec::record_without_core(int64_t id, int scheduler, bool waited) {
   if (!options_.record) return;
   TaskRecord record = *graph_.record(id);
   record.dispatch = record.start = record.end = record.finish = now();
+  if (waited) record.start = record.ready;
   record.core = -1;
   record.core_type = std::min<int16_t>(record.core_type, kCoreTypes - 1);
   record.scheduler = static_cast<int16_t>(scheduler);
@@ -732,7 +734,7 @@ std::string Exec::waiting_cores() const {
               ": waits for " + Machine::waits_for(*core) + "\n";
     }
   }
-  return text;
+  return text + graph_.awaiting();
 }
 
 void Exec::work(int thread) {

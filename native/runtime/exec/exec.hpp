@@ -111,8 +111,9 @@ class Exec {
   void ready(int64_t ticket, CoreType type, int cluster, int from);
   void count(int tasks_or_blocks) { outstanding_.fetch_add(tasks_or_blocks, std::memory_order_relaxed); }
   void discount(int tasks_or_blocks);
-  /// Note a task that needs no core, and is about to be completed by a scheduler.
-  void record_without_core(int64_t id, int scheduler);
+  /// Note a task that needs no core, and is about to be completed by a scheduler; one that `waited` began to when it
+  /// was ready.
+  void record_without_core(int64_t id, int scheduler, bool waited);
 
   // --- time ---
   /// Nanoseconds: of the host, or virtual ones of whoever acts.
@@ -132,6 +133,9 @@ class Exec {
       virtual_->catch_up();
   }
   VirtualTime* virtual_time() const { return virtual_.get(); }
+
+  /// That many more tasks without a core wait for something that comes without notice.
+  void awaits(int more) { waiting_count_.fetch_add(more, std::memory_order_seq_cst); }
 
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
@@ -244,7 +248,7 @@ class Exec {
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
   std::atomic<int64_t> wake_at_{0};    // what `released` must be told to wake it
-  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
+  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel, and tasks without one that wait
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;

@@ -28,6 +28,11 @@ class Graph {
   /// Phases 3 and 4 of a scheduler: find tasks that can start and hand them to Exec::ready. The number found.
   virtual int look_for_ready(int scheduler) = 0;
 
+  /// Whether a task without a core waited for something that has come: `look_for_ready` completes it. And what
+  /// those that still wait do wait for, a line each.
+  virtual bool awaited() const { return false; }
+  virtual std::string awaiting() const { return {}; }
+
   /// What a ticket that was given to Exec::ready stands for, as it is about to be dispatched: id, kernel,
   /// arguments.
   virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;

@@ -30,9 +30,9 @@ struct Attempt {
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:
-  /// `note_uses`: keep what tasks do to global memory.
+  /// `note_uses`: keep what tasks do to global memory; `note_windows`: what they do to those windows.
   /// `windows`: memory that tasks reach beside what they are given; null for none.
-  Machine(int block_dim, bool note_uses, const pto_array& windows);
+  Machine(int block_dim, bool note_uses, bool note_windows, const pto_array& windows);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -82,7 +82,7 @@ class Machine {
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
   pto_array windows_;
   int block_dim_;
-  bool note_uses_;
+  bool note_uses_, note_windows_;
 };
 
 }  // namespace pto2

@@ -26,15 +26,26 @@ constexpr Names kNames;
 
 }  // namespace
 
+uint64_t Condition::bits() const {
+  // Another rank may be writing it: what it wrote before is then seen, too.
+  switch (bytes) {
+    case 1: return __atomic_load_n(reinterpret_cast<const uint8_t*>(address), __ATOMIC_ACQUIRE);
+    case 2: return __atomic_load_n(reinterpret_cast<const uint16_t*>(address), __ATOMIC_ACQUIRE);
+    case 4: return __atomic_load_n(reinterpret_cast<const uint32_t*>(address), __ATOMIC_ACQUIRE);
+    default: return __atomic_load_n(reinterpret_cast<const uint64_t*>(address), __ATOMIC_ACQUIRE);
+  }
+}
+
+int64_t Condition::value() const {
+  const int unused = is_signed ? 64 - 8 * bytes : 0;
+  return static_cast<int64_t>(bits() << unused) >> unused;
+}
+
 bool Condition::holds() const {
-  uint64_t bits = 0;
-  std::memcpy(&bits, reinterpret_cast<const void*>(address), bytes);
-  const int unused = 64 - 8 * bytes;
-  const auto value = static_cast<int64_t>(bits << unused) >> unused;
-  if (!is_signed && (target < 0 || bits > INT64_MAX)) {  // beside every such value, above every target
+  const int64_t found = value();
+  if (!is_signed && (target < 0 || found < 0)) {  // beside every such value, above every target
     return op == kNe || op == kGt || op == kGe;
   }
-  const int64_t found = is_signed ? value : static_cast<int64_t>(bits);
   switch (op) {
     case kEq: return found == target;
     case kNe: return found != target;
@@ -78,14 +89,56 @@ int TensormapGraph::look_for_ready(int scheduler) {
   for (int n = 0; n < kScanAtOnce && orch_ready_.pop(id); ++n, ++found) {
     make_ready(memory_.task(id), scheduler);
   }
-  for (int n = 0; n < kScanAtOnce && no_core_.pop(id); ++n, ++found) {
-    TaskDescriptor& task = memory_.task(id);
+  const auto complete = [&](TaskDescriptor& task) {
     const int counted = units(task);
-    exec_.record_without_core(id, scheduler);
+    exec_.record_without_core(task.task_id, scheduler, task.awaits);
     finish(task, scheduler);
     exec_.discount(counted);
+  };
+  for (int n = 0; n < kScanAtOnce && no_core_.pop(id); ++n, ++found) {
+    TaskDescriptor& task = memory_.task(id);
+    if (task.awaits && !task.condition.holds()) {
+      const std::lock_guard guard(await_lock_);
+      awaiting_.push_back(id);
+      exec_.awaits(1);
+    } else {
+      complete(task);
+    }
+  }
+  while ((id = next_that_holds()) >= 0) {
+    exec_.awaits(-1);
+    complete(memory_.task(id));
+    ++found;
   }
   return found;
+}
+
+bool TensormapGraph::awaited() const {
+  const std::lock_guard guard(await_lock_);
+  return std::any_of(awaiting_.begin(), awaiting_.end(),
+                     [&](int64_t id) { return memory_.task(id).condition.holds(); });
+}
+
+int64_t TensormapGraph::next_that_holds() {
+  const std::lock_guard guard(await_lock_);
+  const auto found = std::find_if(awaiting_.begin(), awaiting_.end(),
+                                  [&](int64_t id) { return memory_.task(id).condition.holds(); });
+  if (found == awaiting_.end()) return -1;
+  const int64_t id = *found;
+  awaiting_.erase(found);
+  return id;
+}
+
+std::string TensormapGraph::awaiting() const {
+  constexpr const char* kWords[] = {"", "==", "!=", ">", "<", ">=", "<="};
+  const std::lock_guard guard(await_lock_);
+  std::string text;
+  for (const int64_t id : awaiting_) {
+    const Condition& condition = memory_.task(id).condition;
+    text += "  no core, task " + std::to_string(id) + ": waits for a signal " + kWords[condition.op] + " " +
+            std::to_string(condition.target) + " (holds " + std::to_string(condition.value()) + ")\n";
+  }
+  return text;
 }
 
 /// A task that has been counted goes to the queues. What has nothing to run is completed by whoever looks for

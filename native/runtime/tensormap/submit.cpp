@@ -287,6 +287,7 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     task.cluster_ids = kept.data();
   }
   task.no_core = submission.no_core;
+  task.awaits = submission.awaits;
   if (submission.kernels != nullptr) {
     std::copy(submission.kernels, submission.kernels + kCoresPerBlock, task.kernels);
     task.worker_type = static_cast<int32_t>(CoreType::Mixed);

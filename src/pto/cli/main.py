@@ -10,6 +10,7 @@ from .. import __version__
 #: verb -> one line; the module is pto.cli.VERB.
 VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
+    "debug": "stop a kernel, look at its tiles, step through it and back; for editors, too",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
     "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",

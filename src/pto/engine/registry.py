@@ -69,6 +69,7 @@ class Engine(Record):
     required: bool = False  # whether the tools are of little use without
     remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
     remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
+    stops: str = ""  # "module:function": the stops of a launch, where it has the option `debug`
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
@@ -78,6 +79,10 @@ class Engine(Record):
     def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
         """The kernel of a text; one that remembers it with these options does not call `make`."""
         return _named(self.remembers)(source, options, make) if self.remembers else make()
+
+    def debugged(self, kernel: Launchable, args: Sequence[Any], **options: Any) -> Any:
+        """A launch as its stops."""
+        return _named(self.stops)(kernel, args, **options)
 
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
@@ -117,8 +122,10 @@ ENGINES: dict[str, Engine] = {
                 "semantics",
                 "watchers",
                 "ranks",
+                "debug",
             ),
             required=True,
+            stops="pto.engine.debug.session:debugged",
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},
         ),

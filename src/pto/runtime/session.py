@@ -21,6 +21,7 @@ other because of the tensors they read and write, never because of the order in 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -308,6 +309,32 @@ class Runtime(Session):
             return None
         self._dummies = True
         return self._run.submit_more(-1, 1, b"", (), -1, 0, None, tasks, 0, None, False, None)
+
+    def wait_for(
+        self,
+        signal: Any,
+        value: int,
+        compare: str = ">=",
+        *,
+        gives: Sequence[Any] = (),
+        deps: Iterable[int | None] = (),
+    ) -> int:
+        """A task that needs no core and ends when `signal`, an array or tensor of one integer, compares so
+        with a value: another rank has brought something. Later tasks that read what it `gives`, or that
+        depend on it, wait for it."""
+        self._mark()
+        if self._virtual is not None:
+            raise refuse("wait_for: what another rank does takes no virtual time", "leave out virtual_time")
+        cell = self._tensor(signal)
+        if math.prod(cell.shape) != 1:
+            raise refuse(f"wait_for takes a signal of one element, got {tuple(cell.shape)}", "signal[0:1]")
+        tensors = [self._tensor(given) for given in gives]
+        self._dummies = True
+        roles = bytes([ROLES["inout"]] * len(tensors))
+        holds = comparison((signal, [0] * len(cell.shape), compare, value), self._tensor)
+        return self._run.submit_more(
+            -1, 1, roles, tensors, -1, 0, None, tasks_of(deps), 0, None, False, holds, True
+        )
 
     def _check_writable(self, kernel: Kernel, values: Sequence[Any]) -> None:
         for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):
