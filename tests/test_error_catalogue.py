@@ -91,6 +91,8 @@ _PYTHON_TESTS = {
     "PTO-E2623": "runtime/test_seed_api.py::test_a_throwing_orchestration",
     "PTO-E2624": "runtime/test_session.py::test_e2624_a_core_that_waits_for_nobody",
     "PTO-E2625": "runtime/test_graph.py::test_cycle_is_named",
+    "PTO-E2626": "runtime/test_virtual_time.py::test_what_cannot_be",
+    "PTO-E2627": "runtime/test_virtual_time.py::test_tables_that_make_no_sense",
     "PTO-E2629": "runtime/test_session.py::test_e2629_what_must_not_be",
     "PTO-E2801": "perf/test_records.py::test_e2801_unreadable",
     "PTO-E2802": "perf/test_records.py::test_e2802_contradictions",

@@ -186,7 +186,9 @@ class PyRun {
       read(given, "compute", made->compute);
       const auto costs = nb::cast<nb::dict>(given["costs"]);
       for (const auto& [name, cost] : kCosts) read(costs, name, made->costs.*cost);
-      made->duration = [this](const DispatchPayload& payload) { return durations_.of(payload, kernels_.thrown); };
+      made->duration = [this](const DispatchPayload& payload) {
+        return durations_.of(payload, kernels_.thrown);
+      };
       o.virtual_time = std::move(made);
     }
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };

@@ -113,7 +113,8 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
   waiting_.resize(threads);
   recorders_.resize(threads);
   looks_ = std::make_unique<Look[]>(threads);
-  if (options.virtual_time != nullptr) virtual_ = std::make_unique<VirtualTime>(*this, *options_.virtual_time);
+  if (options.virtual_time != nullptr)
+    virtual_ = std::make_unique<VirtualTime>(*this, *options_.virtual_time);
 }
 
 Exec::~Exec() = default;
@@ -121,12 +122,6 @@ Exec::~Exec() = default;
 // --- ready tasks -------------------------------------------------------------------------------------------
 
 void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
-  if (virtual_ != nullptr) [[unlikely]]
-    return virtual_->ready(ticket, type, cluster, from);
-  enqueue(ticket, type, cluster, from);
-}
-
-void Exec::enqueue(int64_t ticket, CoreType type, int cluster, int from) {
   const int t = static_cast<int>(type);
   MpmcQueue* queue;
   if (type == CoreType::Mixed) mixed_count_.fetch_add(1, std::memory_order_relaxed);
@@ -138,6 +133,8 @@ void Exec::enqueue(int64_t ticket, CoreType type, int cluster, int from) {
   }
   if (!queue->push(ticket))
     fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
+  if (virtual_ != nullptr) [[unlikely]]
+    virtual_->handed_on();
 }
 
 bool Exec::next_ready(CoreType type, int cluster, int shard, int64_t& ticket) {
@@ -469,7 +466,8 @@ bool Exec::conclude(VirtualCore& core, const Attempt& attempt, int thread) {
   } else if (attempt.threw) {
     fail(ErrorCode::KernelFailed,
          task + " (" + kernels_.find(payload.kernel_id)->name + ", " +
-             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) + "): " + attempt.error,
+             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
+             "): " + attempt.error,
          -1, -1, graph_.site(payload.task_id));
   }
   return after(core, attempt.ran, thread);

@@ -119,7 +119,7 @@ class Exec {
   /// Nanoseconds: of the host, or virtual ones of whoever acts.
   int64_t now() const { return virtual_ != nullptr ? virtual_->now() : now_ns(); }
   /// In virtual time whoever acts takes this long for it.
-  void spend(int64_t VirtualCosts::*cost) {
+  void spend(int64_t VirtualCosts::* cost) {
     if (virtual_ != nullptr) [[unlikely]]
       virtual_->spend(cost);
   }
@@ -195,7 +195,6 @@ class Exec {
   bool wants(const Scheduler& s) const;
   bool round(Scheduler& s, int thread);
   int phase(Scheduler& s, int thread, Phase phase);
-  void enqueue(int64_t ticket, CoreType type, int cluster, int from);
   int complete(Scheduler& s, int thread);
   int dispatch(Scheduler& s);
   int dispatch_mixed(Scheduler& s);

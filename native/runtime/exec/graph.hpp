@@ -53,6 +53,9 @@ class Graph {
   /// False if this was only a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
 
+  /// In virtual time: a task that was said to be ready (VirtualTime::ready) goes to the queues.
+  virtual void hand_on(int64_t id, int from) { (void)id, (void)from; }
+
   /// In virtual time: what `completed` has released can be used again from now on.
   virtual void settle() {}
 

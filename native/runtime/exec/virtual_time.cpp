@@ -89,6 +89,10 @@ void VirtualTime::finish() {
   while (!exec_.over()) {
     if (!step() && stuck()) return;
   }
+  const int64_t end = now_;
+  while (!exec_.failure().failed() && step()) {  // what was consumed is given back
+  }
+  now_ = end;
 }
 
 /// No event is left and the run is not over: cores wait in the middle of kernels, and no task will come that they
@@ -118,8 +122,8 @@ void VirtualTime::published() {
 
 // --- events ------------------------------------------------------------------------------------------------
 
-void VirtualTime::push(Kind kind, int64_t time, int who, int64_t ticket, CoreType type, int cluster) {
-  events_.push({time, order_++, ticket, who, cluster, type, kind});
+void VirtualTime::push(Kind kind, int64_t time, int who, int64_t task) {
+  events_.push({time, order_++, task, who, kind});
 }
 
 bool VirtualTime::step() {
@@ -131,7 +135,10 @@ bool VirtualTime::step() {
   const auto scheduler = [&]() -> Scheduler& { return *exec_.schedulers()[static_cast<size_t>(event.who)]; };
   const auto core = [&]() -> VirtualCore& { return *slots_[static_cast<size_t>(event.who)].core; };
   switch (event.kind) {
-    case Kind::Ready: hand_on(event); break;
+    case Kind::Ready:
+      exec_.graph_.hand_on(event.task, event.who);
+      if (exec_.graph_.has_unseen()) published();  // it has nothing to run
+      break;
     case Kind::Complete:
       if (turns_[static_cast<size_t>(event.who)].next == event.time) complete(scheduler());
       break;
@@ -143,19 +150,14 @@ bool VirtualTime::step() {
   return true;
 }
 
-void VirtualTime::hand_on(const Event& event) {
-  exec_.enqueue(event.ticket, event.type, event.cluster, event.who);
-  for (const auto& s : exec_.schedulers()) {
-    if (!turns_[static_cast<size_t>(s->number)].in_round && exec_.wants(*s)) look(*s, now_);
-  }
+void VirtualTime::ready(int64_t id, int scheduler) {
+  spend(&VirtualCosts::enqueue);
+  push(Kind::Ready, now_, scheduler, id);
 }
 
-void VirtualTime::ready(int64_t ticket, CoreType type, int cluster, int from) {
-  if (from >= 0 && !hands_on_) {
-    spend(&VirtualCosts::enqueue);
-    push(Kind::Ready, now_, from, ticket, type, cluster);
-  } else {
-    hand_on({now_, 0, ticket, from, cluster, type, Kind::Ready});
+void VirtualTime::handed_on() {
+  for (const auto& s : exec_.schedulers()) {
+    if (!turns_[static_cast<size_t>(s->number)].in_round && exec_.wants(*s)) look(*s, now_);
   }
 }
 
@@ -200,9 +202,7 @@ void VirtualTime::complete(Scheduler& s) {
 
 void VirtualTime::dispatch(Scheduler& s) {
   Turns& turns = turns_[static_cast<size_t>(s.number)];
-  hands_on_ = true;
   turns.done += exec_.phase(s, 0, Phase::Dispatch);
-  hands_on_ = false;
   const int found = exec_.graph_.has_unseen() ? exec_.phase(s, 0, Phase::Scan) : 0;
   turns.done += found;
   if (found > 0) {
@@ -224,25 +224,35 @@ void VirtualTime::end_round(Scheduler& s) {
 
 void VirtualTime::dispatched(VirtualCore& core) {
   const Team* team = core.payload.team;
-  if (team == nullptr) return begin(core, now_);
-  // Blocks that start together wait for the last of them.
+  if (team == nullptr) return begin(core, start_of(core));
+  // Blocks that start together wait for the last of them; their clusters are not kept free for others meanwhile.
   std::vector<VirtualCore*>& members = teams_[team];
   members.push_back(&core);
+  core.waits.store(true, std::memory_order_relaxed);
   if (members.size() < cores_of_team(core.payload)) return;
-  for (VirtualCore* member : members) begin(*member, now_);
+  int64_t start = 0;
+  for (const VirtualCore* member : members) start = std::max(start, start_of(*member));
+  for (VirtualCore* member : members) {
+    member->waits.store(false, std::memory_order_relaxed);
+    begin(*member, start);
+  }
   teams_.erase(team);
 }
 
-void VirtualTime::begin(VirtualCore& core, int64_t from) {
+/// When the kernel of a core begins that is given its task now.
+int64_t VirtualTime::start_of(const VirtualCore& core) {
   const VirtualCosts& costs = options_.costs;
+  return now_ + costs.seen_by_core + (slot(core).warm ? costs.head : costs.cold_head);
+}
+
+void VirtualTime::begin(VirtualCore& core, int64_t start) {
   Slot& slot = this->slot(core);
-  const int64_t start = from + costs.seen_by_core + (slot.warm ? costs.head : costs.cold_head);
   slot.warm = true;
   slot.together = options_.compute && may_wait(core.payload);
   const int64_t duration = options_.duration(core.payload);
-  if (duration < 0) {  // whoever was asked has failed the run
-    exec_.fail(ErrorCode::InvalidArgs, "nobody says how long kernel " + std::to_string(core.payload.kernel_id) +
-                                           " takes");
+  if (duration < 0) {  // whoever was asked threw something
+    exec_.fail(ErrorCode::OrchestrationFailed,
+               "nobody says how long kernel " + std::to_string(core.payload.kernel_id) + " takes");
     return;
   }
   const int64_t end = start + duration;
@@ -256,7 +266,7 @@ void VirtualTime::begin(VirtualCore& core, int64_t from) {
   slot.attempt = Attempt{};
   slot.state.store(options_.compute ? kQueued : kDone, std::memory_order_release);
   if (options_.compute) hand_over(slot);
-  push(Kind::Seen, end + costs.seen_by_scheduler, core.worker);
+  push(Kind::Seen, end + options_.costs.seen_by_scheduler, core.worker);
 }
 
 /// At the time of its end, if it need not wait; otherwise it ends when who it waits for comes so far.

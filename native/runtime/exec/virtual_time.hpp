@@ -69,7 +69,7 @@ class VirtualTime {
 
   /// The time of whoever acts.
   int64_t now() const { return now_; }
-  void spend(int64_t VirtualCosts::*cost) { now_ += options_.costs.*cost; }
+  void spend(int64_t VirtualCosts::* cost) { now_ += options_.costs.*cost; }
   void spend(Phase phase);
   bool compute() const { return options_.compute; }
   uint64_t events() const { return happened_; }
@@ -87,7 +87,10 @@ class VirtualTime {
   void published();
 
   // --- for who acts in an event ---
-  void ready(int64_t ticket, CoreType type, int cluster, int from);
+  /// A scheduler has found that a task is ready: it hands it on from now on (Graph::hand_on).
+  void ready(int64_t id, int scheduler);
+  /// Something is in a queue.
+  void handed_on();
   /// What was consumed is known to be, from now on: Graph::settle.
   void settle();
   /// A core has its payload.
@@ -100,10 +103,8 @@ class VirtualTime {
   struct Event {
     int64_t time;
     uint64_t order;
-    int64_t ticket;
-    int32_t who;      // a scheduler, a core, or who has found the ticket
-    int32_t cluster;  // of a ticket
-    CoreType type;    // of a ticket
+    int64_t task;  // that is ready
+    int32_t who;   // a scheduler or a core
     Kind kind;
     bool operator>(const Event& other) const {
       return time != other.time ? time > other.time : order > other.order;
@@ -127,16 +128,15 @@ class VirtualTime {
     bool together = false;  // it may wait for other tasks, and is executed when it ends
   };
 
-  void push(Kind kind, int64_t time, int who, int64_t ticket = 0, CoreType type = CoreType::Aic,
-            int cluster = -1);
+  void push(Kind kind, int64_t time, int who, int64_t task = -1);
   bool step();
   void look(Scheduler& s, int64_t since);
   int64_t next_look(const Scheduler& s, int64_t since) const;
-  void hand_on(const Event& event);
   void complete(Scheduler& s);
   void dispatch(Scheduler& s);
   void end_round(Scheduler& s);
-  void begin(VirtualCore& core, int64_t from);
+  int64_t start_of(const VirtualCore& core);
+  void begin(VirtualCore& core, int64_t start);
   void execute_together(VirtualCore& core);
   void seen(VirtualCore& core);
   Slot& slot(const VirtualCore& core) { return slots_[static_cast<size_t>(core.worker)]; }
@@ -153,9 +153,9 @@ class VirtualTime {
   uint64_t order_ = 0, happened_ = 0;
   std::vector<Turns> turns_;  // by scheduler
   std::vector<Slot> slots_;   // by worker number of the core
-  std::unordered_map<const Team*, std::vector<VirtualCore*>> teams_;  // those that have cores, not all of them
-  bool hands_on_ = false;  // a scheduler gives tasks to cores: what is ready by that is at once
-  bool outside_ = false;   // the thread of the orchestrator orchestrates no more
+  std::unordered_map<const Team*, std::vector<VirtualCore*>>
+      teams_;             // those that have cores, not all of them
+  bool outside_ = false;  // the thread of the orchestrator orchestrates no more
 
   std::mutex lock_;  // guards the next three
   std::condition_variable more_, done_;

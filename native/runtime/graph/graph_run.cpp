@@ -146,7 +146,16 @@ int GraphRun::kernel_of(const Task& task) {
 /// A task that has been counted goes to the queues.
 void GraphRun::make_ready(int id, int from) {
   if (records_) (*records_)[static_cast<size_t>(id)].ready = exec_.now();
-  exec_.ready(id, core_type(table_->tasks[id]), -1, from);
+  VirtualTime* virtual_time = exec_.virtual_time();
+  if (virtual_time != nullptr && from >= 0) {
+    virtual_time->ready(id, from);
+  } else {
+    hand_on(id, from);
+  }
+}
+
+void GraphRun::hand_on(int64_t id, int from) {
+  exec_.ready(id, core_type(table_->tasks[static_cast<int>(id)]), -1, from);
 }
 
 void GraphRun::fill(int64_t ticket, DispatchPayload& payload, int) {

@@ -145,6 +145,15 @@ std::string TensormapGraph::awaiting() const {
 /// ready tasks next, not here: one may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
   if (records_) (*records_)[memory_.slot(task.task_id)].ready = exec_.now();
+  if (VirtualTime* virtual_time = exec_.virtual_time()) {
+    virtual_time->ready(task.task_id, from);
+  } else {
+    hand_on(task.task_id, from);
+  }
+}
+
+void TensormapGraph::hand_on(int64_t id, int from) {
+  TaskDescriptor& task = memory_.task(id);
   if (task.no_core || (task.condition.op != Condition::kNone && !task.condition.holds())) {
     no_core_.push(task.task_id);
   } else if (task.team != nullptr) {

@@ -16,8 +16,9 @@ constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orches
 constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
 constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
 constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
-constexpr const char* kNoValues = ", and there are no values: kernels are not executed (compute=False, --no-compute)";
-constexpr uint64_t kNowhere = 64;                // an address: whoever uses it faults
+constexpr const char* kNoValues =
+    ", and there are no values: kernels are not executed (compute=False, --no-compute)";
+constexpr uint64_t kNowhere = 64;  // an address: whoever uses it faults
 
 struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
 
@@ -730,7 +731,7 @@ void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& fr
   const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
   int64_t wake_at = 0;
   const bool patient = exec_.virtual_time() == nullptr;  // on a device it takes what comes at once
-  if (resource != kClusters && patient) {  // all others come back as tasks are retired
+  if (resource != kClusters && patient) {                // all others come back as tasks are retired
     const int64_t now = alive();
     const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
     wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
@@ -826,8 +827,8 @@ char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], 
   }
   exec_.catch_up();
   if (exec_.virtual_time() != nullptr && !exec_.virtual_time()->compute()) {
-    fatal(ErrorCode::InvalidArgs, std::string(writes ? "an element is written" : "an element is read") + " at " +
-                                      site_text(site_) + kNoValues);
+    fatal(ErrorCode::InvalidArgs, std::string(writes ? "an element is written" : "an element is read") +
+                                      " at " + site_text(site_) + kNoValues);
   }
   TensorData one;
   view_element(one, tensor, index);

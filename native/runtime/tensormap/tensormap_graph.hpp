@@ -143,6 +143,7 @@ class TensormapGraph final : public Graph {
   int memory(const DispatchPayload& payload, pto_array* out) const override;
   bool judge(const DispatchPayload& payload, UseRecord& use) const override;
   bool completed(int64_t id, int scheduler) override;
+  void hand_on(int64_t id, int from) override;
   void settle() override { advance(); }
   void sample(Recorder& recorder, int64_t now) override;
   Progress progress() const override;

@@ -16,6 +16,7 @@ VERBS = {
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
     "ranks": "run whole C++ programs as ranks: device runtime, communication, kernels and launches",
     "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
+    "tune": "search compile-time parameters of a kernel: what is legal and fits, ranked by the cost model",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
     "cost": "what instructions cost on the machine; fit that to measurements",

@@ -93,10 +93,12 @@ def _add_run(verbs: Any) -> None:
     timed = p.add_argument_group("virtual time")
     also = timed.add_argument
     also("--virtual-time", action="store_true", help="kernels and schedulers take the time that a model says")
-    also("--durations", metavar="FILE", help="microseconds of kernels: CSV (kernel,us), TOML ([durations]), or "
-         "records of a run")  # fmt: skip
+    also("--durations", metavar="FILE", help="microseconds of kernels: CSV (kernel,us), TOML ([durations]) "
+         "or records of a run")  # fmt: skip
     also("--measure", action="store_true", help="durations are those of a run on this host: a poor stand-in")
-    also("--machine", metavar="FILE", help="overheads of the runtime: TOML ([runtime]; default: those of a2a3)")
+    also(
+        "--machine", metavar="FILE", help="overheads of the runtime: TOML ([runtime]; default: those of a2a3)"
+    )
     also("--no-compute", action="store_true", help="kernels take their time and compute nothing")
     also("--what-if", action="append", default=[], metavar="OPTION=VALUES",
          help="run again with other values: block_dim=8,16 or schedulers=1..4 or window=64,256")  # fmt: skip
@@ -230,7 +232,11 @@ class _Session:
                 if getattr(o, name):
                     option = "--" + name.replace("_", "-")
                     raise DiagnosticError(
-                        [Diagnostic("PTO-E2621", f"{option} is for virtual time", help=f"--virtual-time {option}")]
+                        [
+                            Diagnostic(
+                                "PTO-E2621", f"{option} is for virtual time", help=f"--virtual-time {option}"
+                            )
+                        ]
                     )
             return None
         from ..runtime import variations
@@ -259,7 +265,9 @@ class _Session:
         table = mean_durations(result.records)
         self._log("info", f"durations of this host: {table}")
         runner.options = given.replace(
-            virtual_time=Virtual(table, self.options.machine, given.virtual_time.compute, "this host's own times")
+            virtual_time=Virtual(
+                table, self.options.machine, given.virtual_time.compute, "this host's own times"
+            )
         )
 
     def _what_if(self, runner: Runner, params: Any) -> None:

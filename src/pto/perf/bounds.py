@@ -4,13 +4,14 @@ A run in virtual time has the cores that it names, so its makespan can be held a
 best: the longest chain of executions, and the work of either kind shared out to all its cores.
 
 *Scheduler overhead* is the field's measure: an instant counts for a kind of core if one of that kind is idle
-while a task of that kind is ready and not dispatched. A task is ready when the last task it waits for has ended.
+while a task of that kind is ready and not dispatched. A task is ready when the last one it waits for has
+ended.
 """
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .analysis import Analysis
 from .tables import CORE_TYPES
@@ -43,7 +44,8 @@ def bounds(analysis: Analysis) -> Bounds:
     placed = analysis.ran & (tasks["core"] >= 0)
     spent = analysis.times["end"] - analysis.times["start"]
     work = tuple(
-        (int(spent[placed & (tasks["core_type"] == n)].sum()), blocks * (n + 1)) for n in range(len(CORE_TYPES))
+        (int(spent[placed & (tasks["core_type"] == n)].sum()), blocks * (n + 1))
+        for n in range(len(CORE_TYPES))
     )
     return Bounds(int(analysis.times["end"][analysis.ran].max(initial=0)), analysis.chain[1], work)
 
@@ -94,7 +96,7 @@ class Overhead:
         inside = np.clip(self.when, self.first, self.last)
         return np.diff(np.append(inside, self.last))
 
-    def share(self, holds: Array) -> float:
+    def share(self, holds: Any) -> float:
         """Of the time from the first start to the last end."""
         whole = self.last - self.first
         return float(self._lengths[holds].sum()) / whole if whole > 0 else 0.0

@@ -80,7 +80,9 @@ def _bounds(a: Analysis) -> Iterator[str]:
     """What the run is held against, in virtual time: then it had the cores that it names."""
     found = bounds(a)
     stats = a.records.stats
-    yield f"Virtual time: durations from {stats.get('durations', '?')}, overheads {stats.get('overheads', '?')}"
+    yield "Virtual time"
+    yield f"  {'durations':<14}{stats.get('durations', '?')}"
+    yield f"  {'overheads':<14}{stats.get('overheads', '?')}"
     if not found.makespan:
         return
     rows = [("longest chain", float(found.chain), "")]
@@ -89,8 +91,9 @@ def _bounds(a: Analysis) -> Iterator[str]:
             rows.append((f"work of {name}", share, f"{duration(spent)} on {cores} cores"))
     for what, least, more in rows:
         yield f"  {what:<14}{duration(least):>12}  {least / found.makespan:6.1%} of the makespan  {more}"
-    yield f"  no schedule is shorter than {duration(found.least)}: this one takes {found.makespan / found.least:.2f} x" \
-        if found.least else "  nothing takes any time"
+    if found.least:
+        times = found.makespan / found.least
+        yield f"  no schedule is shorter than {duration(found.least)}: this one takes {times:.2f} x"
     words = ", ".join(f"{name} {share:.1%}" for name, share in Overhead(a).shares.items())
     yield f"  scheduler overhead, an idle core while a task for it waits: {words}"
 
@@ -207,7 +210,7 @@ def _counters(records: Records) -> Iterator[str]:
 
 def _stats(records: Records) -> Iterator[str]:
     """What else the engine counted; one line for each ring and pool."""
-    told = {"seconds", "durations", "overheads"} if records.virtual else set()  # of the host, or said above
+    told = {"durations", "overheads"} if records.virtual else set()  # said above
     plain = [f"{key} {value}" for key, value in records.stats.items()
              if not isinstance(value, dict) and key not in told]  # fmt: skip
     nested = {key: value for key, value in records.stats.items() if isinstance(value, dict)}

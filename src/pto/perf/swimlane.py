@@ -39,7 +39,7 @@ _LIMITS = {
 }
 
 _TIMES = {
-    False: "Times are of the host that ran the virtual cores: more cores than processors wait for one another.",
+    False: "Times are of the host that ran the virtual cores: cores waited for its processors.",
     True: "Times are virtual: those of a model of the device, the same on every host.",
 }
 _FOOTER = """Drag across the lanes to zoom in, double-click to see all again; Shift-drag or the arrow keys

@@ -12,5 +12,15 @@ from .session import Runtime
 from .variations import what_if
 
 __all__ = [
-    "Graph", "Hazard", "Kernel", "RankRuns", "Run", "Runtime", "TaskInfo", "kernel", "ranks", "run", "what_if",
-]  # fmt: skip
+    "Graph",
+    "Hazard",
+    "Kernel",
+    "RankRuns",
+    "Run",
+    "Runtime",
+    "TaskInfo",
+    "kernel",
+    "ranks",
+    "run",
+    "what_if",
+]

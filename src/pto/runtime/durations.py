@@ -11,6 +11,8 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
@@ -34,8 +36,8 @@ class TaskInfo(NamedTuple):
 
 #: What a user may give.
 Given = Mapping[Any, Any] | Callable[[TaskInfo], "float | None"] | str | os.PathLike[str] | None
-#: Gives the microseconds of a task whose slots it gets, with the bits that say what they are, or None.
-Model = Callable[[list[int], int, int], "float | None"]
+#: Gives the microseconds of a task: its slots, the bits that say what they are, how many blocks it has.
+Model = Callable[[list[int], int, int, int], "float | None"]
 
 _LONGEST = 1e12  # microseconds: eleven days
 
@@ -69,7 +71,9 @@ class Durations:
         if kind == ".toml":
             table = read_toml(path).get("durations")
             if not isinstance(table, dict):
-                raise refuse(f"{path}: there is no table [durations]", "[durations], then kernel = microseconds")
+                raise refuse(
+                    f"{path}: there is no table [durations]", "[durations], then kernel = microseconds"
+                )
             self._table = {k: self._us(v, f"{path}: {k}") for k, v in table.items()}
         elif kind in (".json", ".npz"):
             self._table = measured(path)
@@ -95,15 +99,20 @@ class Durations:
                 number = float(row[unit])
             except ValueError:
                 raise refuse(f"{path}: {unit} of {name} is no number: '{row[unit]}'") from None
-            self._table[name.strip()] = self._us(number if unit == "us" else {"cycles": number}, f"{path}: {name}")
+            self._table[name.strip()] = self._us(
+                number if unit == "us" else {"cycles": number}, f"{path}: {name}"
+            )
 
     def _us(self, value: Any, where: str) -> float:
         """Microseconds of a number, or of `{"cycles": n}`."""
-        if isinstance(value, Mapping) and set(value) == {"cycles"}:
-            return self._us(value["cycles"], where) / self._clock
-        if isinstance(value, Mapping) and set(value) == {"us"}:
-            return self._us(value["us"], where)
-        if isinstance(value, bool) or not hasattr(value, "__float__") or not 0 <= float(value) <= _LONGEST:
+        if isinstance(value, Mapping) and set(value) in ({"cycles"}, {"us"}):
+            ((unit, number),) = value.items()
+            return self._us(number, where) / (self._clock if unit == "cycles" else 1)
+        if (
+            isinstance(value, bool | Mapping)
+            or not hasattr(value, "__float__")
+            or not 0 <= float(value) <= _LONGEST
+        ):
             raise refuse(f"{where}: expected microseconds, got {value!r}")
         return float(value)
 
@@ -120,23 +129,29 @@ class Durations:
         if model is not None:
             self._models[func_id] = model
         elif self._call is None:
-            raise unknown(name, bool(self._table))
+            raise unknown(name, self.says if self._table else "")
 
     def attach(self, run: Any) -> None:
         """Answer the questions of a run."""
         run.ask_durations(self._of)
 
-    def _of(self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
-            one_of_blocks: bool) -> int:  # fmt: skip
+    def _of(
+        self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
+        one_of_blocks: bool,
+    ) -> int:  # fmt: skip
         name, found = self._names.get(func_id, f"Func_{func_id}"), None
         if self._call is not None:
             count = len(slots) - (2 if one_of_blocks else 0)
             args = tuple(_shape(s) if tensors >> i & 1 else signed(s) for i, s in enumerate(slots[:count]))
             found = self._call(TaskInfo(name, func_id, CORE_TYPES[core], args, block, blocks))
         if found is None and func_id in self._models:
-            found = self._models[func_id](slots, tensors, inputs)
+            given = slots[: len(slots) - 2] if one_of_blocks else slots
+            try:
+                found = self._models[func_id](given, tensors, inputs, blocks)
+            except (DiagnosticError, TypeError, ValueError) as e:
+                raise unknown(name, "", f"; the cost model: {e}") from e
         if found is None:
-            raise unknown(name, bool(self._table))
+            raise unknown(name, self.says if self._table else "")
         return round(self._us(found, f"the duration of {name}") * 1e3)
 
 
@@ -162,33 +177,62 @@ def mean_durations(records: Any) -> dict[str, float]:
     return out
 
 
-def modelled(source: Any, entry: str | None, floats: frozenset[int], machine: Any) -> Model | None:
-    """The cost model as who knows the duration of a kernel that is a program; None where it cannot."""
-    try:
-        from ..perf import timeline as _  # noqa: F401
-    except ImportError:
+def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: Any) -> Model | None:
+    """The cost model as who knows the duration of a kernel that is a program (a module, or the path of one):
+    that of a launch of all its blocks, without the launch itself. None where there is no model."""
+    if find_spec("pto.perf.timeline") is None:
         return None
     made: list[Any] = []
+    known: dict[tuple[Any, ...], float] = {}
 
-    def us(slots: list[int], tensors: int, inputs: int) -> float | None:
-        import numpy as np
-
+    def us(slots: list[int], tensors: int, inputs: int, blocks: int) -> float | None:
         from ..engine.launch import kernel
+        from ..reading import parse
 
-        if not made:
-            made.append(kernel(source, entry=entry) if entry else kernel(source))
-        values = [np.array(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)]
-        timeline = made[0].run(*values, timeline=machine or True).timeline
-        return timeline.machine.us(timeline.kernel_cycles)
+        if not tensors and slots:
+            return None  # addresses: nobody knows of what
+        values = [_whole(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)]
+        key = (blocks, *((v.shape, str(v.dtype)) if hasattr(v, "shape") else v for v in values))
+        if key not in known:
+            if not made:
+                module = parse(program) if isinstance(program, str | os.PathLike) else program
+                made.append(kernel(module, entry))
+            timed = {"blocks": blocks, "timeline": _timing(machine) if machine else True}
+            try:
+                found = made[0].run(*values, **timed, dry=True).timeline
+            except DiagnosticError:  # what it does depends on what it reads
+                found = made[0].run(*values, **timed).timeline
+            known[key] = found.machine.us(found.kernel_cycles)
+        return known[key]
 
     return us
 
 
-def unknown(name: str, table: bool) -> DiagnosticError:
-    """Nobody says how long a kernel takes."""
-    where = "the table of durations has no" if table else "there is no duration of"
+def _timing(path: str) -> Any:
+    """The machine of a file, without what it says of the runtime."""
+    of_cores = {key: value for key, value in read_toml(path).items() if not isinstance(value, dict)}
+    timing = import_module("pto.isa.timing")
+    return timing.machine(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {path}")
+
+
+def _whole(array: Any) -> Any:
+    """A copy of what a kernel may reach from the first element of an array on: its rows may lie apart."""
+    import ctypes
+
+    import numpy as np
+
+    if array.flags.c_contiguous:
+        return np.array(array)
+    last = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))
+    memory = (ctypes.c_char * (last + array.itemsize)).from_address(array.ctypes.data)
+    return np.frombuffer(bytearray(memory), array.dtype)
+
+
+def unknown(name: str, table: str, why: str = "") -> DiagnosticError:
+    """Nobody says how long a kernel takes; `table` says what was asked, if anything was."""
+    message = f"nobody says how long kernel {name} takes" + (f": it is not in {table}" if table else "") + why
     help = f"durations={{{name!r}: microseconds}}, --durations FILE.csv, or --measure for times of this host"
-    return DiagnosticError([Diagnostic("PTO-E2626", f"{where} kernel {name}", help=help)])
+    return DiagnosticError([Diagnostic("PTO-E2626", message, help=help)])
 
 
 def refuse(message: str, help: str = "") -> DiagnosticError:

@@ -50,13 +50,14 @@ OVERHEADS = (
              "derived: a device's own log, phase scan of 352 tasks"),
     Overhead("enqueue", 78, "scheduler", "to put a task that is ready into a queue", _LIST),
     Overhead("dispatch", 111, "scheduler", "to take a task from a queue and describe it to cores", _LIST),
-    Overhead("store", 20, "scheduler", "to write the register of each core", "measured: below 20 ns, 5 in bursts"),
+    Overhead("store", 20, "scheduler", "to write the register of each core",
+             "measured: below 20 ns, 5 in bursts"),
     Overhead("seen_by_core", 140, "core", "until a core sees that it has a task", "measured: about 140 ns"),
     Overhead("head", 350, "core", "until its kernel begins", "measured: 200 to 500 ns, the middle"),
     Overhead("cold_head", 2610, "core", "the same for the first task of a core",
              "measured: 360 to 5620 ns over 72 cores, the mean"),
     Overhead("seen_by_scheduler", 180, "core", "until its scheduler could see that a kernel has ended",
-             "measured: at least 180 ns; 600 on average is with the turns of the scheduler, which come on top here"),
+             "measured: at least 180 ns; 600 on average with the turns of schedulers, which come on top"),
     Overhead("poll", 100, "scheduler", "to look at one core; it looks at those at work in turn",
              "measured: 95 to 105 ns, one after another"),
     Overhead("completion", 133, "scheduler", "for a task that has ended", _LIST),
@@ -98,7 +99,9 @@ def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
     for name, value in (*values.items(), ("clock_mhz", clock)):
         if name not in machine.costs and name != "clock_mhz":
             names = [*machine.costs, "clock_mhz"]
-            raise _refuse(f"{where}there is no overhead '{name}'", did_you_mean(name, names) or ", ".join(names))
+            raise _refuse(
+                f"{where}there is no overhead '{name}'", did_you_mean(name, names) or ", ".join(names)
+            )
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
             raise _refuse(f"{where}{name} is a number from 0 on, got {value!r}")
     if not clock:

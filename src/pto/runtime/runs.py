@@ -44,7 +44,10 @@ class Ran:
 
         if not self._recorded:
             done = f"{self.stats['tasks']} tasks, {self.stats['edges']} dependencies"
-            return f"{done} in {self.stats['seconds'] * 1e3:.2f} ms; record=True shows where the time went"
+            spent = f"{self.stats['seconds'] * 1e3:.2f} ms"
+            if "virtual_ns" in self.stats:
+                spent = f"{self.stats['virtual_ns'] / 1e3:.2f} us of virtual time"
+            return f"{done} in {spent}; record=True shows where the time went"
         return text(self.records)
 
     def save_trace(self, path: str) -> None:

@@ -3,8 +3,8 @@
     for row in runtime.what_if(orchestrate, a, out, durations={"add": 3}, block_dim=[8, 16, 24]):
         print(row.value, row.makespan_us)
 
-Every variation is a run of its own: an orchestration that asks how many cores there are gets the answer of that
-run. The first row is the run as it was asked for.
+Every variation is a run of its own: an orchestration that asks how many cores there are gets the answer of
+that run. The first row is the run as it was asked for.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def parse(texts: Iterable[str]) -> dict[str, list[int]]:
 def _option(name: str) -> str:
     found = _OTHERS.get(name, name)
     if found not in OPTIONS:
-        raise refuse(f"what-if: there is no option '{name}'", did_you_mean(name, OPTIONS) or ", ".join(OPTIONS))
+        raise refuse(
+            f"what-if: there is no option '{name}'", did_you_mean(name, OPTIONS) or ", ".join(OPTIONS)
+        )
     return found
 
 
@@ -96,7 +98,17 @@ def what_if(orchestrate: Callable[..., Any], *args: Any, **given: Any) -> list[V
 
 def table(rows: Sequence[Variation]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and cells, for a terminal."""
-    head = ("what if", "makespan", "change", "bound", "x bound", "AIC busy", "AIV busy", "overhead", "blocked")
+    head = (
+        "what if",
+        "makespan",
+        "change",
+        "bound",
+        "x bound",
+        "AIC busy",
+        "AIV busy",
+        "overhead",
+        "blocked",
+    )
     base = rows[0].makespan_us
     cells = [
         (

@@ -25,7 +25,9 @@ class Virtual:
     ) -> None:
         self.machine: Machine = machine if isinstance(machine, Machine) else read_machine(machine)
         self.durations = (
-            durations if isinstance(durations, Durations) else Durations(durations, self.machine.clock_mhz, says)
+            durations
+            if isinstance(durations, Durations)
+            else Durations(durations, self.machine.clock_mhz, says)
         )
         self.compute = compute
 
@@ -38,7 +40,7 @@ class Virtual:
         model = None
         program = kernel.module if kernel.module is not None else kernel.source
         is_program = kernel.module is not None or str(program).endswith((".pto", ".ptobc"))
-        if is_program and not callable(kernel.source) and kernel.core != "mixed":
+        if is_program and not callable(kernel.source):  # the halves of a mixed one end together
             model = self.model(program, kernel.entry, kernel.floats)
         self.durations.know(run, func_id, name, model)
 
@@ -50,7 +52,11 @@ class Virtual:
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """What the statistics of a run have besides: they tell every view that times are virtual."""
-        return {**stats, "durations": self.durations.says, "overheads": self.machine.source or "those of a2a3"}
+        return {
+            **stats,
+            "durations": self.durations.says,
+            "overheads": self.machine.source or "those of a2a3",
+        }
 
 
 def made(virtual_time: Any, durations: Any, machine: Any, compute: bool) -> Virtual | None:
