@@ -84,14 +84,14 @@ def accumulator(pointer: Pointer, m: int, n: int) -> Matrix:
 def left_scales(i: Instr, pointer: Pointer, m: int, groups: int) -> Matrix:
     """The MX scales of an operand in L0A: a byte for 32 elements, in boxes of 16 rows and 2 groups. They lie
     in a buffer of their own, at a sixteenth of the address of the operand."""
-    return laid_out(_scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
+    return laid_out(scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
 
 
 def right_scales(i: Instr, pointer: Pointer, groups: int, n: int) -> Matrix:
-    return laid_out(_scale_pointer(i, pointer, "scale_right"), "NN", groups, n, (2, N0))
+    return laid_out(scale_pointer(i, pointer, "scale_right"), "NN", groups, n, (2, N0))
 
 
-def _scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
+def scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
     buffer: Buffer = i.core.buffers[loc]
     return Pointer(buffer, pointer.offset // 16, "f8e8m0", pointer.name)
 
