@@ -3,13 +3,13 @@
     8..6    element type of updates of global memory, 0 for plain stores
     10..9   what these do: 0 add, 1 max, 2 min
     46, 47  f32 operands of products as TF32; rounded away from zero at ties
-    48      with bit 60: what leaves L0C as f16 or bf16 is finite, conversions do not saturate; without: products,
-            conversions and the way out of L0C do not saturate
+    48      with bit 60: what leaves L0C as f16 or bf16 is finite, conversions do not saturate;
+            without: products, conversions and the way out of L0C do not saturate
     50      without bit 60: the way out of L0C saturates, but keeps NaN
     60      conversions obey the register and not what they say themselves; set by the reset
 
-An instruction that says itself how it rounds, saturates or updates clears and sets bits while it runs, and puts
-the word back; those of a vecscope do for all of it.
+An instruction that says itself how it rounds, saturates or updates clears and sets bits while it runs, and
+puts the word back; those of a vecscope do for all of it.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ def field(word: int, field: tuple[int, int]) -> int:
 
 
 def update(word: int) -> tuple[str, str] | None:
-    """Type and operation of updates of global memory; None for plain stores. Numbers that mean nothing are f32 and
-    add."""
+    """Type and operation of updates of global memory; None for plain stores. Numbers without a meaning are
+    f32 and add."""
     kind = field(word, TYPE_FIELD)
     if kind == 0:
         return None

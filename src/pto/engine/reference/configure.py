@@ -96,9 +96,10 @@ def control_register(i: Instr) -> int | None:
 
 @executor("atomic updates")
 def set_atomic(i: Instr) -> None:
-    number = ctrl.OPERATIONS.get(i.kind)
-    field = ctrl.TYPE_FIELD if number is None else ctrl.OPERATION_FIELD
-    i.core.registers["CTRL"] = ctrl.with_field(i.control, field, ctrl.TYPES[i.kind] if number is None else number)
+    field, numbers = ctrl.TYPE_FIELD, ctrl.TYPES
+    if i.kind in ctrl.OPERATIONS:
+        field, numbers = ctrl.OPERATION_FIELD, ctrl.OPERATIONS
+    i.core.registers["CTRL"] = ctrl.with_field(i.control, field, numbers[i.kind])
 
 
 @executor("flag base")

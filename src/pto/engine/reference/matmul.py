@@ -215,8 +215,9 @@ def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
 
 
 def reduced(i: Instr, x: Array, control: int) -> Array:
-    """f32 operands as HF32 mode or a control word leaves them. The simulator column keeps their full precision,
-    unless the word has bit 60 clear: then it speaks of this very instruction, and no HF32 goes before TF32."""
+    """f32 operands as HF32 mode or a control word leaves them. The simulator column keeps their full
+    precision, unless the word has bit 60 clear: then it speaks of this very instruction, and no HF32 goes
+    before TF32."""
     simulated, told = i.isa == "cpu", not ctrl.bit(control, ctrl.OBEYED)
     tf32 = ctrl.bit(control, ctrl.TF32) and (told or not simulated)
     mode = i.registers.get("hf32")

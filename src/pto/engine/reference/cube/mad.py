@@ -2,7 +2,8 @@
 
 The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the
 old contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite;
-`nosat`, and the control register as the reset leaves it, let them pass, as at tile level. `n_dir` orders results and has no effect here.
+`nosat`, and the control register as the reset leaves it, let them pass, as at tile level. `n_dir` orders
+results and has no effect here.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ offsets are those of tiles with the same layout, so that both levels share memor
 
 from __future__ import annotations
 
+from ....ir.types import PtrType
 from ....isa import tile as tiles
 from ....isa.dtypes import DTYPES
 from ....isa.machine import MEMORIES
@@ -97,8 +98,12 @@ def scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
 
 
 def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
-    """A pointer operand; on hardware it starts at a multiple of what its buffer asks for."""
+    """A pointer operand to the elements of its type, which may lie in pairs; on hardware it starts at a
+    multiple of what its buffer asks for."""
     p: Pointer = i.arg(name)
+    operand = i.op.get(name)
+    if operand is not None and isinstance(operand.type, PtrType) and operand.type.elem.pairs:
+        p = p.at(p.offset, str(operand.type.dtype))
     need = unit or ALIGNMENT.get(p.buffer.space, 1)
     i.require(
         i.isa == "cpu" or p.buffer.space == "gm" or p.offset % need == 0,

@@ -205,9 +205,11 @@ def _starts(i: Instr, first: str, second: str) -> Shape:
 
 @executor("fractals of L1")
 def fractals(i: Instr) -> None:
-    """Fractals by their numbers: column blocks of them are strides apart, on A2 and A3 those of L0A lie row by row."""
+    """Fractals by their numbers: column blocks are strides apart; on A2 and A3 those of L0A lie by rows."""
     source, target = aligned(i, "src"), aligned(i, "dst")
-    row, col, below, beside = (counted(i, name, 0) for name in ("m_start", "k_start", "src_stride", "dst_stride"))
+    row, col, below, beside = (
+        counted(i, name, 0) for name in ("m_start", "k_start", "src_stride", "dst_stride")
+    )
     rows, cols = (counted(i, name, 0, 8) for name in ("m_step", "k_step"))
     if not rows or not cols:
         return
