@@ -83,7 +83,7 @@ _VCVT = (
     _converts(
         _PARTS,
         "f16,f32 bf16,f32 i8,f16 u8,f16 i8,i16 u8,u16 i16,f32 i16,i32 i16,u32 u16,u32 i32,i64 i8,i32 u8,u32 "
-        "f8e4m3,f32 f8e5m2,f32 hif8,f32 hif8,f16 f4e2m1,bf16 f4e1m2,bf16",
+        "f8e4m3,f32 f8e5m2,f32 hif8,f32 f4e2m1,bf16 f4e1m2,bf16",
         "rnd sat",
     ),
     _converts(
@@ -96,7 +96,7 @@ _VCVT = (
     _converts(f"{_ROUND}, {_PARTS}", "f16,i32 i64,f32 bf16,f4e2m1 bf16,f4e1m2", "sat"),
     _converts(
         f"{_ROUND}, {_SATURATE}, {_PARTS}", "f32,f16 f32,bf16 f32,i16 f32,i64 bf16,i32 f16,i8 f16,u8 "
-        "f32,f8e4m3 f32,f8e5m2 f32,hif8 f16,hif8",
+        "f32,f8e4m3 f32,f8e5m2 f32,hif8",
     ),
 )  # fmt: skip
 

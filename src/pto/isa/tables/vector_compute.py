@@ -325,7 +325,7 @@ _VCVT = (
 )
 #: What only the A5 adds: narrow floats. Of a pair of 4 bits each, two neighbouring lanes of bf16 make one.
 _NARROW = (
-    "f8e4m3,f32 f8e5m2,f32 hif8,f32 f32,f8e4m3 f32,f8e5m2 f32,hif8 hif8,f16 f16,hif8 "
+    "f8e4m3,f32 f8e5m2,f32 hif8,f32 f32,f8e4m3 f32,f8e5m2 f32,hif8 "
     "f4e2m1,bf16 f4e1m2,bf16 bf16,f4e2m1 bf16,f4e1m2"
 )
 _PAIRED = "(input.dtype in (F4E2M1, F4E1M2) or r.dtype in (F4E2M1, F4E1M2))"
@@ -352,6 +352,11 @@ _CONVERSION = (
               msg="expects part only where the element width changes"),
             R("part in ('EVEN', 'ODD')", when=f"has(part) and {_TWO}"),
             R("part in ('P0', 'P1', 'P2', 'P3')", when=f"has(part) and {_FOUR}"),
+            R("rnd in ('A', 'ROUND_A')", when="r.dtype == HIF8", msg="expects hif8 to be rounded with rnd A"),
+            R("rnd in ('R', 'A', 'Z', 'ROUND_R', 'ROUND_A', 'ROUND_Z')", when="r.dtype in (F8E4M3, F8E5M2)",
+              msg="expects fp8 to be rounded with rnd R, A or Z"),
+            R("rnd not in ('O', 'ROUND_O')", when="r.dtype in (F4E2M1, F4E1M2)",
+              msg="expects fp4 to be rounded with rnd R, A, F, C or Z"),
         ),
         doc="Conversion between element types, with rounding and saturation.",
         domain="lanes named by mask and part; the others are 0",
@@ -366,7 +371,8 @@ _CONVERSION = (
                 "low bits (NOSAT; +inf gives all ones, -inf and NaN give 0). f16 to i32 clamps in either "
                 "case. Float narrowing clamps to the largest finite value, infinities too (SAT; NaN gives 0), "
                 "or gives infinity (NOSAT); roundings towards zero, and O, stop at the largest finite value.",
-        types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": ""},
+        types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": "",
+               "away/attr:part": "P0", "away/attr:rnd": "A"},
         notes=(
             ZEROING,
             "The mask has the granularity of the source.",
