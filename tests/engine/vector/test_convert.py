@@ -191,7 +191,10 @@ def check_pairs(case: VectorCase, src: str, dst: str, rnd: str, part: int) -> No
     for n in range(128):
         at = n // 2 * 4 + part
         value = encoding.decode(DTYPES[src], int(codes[at]) >> 4 * (n % 2) & 0xF) if on[at] else 0.0
-        assert found[n] == value and math.copysign(1, found[n]) == math.copysign(1, value), (shown(case.plan), n)
+        assert found[n] == value and math.copysign(1, found[n]) == math.copysign(1, value), (
+            shown(case.plan),
+            n,
+        )
 
 
 def every_way(plan: Plan, rounds: str = "RAFCZO") -> list[Plan]:
