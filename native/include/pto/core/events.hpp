@@ -45,8 +45,8 @@ inline void pipe_barrier(pipe_t) {}
 
 inline uint64_t get_ctrl() { return pto::detail::core().ctrl; }
 inline void set_ctrl(uint64_t value) { pto::detail::core().ctrl = value; }
-constexpr uint64_t sbitset1(uint64_t value, int bit) { return value | uint64_t{1} << bit; }
-constexpr uint64_t sbitset0(uint64_t value, int bit) { return value & ~(uint64_t{1} << bit); }
+constexpr uint64_t sbitset1(uint64_t value, int64_t bit) { return value | uint64_t{1} << (bit & 63); }
+constexpr uint64_t sbitset0(uint64_t value, int64_t bit) { return value & ~(uint64_t{1} << (bit & 63)); }
 
 namespace pto {
 

@@ -76,7 +76,7 @@ class Lower(Control):
         name = row.name if row is not None else op.name
         if row is None:
             self.unsupported(op, f"'{op.name}' is not an instruction of the ISA")
-        elif row.family in ("shared-arith", "shared-math"):
+        elif row.set == "scalar" and (row.expr or row.dialect in ("arith", "math")):
             self.scalar(op)
         elif name in handles.HANDLERS:
             self.handled(op, handles.HANDLERS[name])
