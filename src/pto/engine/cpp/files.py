@@ -75,6 +75,8 @@ class FileKernel(CompiledKernel):
     """A kernel of a C++ file or of a library."""
 
     engine = "cpp"
+    #: Whether it tells of every call, see `engine/traced`.
+    traced = False
 
     def __init__(
         self, path: str, entry: str | None = None, target: str | Profile | None = None, checked: bool = False,
@@ -92,6 +94,7 @@ class FileKernel(CompiledKernel):
             self._load(target, capacity or {})
         about = self._choose(entry)
         self.name = about.name
+        self.kind = about.kind
         self.subblocks = about.subblocks
         self._params = list(about.params)
         #: What tells this kernel from one of a program.
@@ -117,7 +120,7 @@ class FileKernel(CompiledKernel):
         self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
 
         def build() -> Built:
-            built = handwritten.cached(source, made, self.profile, self.checked, self.auto)
+            built = handwritten.cached(source, made, self.profile, self.checked, self.auto, self.traced)
             if not built.ok:
                 shown = {os.path.abspath(source.name): source}
                 raise DiagnosticError(messages.diagnostics(built.output, shown))

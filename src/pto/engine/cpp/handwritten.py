@@ -15,7 +15,7 @@ from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
-from .compiler import arch_flags, find, header_flags
+from .compiler import TRACED, arch_flags, find, header_flags, placed
 from .launcher import Entry, about, guard, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
@@ -211,9 +211,13 @@ def library(
     return compile_units(find(), units, [], flags, Path(work))
 
 
-def cached(source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool = False) -> Built:
-    """The same, from the cache where neither the file nor one that it includes has changed."""
+def cached(
+    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool = False, traced: bool = False
+) -> Built:
+    """The same, from the cache where neither the file nor one that it includes has changed; with `traced` one
+    that tells of every call (`engine/traced`)."""
     units, flags = _units(source, made, profile, checked, auto)
+    flags += [TRACED] * traced + placed(find()) * (checked or traced)
     return cached_with_includes(units, flags, source.text)
 
 

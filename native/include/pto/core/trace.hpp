@@ -1,0 +1,200 @@
+// What a traced build (-DPTO_TRACED) tells of every call: the calls themselves, their operands, and where they stand.
+//
+// A call that changes something begins with
+//
+//   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
+//
+// which names a row of the table, its operands in the order they follow, and after the colon its attributes. Each core
+// collects records, and the launch hands them to who asked for them (`pto_launch::trace`): the reference engine, which
+// executes them under watch (src/pto/engine/traced). What a traced call calls itself is part of it and not told. Calls
+// are functions of their own in such a build, and have frames, so that the place of a call is the address that it
+// returns to. In every other build all of this is nothing.
+//
+// A record is made of 64-bit words: how many there are; the text of the call; three return addresses, innermost first;
+// how many operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each operand; then the values of
+// the operands, as many words as the type says. What comes before the values is the same whenever the same call is made.
+#pragma once
+
+#include "pto/core/macros.hpp"
+
+#ifndef PTO_TRACED
+#define PTO_TRACE(...) ((void)0)
+#define PTO_UNTRACED ((void)0)
+#else
+
+#define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
+#define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
+#define PTO_UNTRACED const ::pto::detail::Tracing pto_tracing_ {}
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "pto/core/dtypes.hpp"
+#include "pto/core/enums.hpp"
+#include "pto/core/machine.hpp"
+
+namespace pto::detail {
+
+/// Kinds of operands.
+enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, bytes };
+
+/// What is the same for all operands of a type.
+struct TracedType {
+  Traced kind;
+  int32_t dtype;     // a DType; -1: none
+  int32_t words;     // of each value
+  int32_t facts[9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
+                     // compact mode; tensors: layout
+  uint64_t pad;      // of tiles
+  int64_t dims[6];   // of convolution tiles
+};
+
+/// Values of attributes.
+template <size_t N>
+struct Said {
+  uint64_t words[N + 1];
+};
+template <class... Values>
+inline Said<sizeof...(Values)> said(Values... values) {
+  return {{static_cast<uint64_t>(values)..., 0}};
+}
+
+template <class T>
+concept TracedTile = requires(const T& t) { T::Loc; T::BFractal; t.GetValidRow(); };
+template <class T>
+concept TracedConvTile = requires { T::Loc; T::totalDimCount; };
+template <class T>
+concept TracedTensor = requires { T::staticStride; };
+template <class T>
+concept TracedElement = requires { dtype_of<T>; };
+
+template <class T>
+concept TracedCast = requires { typename T::Given; };
+
+template <class T>
+constexpr TracedType traced_type_of() {
+  if constexpr (TracedCast<T>) return traced_type_of<typename T::Given>();
+  TracedType type{};
+  type.dtype = -1;
+  type.words = 1;
+  if constexpr (TracedTile<T>) {
+    type.kind = Traced::tile;
+    type.words = 4;
+    const int32_t facts[] = {static_cast<int32_t>(T::Loc), T::Rows, T::Cols, T::ValidRow, T::ValidCol,
+                             static_cast<int32_t>(T::BFractal), static_cast<int32_t>(T::SFractal), T::SFractalSize,
+                             static_cast<int32_t>(T::Compact)};
+    for (int i = 0; i < 9; ++i) type.facts[i] = facts[i];
+    type.pad = static_cast<uint64_t>(T::PadVal);
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedConvTile<T>) {
+    type.kind = Traced::conv_tile;
+    type.words = 8;
+    type.facts[0] = static_cast<int32_t>(T::Loc);
+    type.facts[1] = static_cast<int32_t>(T::layout);
+    type.facts[2] = T::totalDimCount;
+    for (int d = 0; d < 6; ++d) type.dims[d] = T::staticShape[d];
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedTensor<T>) {
+    type.kind = Traced::tensor;
+    type.words = 11;
+    type.facts[0] = static_cast<int32_t>(T::layout);
+    for (int d = 0; d < 5; ++d) type.dims[d] = T::staticShape[d];
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (std::is_pointer_v<T>) {
+    type.kind = Traced::pointer;
+    type.words = 2;
+    using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+    if constexpr (TracedElement<Element>) type.dtype = static_cast<int32_t>(dtype_of<Element>);
+  } else if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(DType::i64);
+  } else if constexpr (TracedElement<T>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(dtype_of<T>);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(sizeof(T) == 4 ? DType::i32 : DType::i64);
+  } else {
+    type.kind = Traced::object;
+  }
+  return type;
+}
+template <class T>
+inline constexpr TracedType traced_type = traced_type_of<T>();
+
+template <class T>
+inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
+  if constexpr (TracedCast<T>) {
+    return traced_value(me, at, value.value);
+  } else if constexpr (TracedTile<T> || TracedConvTile<T>) {
+    const auto* data = reinterpret_cast<const char*>(const_cast<T&>(value).data());
+    *at++ = data == nullptr ? ~uint64_t{0} : static_cast<uint64_t>(data - me.space[static_cast<int>(T::Loc)]);
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+    if constexpr (TracedTile<T>) {
+      *at++ = value.GetValidRow();
+      *at++ = value.GetValidCol();
+    } else {
+      for (int d = 0; d < 6; ++d) *at++ = static_cast<uint64_t>(value.GetShape(d));
+    }
+  } else if constexpr (TracedTensor<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(value.data());
+    for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.sizes()[d]);
+    for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.strides()[d]);
+  } else if constexpr (std::is_pointer_v<T>) {
+    const auto address = reinterpret_cast<uintptr_t>(value);
+    int space = 0;
+    while (space < kSpaces && address - reinterpret_cast<uintptr_t>(me.space[space]) >= room(space)) ++space;
+    *at++ = static_cast<uint64_t>(space);
+    *at++ = space < kSpaces ? address - reinterpret_cast<uintptr_t>(me.space[space]) : address;
+  } else if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+    *at++ = static_cast<uint64_t>(static_cast<int64_t>(value));
+  } else if constexpr (traced_type<T>.kind == Traced::number) {
+    *at = 0;
+    std::memcpy(at++, &value, sizeof value < 8 ? sizeof value : 8);
+  } else {
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+  }
+  return at;
+}
+
+/// A call that is told of, for as long as it lasts.
+class Tracing {
+ public:
+  /// Of what this call calls nothing is told.
+  Tracing() : me_(core()) {
+    if (me_.trace != nullptr) ++me_.trace->depth;
+  }
+  template <size_t Attributes, class... Operands>
+  Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands) : me_(core()) {
+    Trace* trace = me_.trace;
+    if (trace == nullptr || trace->depth++ > 0) return;
+    constexpr size_t most = 6 + Attributes + sizeof...(Operands) * 12;
+    if (trace->count + most > Trace::kWords) trace->flush(me_);
+    uint64_t* const first = trace->words + trace->count;
+    uint64_t* at = first + 1;
+    *at++ = reinterpret_cast<uintptr_t>(form);
+    for (int i = 0; i < 3; ++i) {
+      *at = 0;
+      if (frame != nullptr) frame = caller_of(frame, *at);
+      ++at;
+    }
+    *at++ = sizeof...(Operands) | uint64_t{Attributes} << 32;
+    for (size_t i = 0; i < Attributes; ++i) *at++ = said.words[i];
+    ((*at++ = reinterpret_cast<uintptr_t>(&traced_type<std::remove_cvref_t<Operands>>)), ...);
+    ((at = traced_value(me_, at, operands)), ...);
+    *first = static_cast<uint64_t>(at - first);
+    trace->count += static_cast<size_t>(at - first);
+  }
+  ~Tracing() {
+    if (me_.trace != nullptr) --me_.trace->depth;
+  }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  Core& me_;
+};
+
+}  // namespace pto::detail
+#endif

@@ -1,0 +1,243 @@
+"""A C++ kernel on the reference engine: `pto run k.cpp --sanitize all`, `pto.kernel("k.cpp").run(sanitize=..)`.
+
+The kernel is compiled with -DPTO_TRACED and runs by itself, on copies of its arguments; what its cores tell
+(`stream`) is executed by the cores of the reference engine (`sites`), with everything that watches there. Their
+results are those of the launch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ...diag import Diagnostic, Source
+from ...ir.builder import Builder
+from ...ir.core import Module
+from ..binding import Binding, bound
+from ..compiled.arguments import word
+from ..compiled.kernel import special_words
+from ..compiled.library import Outcome
+from ..cpp.files import FileKernel
+from ..entry import LaunchResult, check_options
+from ..memory import WINDOWS_BASE, GlobalMemory, Pointer, View
+from ..reference.code import Code
+from ..reference.core import BLOCKED, Core, RunError
+from ..reference.grid import Grid
+from ..reference.instr import IllegalInstruction
+from ..reference.lower import LoweredModule
+from ..reference.semantics import preset
+from ..watch import Watcher
+from .places import Places
+from .sites import Memory, Sites
+from .spelling import in_cpp
+from .stream import Feed, Stream
+
+if TYPE_CHECKING:
+    from ..ranks import World
+    from ..registry import Request
+
+_KINDS = {"mix": 0, "cube": 1, "vector": 2}
+
+
+class TracedCore(Core):
+    """A core that executes what one of the kernel tells."""
+
+    feed: Feed
+    sites: Sites
+
+    def begin(self, feed: Feed, sites: Sites) -> None:
+        self.feed = feed
+        self.sites = sites
+        #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
+        self.placed: dict[Any, Any] = {}
+        self.tiles: dict[Any, Any] = {}
+
+    def run(self, limit: int = 1 << 62) -> None:
+        if self.queued:
+            self.drain()
+        self.waiting = ""
+        feed, sites, code = self.feed, self.sites, self.code
+        ticks = 0
+        try:
+            while ticks < limit:
+                if not feed.ready():
+                    self.done = True
+                    break
+                site, values = sites.of(feed.words, feed.at)
+                self.pc = site.pc
+                if len(self.regs) < code.registers:
+                    self.regs += [None] * (code.registers - len(self.regs))
+                site.load(self, feed.words, values)
+                if site.step(self) == BLOCKED:
+                    break
+                if site.after is not None:
+                    site.after(self, feed.words, values)
+                feed.taken()
+                ticks += 1
+        except IllegalInstruction as problem:
+            raise self.illegal(code.ops[self.pc], problem) from None
+        except LookupError as missing:
+            raise self.unplaced(code.ops[self.pc], missing) from None
+        finally:
+            self.ticks += ticks
+
+
+class TracedGrid(Grid):
+    """A launch whose cores are told what to do."""
+
+    stream: Stream
+    sites: dict[str, Sites]
+
+    def make_core(self, *about: Any) -> Core:
+        return TracedCore(*about)
+
+    def begin(self, core: Core, code: Code) -> None:
+        assert isinstance(core, TracedCore)
+        core.start(code, [])
+        core.begin(
+            self.stream.feed((core.rank, core.block, _KINDS[core.kind], core.sub)), self.sites[code.name]
+        )
+
+
+class TracedKernel(FileKernel):
+    """A kernel of a C++ file on the reference engine."""
+
+    engine = "traced"
+    traced = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = Places(self.built.path, self.text)
+
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
+        """One launch, to its end; options are those of the reference engine."""
+        return self.begin(*args, **options).end()
+
+    def begin(
+        self,
+        *args: Any,
+        blocks: int = 1,
+        subblocks: int | None = None,
+        sanitize: str | Sequence[str] = (),
+        schedule: int | None = None,
+        shadow: str | None = None,
+        memory_map: bool = False,
+        out: TextIO | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
+        max_steps: int | None = None,
+        timeout: float | None = None,
+        semantics: str = "hw",
+        watchers: Sequence[Watcher] = (),
+        threads: int = 1,
+        ranks: World | None = None,
+    ) -> TracedLaunch:
+        from ..sanitize import parse_names, watching
+
+        check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
+        result = LaunchResult(self.engine)
+        names = parse_names(sanitize)
+        result.checked = names
+        gm = GlobalMemory()
+        bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
+        watch = watching(names, shadow, memory_map, watchers)
+        memory = Memory(gm.buffers)
+        module = _module(self.text or Source(self.path, ""), self._roles(subblocks))
+        program = LoweredModule(module, self.profile, watch is not None and watch.tracks)
+        roles, sites = [], {}
+        for kind, sub in self._roles(subblocks):
+            function = module.function(kind)
+            assert function is not None
+            if kind not in sites:
+                code = Code(function)
+                sites[kind] = Sites(program, code, function.regions[0].blocks[0], self._places, memory)
+            roles.append((kind, sub, code))
+        order = None
+        if schedule is not None:
+            from ..sanitize.schedule import Schedule
+
+            order = Schedule(schedule)
+        values = [{kind: [] for kind in sites} for _ in bindings]
+        grid = TracedGrid(
+            program, self.profile, gm, roles, values, blocks, out or sys.stdout, watch, order, progress,
+            max_steps, False, preset(semantics), timeout,
+        )  # fmt: skip
+        grid.sites = sites
+        words = [
+            word(t, v) if isinstance(v, int | float | str) else self._word(memory, v)
+            for binding in bindings
+            for t, v in zip(self._types, binding.values[self._longest], strict=True)
+        ]
+        arrays = [(a.address, a.copy.size, a.buffer.name.encode(), 0) for a in memory.arrays]
+        special = special_words(bindings[0].values[self._longest])
+
+        def call(tracer: int) -> Outcome:
+            return self._library.call(
+                self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None, arrays,
+                tracer,
+            )  # fmt: skip
+
+        grid.stream = Stream(call)
+        return TracedLaunch(self, grid, bindings, result)
+
+    def _word(self, memory: Memory, value: Pointer | View) -> int:
+        assert isinstance(value, Pointer)
+        return memory.address(value)
+
+    def _roles(self, subblocks: int | None) -> list[tuple[str, int]]:
+        if self.kind != "mixed":
+            return [(self.kind, 0)]
+        return [("cube", 0), *(("vector", n) for n in range(subblocks or self.subblocks))]
+
+
+class TracedLaunch:
+    """A launch that has begun, as `reference.kernel.Launch`."""
+
+    def __init__(
+        self, kernel: TracedKernel, grid: TracedGrid, bindings: list[Binding], result: LaunchResult
+    ) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.bindings = bindings
+        self.result = result
+
+    def end(self) -> LaunchResult:
+        grid, result = self.grid, self.result
+        problem: Diagnostic | None = None
+        try:
+            if not grid.go():
+                problem = grid.stuck().diagnostic
+        except RunError as e:
+            problem = e.diagnostic
+        finally:
+            grid.stream.stop()
+        done = grid.stream.end()
+        for binding in self.bindings:
+            binding.write_back()
+        if problem is not None:
+            result.diagnostics.append(problem)
+        if grid.watch is not None:
+            grid.watch.tell("launch_ended", result)
+        if grid.broken is not None and result.ok:
+            result.diagnostics.append(grid.broken.diagnostic)
+        if result.ok and done.status:
+            result.diagnostics.append(self.kernel.told(done, grid.stream.frames))
+        for d in result.diagnostics:
+            in_cpp(d)
+        return result
+
+
+def _module(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
+    """A module with an empty function for each kind of core."""
+    builder = Builder.module()
+    for kind in dict.fromkeys(kind for kind, _ in roles):
+        builder.at(None).func(kind, [])
+    return Module(builder.built.op, source)
+
+
+def made(request: Request) -> TracedKernel:
+    """The kernel that is asked for."""
+    assert isinstance(request.program, str), "the registry says what the engine takes"
+    return TracedKernel(
+        request.program, request.entry, request.target, False, request.capacity, request.auto
+    )

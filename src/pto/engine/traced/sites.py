@@ -1,0 +1,456 @@
+"""From records to steps: an operation per call site, lowered once; each record only brings values.
+
+A site is a call in the C++ text with what is the same every time it is made: its row, its attributes and the
+types of its operands. Its operation stands in a function of a module that grows as sites are found, and its step
+is what lowering makes of it for programs; so those who watch see no difference.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...diag import Diagnostic, Source
+from ...ir.attrs import Attribute, BoolAttr, EnumAttr, IntAttr
+from ...ir.builder import Builder
+from ...ir.core import Block, Module, Operation, Value
+from ...ir.types import INDEX, ConvTileType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType
+from ...isa import row as find_row
+from ...isa.dtypes import DTYPES, NUMBERS
+from ...isa.enums import ENUMS
+from ...isa.machine import EVERY_PIPE, MEMORIES, PIPES
+from ...isa.profiles import Profile
+from ...isa.record import Record
+from ...isa.row import Row
+from ...isa.tile import COMPACT_MODES
+from ..elements import decode
+from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..reference.code import Code, Step
+from ..reference.core import RunError
+from ..reference.handles import make_tile
+from ..reference.lower import Lower, LoweredModule
+from .places import Places
+
+_LOCATIONS = tuple(MEMORIES)
+_DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
+_LAYOUTS = tuple(ENUMS["layout"].values)
+_UNBOUND = (1 << 64) - 1
+
+#: Gives the value of an operand from the words of a record that begin at a place.
+Load = Callable[[Any, list[int], int], Any]
+
+
+# -- types ---------------------------------------------------------------------------------------------------
+
+
+class _RawType(ctypes.Structure):
+    """`TracedType` of trace.hpp."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("words", ctypes.c_int32),
+        ("facts", ctypes.c_int32 * 9),
+        ("pad", ctypes.c_uint64),
+        ("dims", ctypes.c_int64 * 6),
+    )
+
+
+_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT = range(6)
+
+
+class Kind(Record):
+    """The type of an operand: that of its value, and how many words a record has of it."""
+
+    kind: int
+    dtype: str  # empty for none
+    words: int
+    type: Type | None
+    layout: str = ""
+
+
+def kind_at(address: int) -> Kind:
+    """A type that the kernel describes."""
+    raw = _RawType.from_address(address)
+    dtype = _DTYPES[raw.dtype] if raw.dtype >= 0 else ""
+    elem = ScalarType(dtype or "u8")
+    facts = list(raw.facts)
+    made: Type | None = None
+    layout = ""
+    if raw.kind == _TILE:
+        loc, rows, cols, v_row, v_col, blayout, slayout, fractal, compact = facts
+        made = TileBufType(
+            elem, _LOCATIONS[loc], rows, cols, None if v_row < 0 else v_row, None if v_col < 0 else v_col,
+            tuple(ENUMS["blayout"].values)[blayout], tuple(ENUMS["slayout"].values)[slayout], fractal,
+            raw.pad, COMPACT_MODES[compact],
+        )  # fmt: skip
+    elif raw.kind == _CONV:
+        dims = tuple(None if d < 0 else d for d in list(raw.dims)[: facts[2]])
+        made = ConvTileType(elem, _LOCATIONS[facts[0]], dims, _LAYOUTS[facts[1]].upper())
+    elif raw.kind == _TENSOR:
+        made = ViewType(elem, tuple(None if d < 0 else d for d in list(raw.dims)[:5]))
+        layout = _LAYOUTS[facts[0]].upper()
+    elif raw.kind == _POINTER:
+        made = PtrType(elem)
+    elif raw.kind == _NUMBER:
+        made = elem
+    return Kind(raw.kind, dtype, raw.words, made, layout)
+
+
+def attribute(row: Row, name: str, word: int) -> Attribute | None:
+    """A number of C++ as the attribute that it stands for; None where it has no name."""
+    kind = row.attr_index[name].kind
+    if kind == "pipe":
+        found = next((p for p in (*PIPES.values(), EVERY_PIPE) if p.cpp == word), None)
+        return None if found is None else EnumAttr(kind, f"PIPE_{found.name}")
+    if kind in ENUMS:
+        value = next((v for v, n in ENUMS[kind].values.items() if n == word), None)
+        return None if value is None else EnumAttr(kind, value)
+    if kind == "bool":
+        return BoolAttr(bool(word))
+    choices = row.attr_index[name].choices
+    if choices and isinstance(choices[0], str):
+        from ...ir.attrs import StrAttr
+
+        return StrAttr(choices[word])
+    return IntAttr(word - (1 << 64) if word >> 63 else word, ScalarType("i64"))
+
+
+def spelled(row: Row) -> tuple[str, ...]:
+    """Names that calls of a row have in C++."""
+    return _spelled(row.full_name)
+
+
+@cache
+def _spelled(name: str) -> tuple[str, ...]:
+    row = find_row(name)
+    assert row is not None
+    if row.name == "alloc_tile":
+        return ("TASSIGN",)
+    found = [m for form in row.forms for m in re.findall(r"(?<![\w$])([A-Za-z_]\w*)\s*[<(]", form.cpp)]
+    return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
+
+
+#: Functions of C++ that make calls of others.
+_ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
+
+_WORD = re.compile(r"[A-Za-z_][\w.\[\]]*")
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+class Copied(Record):
+    """An array as the kernel has it: a copy at an address."""
+
+    address: int
+    buffer: Buffer
+    copy: Any
+
+
+class Memory:
+    """Global memory of a launch, by the addresses that the kernel knows."""
+
+    def __init__(self, buffers: Sequence[Buffer]) -> None:
+        made = [(buffer, np.array(buffer.data)) for buffer in buffers]
+        self.arrays = sorted((Copied(c.ctypes.data, b, c) for b, c in made), key=lambda a: a.address)
+
+    def address(self, place: Pointer | View) -> int:
+        return place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
+
+    def at(self, address: int) -> tuple[Buffer, int]:
+        """The array an address lies in, or the one that it has left, and how far it is from its start."""
+        found = None
+        for array in self.arrays:
+            if array.address <= address <= array.address + array.copy.size:
+                return array.buffer, address - array.address
+            if found is None or array.address <= address:
+                found = array
+        if found is None:
+            return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
+        return found.buffer, address - found.address
+
+
+# -- sites ---------------------------------------------------------------------------------------------------
+
+
+class Site:
+    """A call: its step, and what fills its registers from a record."""
+
+    __slots__ = ("after", "loads", "op", "pc", "step")
+
+    def __init__(self, op: Operation, pc: int, step: Step, loads: list[tuple[int, int, Load]]) -> None:
+        self.op = op
+        self.pc = pc
+        self.step = step
+        #: Register, words before, and what makes the value.
+        self.loads = loads
+        #: What is done with a core after the step.
+        self.after: Callable[[Any, list[int], int], None] | None = None
+
+    def load(self, core: Any, words: list[int], at: int) -> None:
+        regs = core.regs
+        for slot, offset, make in self.loads:
+            regs[slot] = make(core, words, at + offset)
+
+
+class Sites:
+    """The sites of a kernel on one kind of core."""
+
+    def __init__(self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory) -> None:
+        self._lower = Lower(program, code)
+        self._program = program
+        self._code = code
+        self._block = block
+        self._places = places
+        self._memory = memory
+        self._found: dict[tuple[int, ...], Site] = {}
+
+    def of(self, words: list[int], at: int) -> tuple[Site, int]:
+        """The site of a record, and where the values of its operands begin."""
+        counts = words[at + 5]
+        start = at + 6 + (counts & 0xFFFFFFFF) + (counts >> 32)
+        key = tuple(words[at + 1 : start])
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._make(key)
+        return found, start
+
+    def _make(self, key: tuple[int, ...]) -> Site:
+        form = ctypes.string_at(key[0]).decode()
+        head, _, attrs = form.partition(":")
+        name, *operands = head.split()
+        row = find_row(name)
+        assert row is not None, form
+        said, given = key[5 : 5 + (key[4] >> 32)], key[5 + (key[4] >> 32) :]
+        call = self._places.call(key[1:4], spelled(row))
+        made_attrs = {
+            n: a for n, w in zip(attrs.split(), said, strict=True) if (a := attribute(row, n, w)) is not None
+        }
+        builder = Builder(self._block).at(call.span)
+        kinds = [kind_at(address) for address in given]
+        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments).site()
+
+
+class _Making:
+    """A site in the making."""
+
+    def __init__(
+        self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute], names: list[str],
+        kinds: list[Kind], texts: Sequence[str],
+    ) -> None:  # fmt: skip
+        self.sites = sites
+        self.row = row
+        self.builder = builder
+        self.attrs = attrs
+        self.kinds = kinds
+        scratch = [o.name for o in row.operands if o.role == "tmp" and o.name not in names]
+        extra = iter(scratch)
+        #: Names of operands by place; those behind the ones that the form names are scratch, or events.
+        self.names = [
+            n if n is not None else (next(extra, "") if k.kind == _TILE else "")
+            for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
+        ]
+        self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
+        self.values: dict[str, Value | list[Value]] = {}
+        self.loads: list[tuple[Value, int, Load]] = []
+
+    def site(self) -> Site:
+        special = _SPECIAL.get(self.row.name)
+        if special is not None:
+            return special(self)
+        self.operands()
+        return self.made()
+
+    def called(self, at: int) -> str:
+        """What an operand is called: as it is written, else as the table has it."""
+        return (self.texts[at] if at < len(self.texts) else "") or self.names[at]
+
+    def value(self, type: Type, name: str, offset: int, load: Load) -> Value:
+        value = self.sites._block.add_arg(type, name)
+        self.loads.append((value, offset, load))
+        return value
+
+    def operands(self) -> None:
+        offset = 0
+        for at, kind in enumerate(self.kinds):
+            name = self.names[at]
+            if name and kind.type is not None:
+                declared = self.row.operands[self.row.operand_index[name]]
+                made = self.operand(at, kind, declared.kinds, offset)
+                if declared.variadic:
+                    listed = self.values.setdefault(name, [])
+                    assert isinstance(listed, list)
+                    listed.append(made)
+                else:
+                    self.values[name] = made
+            offset += kind.words
+
+    def operand(self, at: int, kind: Kind, wanted: Sequence[str], offset: int) -> Value:
+        called = self.called(at)
+        type = kind.type
+        assert type is not None
+        if kind.kind == _NUMBER:
+            index = "index" in wanted and not DTYPES[kind.dtype].is_float
+            return self.value(INDEX if index else type, called, offset, number(kind.dtype))
+        if kind.kind == _POINTER:
+            return self.value(type, called, offset, self.pointer(kind, called))
+        if kind.kind == _TENSOR:
+            return self.value(type, called, offset, self.tensor(kind, called))
+        if kind.kind == _CONV:
+            return self.value(type, called, offset, conv_tile(kind, called))
+        return self.value(type, called, offset, tile(kind, called))
+
+    def pointer(self, kind: Kind, called: str) -> Load:
+        at = self.sites._memory.at
+        dtype = kind.dtype or "u8"
+
+        def load(core: Any, words: list[int], place: int) -> Pointer:
+            space, address = words[place], words[place + 1]
+            if space < len(_LOCATIONS):
+                return Pointer(core.buffers[_LOCATIONS[space]], address, dtype, called)
+            buffer, offset = at(address)
+            return Pointer(buffer, offset, dtype, called)
+
+        return load
+
+    def tensor(self, kind: Kind, called: str) -> Load:
+        at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
+        seen: dict[tuple[int, ...], View] = {}
+
+        def load(core: Any, words: list[int], place: int) -> View:
+            key = tuple(words[place : place + 11])
+            found = seen.get(key)
+            if found is None:
+                buffer, offset = at(key[0])
+                shape, strides = (tuple(map(signed, key[n : n + 5])) for n in (1, 6))
+                found = View(buffer, offset, shape, strides, dtype, layout, called)
+                if len(seen) < 1024:
+                    seen[key] = found
+            return found
+
+        return load
+
+    def made(self, results: Sequence[Type] = ()) -> Site:
+        """The site of the operation with what was found."""
+        op = self.builder.op(self.row.full_name, list(results), self.attrs, **self.values)
+        lower, code = self.sites._lower, self.sites._code
+        lower.missing.clear()
+        lower.instruction(op)
+        if lower.missing:
+            raise RunError(lower.missing[0])
+        pc = len(code.steps) - 1
+        return Site(op, pc, code.steps[pc], [(lower.slot(v), at, load) for v, at, load in self.loads])
+
+
+def signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def number(dtype: str) -> Load:
+    """What makes a number of the bits of a word."""
+    info = DTYPES[dtype]
+    if not info.is_float:
+        return lambda core, words, at: signed(words[at])
+    if dtype == "f32":
+        return lambda core, words, at: struct.unpack("<f", struct.pack("<I", words[at] & 0xFFFFFFFF))[0]
+    if dtype == "f64":
+        return lambda core, words, at: struct.unpack("<d", struct.pack("<Q", words[at]))[0]
+    code = np.dtype(f"u{max(1, info.bits // 8)}")
+    mask = (1 << info.bits) - 1
+    return lambda core, words, at: float(decode(dtype, np.array([words[at] & mask], code))[0])
+
+
+def tile(kind: Kind, called: str) -> Load:
+    """What makes a tile: its address, the object that it is in C++, its valid rows and columns."""
+    type = kind.type
+    assert isinstance(type, TileBufType)
+
+    def load(core: Any, words: list[int], at: int) -> Tile:
+        address, this, rows, cols = words[at : at + 4]
+        placed = core.placed.get((type.loc, address, this)) or core.placed.get((type.loc, address, type))
+        key = (type, called, address, rows, cols)
+        found = core.tiles.get(key)
+        if found is None or found.storage is not placed:
+            bound = None if address == _UNBOUND else signed(address)
+            found = make_tile(core, type, bound, (rows, cols), called)
+            found.storage = placed
+            core.tiles[key] = found
+        return found
+
+    return load
+
+
+def conv_tile(kind: Kind, called: str) -> Load:
+    type = kind.type
+    assert isinstance(type, ConvTileType)
+
+    def load(core: Any, words: list[int], at: int) -> ConvTile:
+        address = words[at]
+        made = ConvTile(type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called)
+        made.dims = tuple(signed(w) for w in words[at + 2 : at + 2 + len(type.dims)])
+        return made
+
+    return load
+
+
+# -- calls that are not an operation as they stand ----------------------------------------------------------
+
+
+def _assigned(m: _Making) -> Site:
+    """TASSIGN: a tile with an address."""
+    kind = m.kinds[0]
+    called = m.called(0)
+    type = kind.type
+    assert type is not None
+    m.values["addr"] = m.value(ScalarType("i64"), "addr", 0, lambda core, words, at: signed(words[at]))
+    if isinstance(type, TileBufType):
+        if type.v_row is None:
+            m.values["valid_row"] = m.value(INDEX, "valid_row", 2, lambda core, words, at: words[at])
+        if type.v_col is None:
+            m.values["valid_col"] = m.value(INDEX, "valid_col", 3, lambda core, words, at: words[at])
+    site = m.made([type])
+    site.op.result.name = called
+    slot = m.sites._lower.slot(site.op.result)
+
+    def place(core: Any, words: list[int], at: int) -> None:
+        made = core.regs[slot]
+        if isinstance(made, Tile) and isinstance(type, TileBufType):
+            address = words[at]
+            core.placed[type.loc, address, words[at + 1]] = made.storage
+            core.placed[type.loc, address, type] = made.storage
+
+    site.after = place
+    return site
+
+
+_SPECIAL: dict[str, Callable[[_Making], Site]] = {"alloc_tile": _assigned}
+
+
+# -- the module ----------------------------------------------------------------------------------------------
+
+
+class Traced(LoweredModule):
+    """The module that sites are found in: a function per kind of core."""
+
+    def __init__(self, module: Module, profile: Profile, track: bool) -> None:
+        super().__init__(module, profile, track)
+
+
+def module_of(source: Source) -> Module:
+    """An empty module of a source."""
+    built = Builder.module().built
+    return Module(built.op, source)
+
+
+def missing(form: str) -> Diagnostic:
+    return Diagnostic("PTO-E2003", f"{form} cannot be watched yet")
+
+
+__all__ = ["Kind", "Memory", "Site", "Sites", "Traced", "TokenType", "module_of"]
