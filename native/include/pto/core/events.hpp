@@ -70,7 +70,11 @@ struct Event : EventBaseTag {
   static constexpr Op srcOp = Src, dstOp = Dst;
   static constexpr pipe_t srcPipe = pipe_of(Src), dstPipe = pipe_of(Dst);
   static constexpr bool isSamePipe = srcPipe == dstPipe;
+#ifdef PTO_TRACED
+  event_t token = AutoToken ? detail::next_event(srcPipe, dstPipe) : EventId;
+#else
   static constexpr event_t token = EventId;
+#endif
 
   /// Whether it goes to another core of the block: then an id of its own is needed, Record<id>() and
   /// Wait<id>().
@@ -80,18 +84,20 @@ struct Event : EventBaseTag {
                 "fix: give false as AutoToken and name the id in Record<id>() and Wait<id>()");
 
   Event() = default;
-  Event(RecordEvent) { Record(); }
-  Event& operator=(RecordEvent) { return Record(); }
+  PTO_INST Event(RecordEvent) { Record(); }
+  PTO_INST Event& operator=(RecordEvent) { return Record(); }
   Event& InitAddr(uint64_t address) {
     set_ffts_base_addr(address);
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Init() {
+  PTO_INST Event& Init() {
     return Record<CrossCoreId>();
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Record() {
+  PTO_INST Event& Record() {
+    if constexpr (!isCrossCore && !isSamePipe)
+      PTO_TRACE("set_flag: src_pipe dst_pipe event_id", PTO_SAYS(srcPipe, dstPipe, token));
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
         PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { detail::signal_cross_core(2, CrossCoreId); }
@@ -104,7 +110,11 @@ struct Event : EventBaseTag {
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Wait() {
+  PTO_INST Event& Wait() {
+    if constexpr (!isCrossCore && !isSamePipe)
+      PTO_TRACE("wait_flag: src_pipe dst_pipe event_id", PTO_SAYS(srcPipe, dstPipe, token));
+    else if constexpr (!isCrossCore)
+      PTO_TRACE("barrier: pipe", PTO_SAYS(srcPipe));
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
         PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { wait_flag_dev(CrossCoreId); }

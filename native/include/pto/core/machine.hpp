@@ -139,7 +139,9 @@ struct Core;
 struct Trace {
   static constexpr size_t kWords = size_t{1} << 14;
   size_t count = 0;
-  int32_t depth = 0;              // calls that are told of and not over
+  int32_t depth = 0;               // calls that are told of and not over
+  uint64_t phase = 0;              // of the product that is called next
+  uint32_t events[kPipes][kPipes] = {};  // made so far, by their pipes
   void (*flush)(Core&) = nullptr;  // hands over what there is
   uint64_t words[kWords];
 };

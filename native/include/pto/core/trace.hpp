@@ -10,7 +10,7 @@
 // are functions of their own in such a build, and have frames, so that the place of a call is the address that it
 // returns to. In every other build all of this is nothing.
 //
-// A record is made of 64-bit words: how many there are; the text of the call; three return addresses, innermost first;
+// A record is made of 64-bit words: how many there are; the text of the call; five return addresses, innermost first;
 // how many operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each operand; then the values of
 // the operands, as many words as the type says. What comes before the values is the same whenever the same call is made.
 #pragma once
@@ -19,11 +19,24 @@
 
 #ifndef PTO_TRACED
 #define PTO_TRACE(...) ((void)0)
+#define PTO_TRACE_EITHER(...) ((void)0)
+#define PTO_TRACE_WAITS(...) ((void)0)
+#define PTO_TRACE_PHASE(...) ((void)0)
 #define PTO_UNTRACED ((void)0)
 #else
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
 #define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
+#define PTO_TRACE_IN_(...) __VA_ARGS__
+/// One of two, each in parentheses.
+#define PTO_TRACE_EITHER(condition, first, second)                                                             \
+  const ::pto::detail::Tracing pto_tracing_ =                                                                  \
+      condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first)                      \
+                : ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ second)
+/// What a call waits for whose own call is not told of: its events.
+#define PTO_TRACE_WAITS(...) ::pto::detail::await_events(__VA_ARGS__)
+/// The phase of the product that is called next.
+#define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
 #define PTO_UNTRACED const ::pto::detail::Tracing pto_tracing_ {}
 
 #include <cstdint>
@@ -37,7 +50,7 @@
 namespace pto::detail {
 
 /// Kinds of operands.
-enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, bytes };
+enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe };
 
 /// What is the same for all operands of a type.
 struct TracedType {
@@ -45,10 +58,36 @@ struct TracedType {
   int32_t dtype;     // a DType; -1: none
   int32_t words;     // of each value
   int32_t facts[9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
-                     // compact mode; tensors: layout
+                     // compact mode; tensors: layout; pipes: flag, direction, slot size, slots, local slots, no split
   uint64_t pad;      // of tiles
   int64_t dims[6];   // of convolution tiles
 };
+
+template <class... Arguments>
+inline void await_events(Arguments&... arguments) {
+  [[maybe_unused]] const auto await = [](auto& argument) {
+    if constexpr (requires { argument.srcPipe; argument.Wait(); }) argument.Wait();
+  };
+  (await(arguments), ...);
+}
+
+inline void say_phase(uint64_t phase) {
+  Trace* trace = core().trace;
+  if (trace != nullptr) trace->phase = phase;
+}
+/// The id of an event that names none: the next one of those between two pipes.
+inline int next_event(pipe_t from, pipe_t to) {
+  Trace* trace = core().trace;
+  if (trace == nullptr || from < 0 || from >= kPipes || to < 0 || to >= kPipes) return 0;
+  return trace->events[from][to]++ % kEventIds;
+}
+inline uint64_t traced_phase() {
+  Trace* trace = core().trace;
+  if (trace == nullptr) return 0;
+  const uint64_t phase = trace->phase;
+  trace->phase = 0;
+  return phase;
+}
 
 /// Values of attributes.
 template <size_t N>
@@ -66,6 +105,8 @@ template <class T>
 concept TracedConvTile = requires { T::Loc; T::totalDimCount; };
 template <class T>
 concept TracedTensor = requires { T::staticStride; };
+template <class T>
+concept TracedPipe = requires(const T& t) { T::DIR_TYPE; T::is_no_split; t.fifo.GM_SLOT_BUFFER; };
 template <class T>
 concept TracedElement = requires { dtype_of<T>; };
 
@@ -101,6 +142,13 @@ constexpr TracedType traced_type_of() {
     type.facts[0] = static_cast<int32_t>(T::layout);
     for (int d = 0; d < 5; ++d) type.dims[d] = T::staticShape[d];
     type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedPipe<T>) {
+    type.kind = Traced::pipe;
+    type.words = 3;
+    const int32_t facts[] = {T::flag, T::DIR_TYPE, static_cast<int32_t>(T::RingFiFo::SLOT_SIZE),
+                             static_cast<int32_t>(T::RingFiFo::SLOT_NUM),
+                             static_cast<int32_t>(T::RingFiFo::LOCAL_SLOT_NUM), T::is_no_split};
+    for (int i = 0; i < 6; ++i) type.facts[i] = facts[i];
   } else if constexpr (std::is_pointer_v<T>) {
     type.kind = Traced::pointer;
     type.words = 2;
@@ -141,6 +189,10 @@ inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
     *at++ = reinterpret_cast<uintptr_t>(value.data());
     for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.sizes()[d]);
     for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.strides()[d]);
+  } else if constexpr (TracedPipe<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(value.fifo.GM_SLOT_BUFFER);
+    *at++ = value.fifo.C2V_CONSUMER_BUF;
+    *at++ = value.fifo.V2C_CONSUMER_BUF;
   } else if constexpr (std::is_pointer_v<T>) {
     const auto address = reinterpret_cast<uintptr_t>(value);
     int space = 0;
@@ -169,12 +221,12 @@ class Tracing {
   Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands) : me_(core()) {
     Trace* trace = me_.trace;
     if (trace == nullptr || trace->depth++ > 0) return;
-    constexpr size_t most = 6 + Attributes + sizeof...(Operands) * 12;
+    constexpr size_t most = 8 + Attributes + sizeof...(Operands) * 12;
     if (trace->count + most > Trace::kWords) trace->flush(me_);
     uint64_t* const first = trace->words + trace->count;
     uint64_t* at = first + 1;
     *at++ = reinterpret_cast<uintptr_t>(form);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 5; ++i) {
       *at = 0;
       if (frame != nullptr) frame = caller_of(frame, *at);
       ++at;

@@ -7,8 +7,12 @@
 
 // --- order within a core: that of the program --------------------------------------------------------------
 
-inline void get_buf(pipe_t, uint64_t, uint64_t = 0) {}
-inline void rls_buf(pipe_t, uint64_t, uint64_t = 0) {}
+PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+  PTO_TRACE("get_buf: pipe buf_id mode", PTO_SAYS(pipe, id, mode));
+}
+PTO_INST void rls_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+  PTO_TRACE("rls_buf: pipe buf_id mode", PTO_SAYS(pipe, id, mode));
+}
 #define mem_bar(...) ((void)0)
 #define __VEC_SCOPE__
 

@@ -16,11 +16,12 @@ from ...ir.builder import Builder
 from ...ir.core import Module
 from ..binding import Binding, bound
 from ..compiled.arguments import word
-from ..compiled.kernel import special_words
+from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
+from ..cpp.kernel import CppKernel
 from ..entry import LaunchResult, check_options
-from ..memory import WINDOWS_BASE, GlobalMemory, Pointer, View
+from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference.code import Code
 from ..reference.core import BLOCKED, Core, RunError
 from ..reference.grid import Grid
@@ -100,15 +101,19 @@ class TracedGrid(Grid):
         )
 
 
-class TracedKernel(FileKernel):
-    """A kernel of a C++ file on the reference engine."""
+class _Traced(CompiledKernel):
+    """A kernel that tells of its calls, on the reference engine."""
 
     engine = "traced"
-    traced = True
+    _places: Places
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._places = Places(self.built.path, self.text)
+    def _told(self) -> Source:
+        """What it is made of."""
+        raise NotImplementedError
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
+        """Kind and sub-block of the cores of a block."""
+        raise NotImplementedError
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         """One launch, to its end; options are those of the reference engine."""
@@ -142,10 +147,10 @@ class TracedKernel(FileKernel):
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
         watch = watching(names, shadow, memory_map, watchers)
         memory = Memory(gm.buffers)
-        module = _module(self.text or Source(self.path, ""), self._roles(subblocks))
+        module = _module(self._told(), self._cores(subblocks))
         program = LoweredModule(module, self.profile, watch is not None and watch.tracks)
         roles, sites = [], {}
-        for kind, sub in self._roles(subblocks):
+        for kind, sub in self._cores(subblocks):
             function = module.function(kind)
             assert function is not None
             if kind not in sites:
@@ -164,12 +169,12 @@ class TracedKernel(FileKernel):
         )  # fmt: skip
         grid.sites = sites
         words = [
-            word(t, v) if isinstance(v, int | float | str) else self._word(memory, v)
+            word(t, v) if isinstance(v, int | float | str) else memory.word(t, v)
             for binding in bindings
             for t, v in zip(self._types, binding.values[self._longest], strict=True)
         ]
         arrays = [(a.address, a.copy.size, a.buffer.name.encode(), 0) for a in memory.arrays]
-        special = special_words(bindings[0].values[self._longest])
+        special = self._special(bindings[0])
 
         def call(tracer: int) -> Outcome:
             return self._library.call(
@@ -180,21 +185,61 @@ class TracedKernel(FileKernel):
         grid.stream = Stream(call)
         return TracedLaunch(self, grid, bindings, result)
 
-    def _word(self, memory: Memory, value: Pointer | View) -> int:
-        assert isinstance(value, Pointer)
-        return memory.address(value)
 
-    def _roles(self, subblocks: int | None) -> list[tuple[str, int]]:
+    def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
+        """What ended the kernel itself, where the reference engine found nothing."""
+        d = self._problem(done._replace(touched=range(0)), None, bindings[done.rank])  # type: ignore[arg-type]
+        line = self._places.of(frames)
+        source = self._places.source(line.file) if line is not None else None
+        if line is not None and source is not None:
+            d.span = source.at(line.line)
+        return d
+
+
+class TracedKernel(_Traced, FileKernel):
+    """One of a C++ file."""
+
+    traced = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+
+    def _told(self) -> Source:
+        return self.text or Source(self.path, "")
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
         if self.kind != "mixed":
             return [(self.kind, 0)]
         return [("cube", 0), *(("vector", n) for n in range(subblocks or self.subblocks))]
+
+
+class TracedProgram(_Traced, CppKernel):
+    """One of a program, as the C++ that is emitted for it. Its calls stand at the lines of the program."""
+
+    traced = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = Places(self.built.path, self.module.sources)
+
+    def _told(self) -> Source:
+        return self.module.source
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
+        most = subblocks or self.subblocks
+        return [
+            (kind, sub)
+            for kind, sub, _ in self.roles
+            if kind != "vector" or sub < most or len(self.roles) == 1
+        ]
 
 
 class TracedLaunch:
     """A launch that has begun, as `reference.kernel.Launch`."""
 
     def __init__(
-        self, kernel: TracedKernel, grid: TracedGrid, bindings: list[Binding], result: LaunchResult
+        self, kernel: _Traced, grid: TracedGrid, bindings: list[Binding], result: LaunchResult
     ) -> None:
         self.kernel = kernel
         self.grid = grid
@@ -221,9 +266,10 @@ class TracedLaunch:
         if grid.broken is not None and result.ok:
             result.diagnostics.append(grid.broken.diagnostic)
         if result.ok and done.status:
-            result.diagnostics.append(self.kernel.told(done, grid.stream.frames))
-        for d in result.diagnostics:
-            in_cpp(d)
+            result.diagnostics.append(self.kernel.told(done, grid.stream.frames, self.bindings))
+        if isinstance(self.kernel, FileKernel):
+            for d in result.diagnostics:
+                in_cpp(d)
         return result
 
 
@@ -235,9 +281,9 @@ def _module(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
     return Module(builder.built.op, source)
 
 
-def made(request: Request) -> TracedKernel:
+def made(request: Request) -> CompiledKernel:
     """The kernel that is asked for."""
-    assert isinstance(request.program, str), "the registry says what the engine takes"
-    return TracedKernel(
-        request.program, request.entry, request.target, False, request.capacity, request.auto
-    )
+    r = request
+    if isinstance(r.program, Module):
+        return TracedProgram(r.program, r.entry, r.target, r.check)
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)

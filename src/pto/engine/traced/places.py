@@ -37,14 +37,14 @@ class Call(NamedTuple):
 class Places:
     """Places in the sources of one library."""
 
-    def __init__(self, path: str, known: Source | None = None) -> None:
-        """`known` is a source that has been read."""
+    def __init__(self, path: str, known: Sequence[Source] = ()) -> None:
+        """`known` are sources that have been read."""
         self._lines = Lines(path)
         self._ours = f"{include_dir()}{os.sep}"
         self._process = ctypes.CDLL(None)
         self._sources: dict[str, Source | None] = {}
-        if known is not None:
-            self._sources[os.path.abspath(known.name)] = known
+        for source in known:
+            self._sources[os.path.abspath(source.name)] = source
         self._texts: dict[str, str] = {}
 
     def line(self, address: int) -> Line | None:

@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from ...diag import Diagnostic, Source
-from ...ir.attrs import Attribute, BoolAttr, EnumAttr, IntAttr
+from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.builder import Builder
-from ...ir.core import Block, Module, Operation, Value
+from ...ir.core import Block, Operation, Value
 from ...ir.types import INDEX, ConvTileType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType
 from ...isa import row as find_row
 from ...isa.dtypes import DTYPES, NUMBERS
 from ...isa.enums import ENUMS
-from ...isa.machine import EVERY_PIPE, MEMORIES, PIPES
-from ...isa.profiles import Profile
+from ...isa.machine import C2V, EVERY_PIPE, MEMORIES, PIPES, V2C
 from ...isa.record import Record
 from ...isa.row import Row
 from ...isa.tile import COMPACT_MODES
+from ..compiled.library import ViewArgument
 from ..elements import decode
 from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..reference import fifo
 from ..reference.code import Code, Step
 from ..reference.core import RunError
 from ..reference.handles import make_tile
@@ -41,6 +41,9 @@ _LOCATIONS = tuple(MEMORIES)
 _DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
 _LAYOUTS = tuple(ENUMS["layout"].values)
 _UNBOUND = (1 << 64) - 1
+#: Return addresses of a record, and where it says how many operands it has.
+FRAMES = 5
+_COUNTS = 2 + FRAMES
 
 #: Gives the value of an operand from the words of a record that begin at a place.
 Load = Callable[[Any, list[int], int], Any]
@@ -62,7 +65,7 @@ class _RawType(ctypes.Structure):
     )
 
 
-_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT = range(6)
+_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE = range(7)
 
 
 class Kind(Record):
@@ -73,6 +76,7 @@ class Kind(Record):
     words: int
     type: Type | None
     layout: str = ""
+    facts: tuple[int, ...] = ()
 
 
 def kind_at(address: int) -> Kind:
@@ -100,7 +104,9 @@ def kind_at(address: int) -> Kind:
         made = PtrType(elem)
     elif raw.kind == _NUMBER:
         made = elem
-    return Kind(raw.kind, dtype, raw.words, made, layout)
+    elif raw.kind == _PIPE:
+        made = TokenType("tpipe")
+    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts))
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
@@ -116,8 +122,6 @@ def attribute(row: Row, name: str, word: int) -> Attribute | None:
         return BoolAttr(bool(word))
     choices = row.attr_index[name].choices
     if choices and isinstance(choices[0], str):
-        from ...ir.attrs import StrAttr
-
         return StrAttr(choices[word])
     return IntAttr(word - (1 << 64) if word >> 63 else word, ScalarType("i64"))
 
@@ -158,11 +162,18 @@ class Memory:
     """Global memory of a launch, by the addresses that the kernel knows."""
 
     def __init__(self, buffers: Sequence[Buffer]) -> None:
+        self._views: list[ViewArgument] = []
         made = [(buffer, np.array(buffer.data)) for buffer in buffers]
         self.arrays = sorted((Copied(c.ctypes.data, b, c) for b, c in made), key=lambda a: a.address)
 
-    def address(self, place: Pointer | View) -> int:
-        return place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
+    def word(self, type: Type, place: Pointer | View) -> int:
+        """An argument: the address of a byte, or of the description of a tensor."""
+        address = place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
+        if not isinstance(type, ViewType):
+            return address
+        assert isinstance(place, View)
+        self._views.append(ViewArgument(address, *place.dims5))
+        return ctypes.addressof(self._views[-1])
 
     def at(self, address: int) -> tuple[Buffer, int]:
         """The array an address lies in, or the one that it has left, and how far it is from its start."""
@@ -214,8 +225,8 @@ class Sites:
 
     def of(self, words: list[int], at: int) -> tuple[Site, int]:
         """The site of a record, and where the values of its operands begin."""
-        counts = words[at + 5]
-        start = at + 6 + (counts & 0xFFFFFFFF) + (counts >> 32)
+        counts = words[at + _COUNTS]
+        start = at + _COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
         key = tuple(words[at + 1 : start])
         found = self._found.get(key)
         if found is None:
@@ -228,14 +239,15 @@ class Sites:
         name, *operands = head.split()
         row = find_row(name)
         assert row is not None, form
-        said, given = key[5 : 5 + (key[4] >> 32)], key[5 + (key[4] >> 32) :]
-        call = self._places.call(key[1:4], spelled(row))
+        middle = _COUNTS + (key[_COUNTS - 1] >> 32)
+        said, given = key[_COUNTS:middle], key[middle:]
+        call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
         made_attrs = {
             n: a for n, w in zip(attrs.split(), said, strict=True) if (a := attribute(row, n, w)) is not None
         }
         builder = Builder(self._block).at(call.span)
         kinds = [kind_at(address) for address in given]
-        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments).site()
+        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said).site()
 
 
 class _Making:
@@ -243,12 +255,13 @@ class _Making:
 
     def __init__(
         self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute], names: list[str],
-        kinds: list[Kind], texts: Sequence[str],
+        kinds: list[Kind], texts: Sequence[str], said: Sequence[int],
     ) -> None:  # fmt: skip
         self.sites = sites
         self.row = row
         self.builder = builder
         self.attrs = attrs
+        self.said = said
         self.kinds = kinds
         scratch = [o.name for o in row.operands if o.role == "tmp" and o.name not in names]
         extra = iter(scratch)
@@ -305,7 +318,9 @@ class _Making:
             return self.value(type, called, offset, self.tensor(kind, called))
         if kind.kind == _CONV:
             return self.value(type, called, offset, conv_tile(kind, called))
-        return self.value(type, called, offset, tile(kind, called))
+        if kind.kind == _PIPE:
+            return self.value(type, called, offset, self.pipe(kind))
+        return self.value(type, called, offset, tile(kind, called, bool(self.row.fifo)))
 
     def pointer(self, kind: Kind, called: str) -> Load:
         at = self.sites._memory.at
@@ -320,9 +335,37 @@ class _Making:
 
         return load
 
+    def pipe(self, kind: Kind) -> Load:
+        """What finds a FIFO: what a core has of it is made when it is first used there."""
+        flag, direction, size, slots, local, nosplit = kind.facts[:6]
+        attrs: dict[str, Attribute] = {
+            name: IntAttr(value, ScalarType("i32"))
+            for name, value in (
+                ("dir_mask", direction), ("slot_size", size), ("slot_num", slots), ("local_slot_num", local),
+                ("flag_base", flag),
+            )
+        }  # fmt: skip
+        made = Operation("pto.initialize_l2g2l_pipe", find_row("initialize_l2g2l_pipe"), [], [])
+        made.attrs = {**attrs, "nosplit": BoolAttr(bool(nosplit))}
+        at = self.sites._memory.at
+        key = f"flag {flag}"
+
+        def load(core: Any, words: list[int], place: int) -> Any:
+            found = core.pipes.get((flag, direction))
+            if found is None:
+                address, c2v, v2c = words[place : place + 3]
+                memory = Pointer(*at(address), "u8", "") if address else None
+                found = core.pipes[flag, direction] = fifo.open_ends(
+                    core, made, key, memory, {C2V: c2v, V2C: v2c}
+                )
+            return found
+
+        return load
+
     def tensor(self, kind: Kind, called: str) -> Load:
         at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
         seen: dict[tuple[int, ...], View] = {}
+        most = 0 if self.row.fifo else 1024  # FIFO instructions change what they are given
 
         def load(core: Any, words: list[int], place: int) -> View:
             key = tuple(words[place : place + 11])
@@ -331,7 +374,7 @@ class _Making:
                 buffer, offset = at(key[0])
                 shape, strides = (tuple(map(signed, key[n : n + 5])) for n in (1, 6))
                 found = View(buffer, offset, shape, strides, dtype, layout, called)
-                if len(seen) < 1024:
+                if len(seen) < most:
                     seen[key] = found
             return found
 
@@ -367,8 +410,9 @@ def number(dtype: str) -> Load:
     return lambda core, words, at: float(decode(dtype, np.array([words[at] & mask], code))[0])
 
 
-def tile(kind: Kind, called: str) -> Load:
-    """What makes a tile: its address, the object that it is in C++, its valid rows and columns."""
+def tile(kind: Kind, called: str, fresh: bool = False) -> Load:
+    """What makes a tile: its address, the object that it is in C++, its valid rows and columns; `fresh` for
+    instructions that change it."""
     type = kind.type
     assert isinstance(type, TileBufType)
 
@@ -377,11 +421,12 @@ def tile(kind: Kind, called: str) -> Load:
         placed = core.placed.get((type.loc, address, this)) or core.placed.get((type.loc, address, type))
         key = (type, called, address, rows, cols)
         found = core.tiles.get(key)
-        if found is None or found.storage is not placed:
+        if fresh or found is None or found.storage is not placed:
             bound = None if address == _UNBOUND else signed(address)
             found = make_tile(core, type, bound, (rows, cols), called)
             found.storage = placed
-            core.tiles[key] = found
+            if not fresh:
+                core.tiles[key] = found
         return found
 
     return load
@@ -430,27 +475,64 @@ def _assigned(m: _Making) -> Site:
     return site
 
 
-_SPECIAL: dict[str, Callable[[_Making], Site]] = {"alloc_tile": _assigned}
+def _renamed(m: _Making) -> Site:
+    """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what is
+    left to do is to say whose bytes they are, and whether a window leaves its source."""
+    into, source = (tile(kind, m.called(at)) for at, kind in enumerate(m.kinds[:2]))
+    types = [kind.type for kind in m.kinds[:2]]
+    assert isinstance(types[0], TileBufType) and isinstance(types[1], TileBufType)
+    window = m.row.name == "subview"
+    name, loc = m.called(0), types[0].loc
+    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, source)
+    if window:
+        m.values["offsets"] = [m.value(INDEX, "", 8 + n, number("i64")) for n in range(2)]
+        m.attrs["sizes"] = ArrayAttr(
+            tuple(IntAttr(n, ScalarType("i64")) for n in (types[0].rows, types[0].cols))
+        )
+    op = m.builder.op(m.row.full_name, [types[0]], m.attrs, **m.values)
+    op.result.name = name
+    lower = m.sites._lower
+    from_slot = lower.slot(op.operands[0])
+
+    def step(core: Any) -> None:
+        return None
+
+    def place(core: Any, words: list[int], at: int) -> None:
+        made, of = into(core, words, at), core.regs[from_slot]
+        if of.storage is not None:
+            core.placed[loc, words[at], words[at + 1]] = of.storage
+            core.placed[loc, words[at], types[0]] = of.storage
+        if window:
+            r, c = words[at + 8], words[at + 9]
+            rows, cols = made.shape if core.profile.isa == "cpu" else made.valid
+            if r + rows > of.rows or c + cols > of.cols:
+                core.grid.outside_tile(core, op, of, r, c, rows, cols)
+
+    pc = lower.emit(op, step)
+    site = Site(op, pc, step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+    site.after = place
+    return site
 
 
-# -- the module ----------------------------------------------------------------------------------------------
+def _element(m: _Making) -> Site:
+    """A read of one element, whose value only C++ sees."""
+    m.operands()
+    kind = m.kinds[0].type
+    assert isinstance(kind, TileBufType)
+    return m.made([kind.elem])
 
 
-class Traced(LoweredModule):
-    """The module that sites are found in: a function per kind of core."""
-
-    def __init__(self, module: Module, profile: Profile, track: bool) -> None:
-        super().__init__(module, profile, track)
-
-
-def module_of(source: Source) -> Module:
-    """An empty module of a source."""
-    built = Builder.module().built
-    return Module(built.op, source)
+def _scale(m: _Making) -> Site:
+    """The scale of pushes: C++ names the element type."""
+    m.operands()
+    m.attrs["out_type"] = StrAttr(_DTYPES[m.said[0]])
+    return m.made()
 
 
-def missing(form: str) -> Diagnostic:
-    return Diagnostic("PTO-E2003", f"{form} cannot be watched yet")
-
-
-__all__ = ["Kind", "Memory", "Site", "Sites", "Traced", "TokenType", "module_of"]
+_SPECIAL: dict[str, Callable[[_Making], Site]] = {
+    "alloc_tile": _assigned,
+    "treshape": _renamed,
+    "subview": _renamed,
+    "tgetval": _element,
+    "set_quant_scalar": _scale,
+}
