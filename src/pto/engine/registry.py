@@ -135,7 +135,7 @@ ENGINES: dict[str, Engine] = {
             "traced",
             "C++ that the reference engine watches",
             "pto.engine.traced.kernel:made",
-            takes=("module", "C++"),
+            takes=("module", "C++", "library"),
             options=(
                 "subblocks",
                 "sanitize",

@@ -108,7 +108,11 @@ concept TracedTensor = requires { T::staticStride; };
 template <class T>
 concept TracedPipe = requires(const T& t) { T::DIR_TYPE; T::is_no_split; t.fifo.GM_SLOT_BUFFER; };
 template <class T>
-concept TracedElement = requires { dtype_of<T>; };
+inline constexpr bool is_traced_float = false;
+template <DType D>
+inline constexpr bool is_traced_float<SmallFloat<D>> = true;
+template <class T>
+concept TracedElement = std::is_arithmetic_v<T> || is_traced_float<T> || std::is_same_v<T, int4b_t>;
 
 template <class T>
 concept TracedCast = requires { typename T::Given; };
