@@ -40,7 +40,7 @@ class CppKernel(CompiledKernel):
         checks: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
-        self.findings = flag_findings(self) if check else []
+        self.findings = flag_findings(self) if check and not self.traced else []
         #: The emitted C++.
         lowered = self.lowered("always")
         self.source = compiled_cpp(lowered, lines=self.traced)
