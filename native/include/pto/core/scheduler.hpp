@@ -40,6 +40,7 @@ inline int run_launch(pto_launch* given, const Role* roles, int count, int argc)
 #ifdef PTO_BODY
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -130,7 +131,23 @@ struct Where {
 /// Note where a core is: the return addresses from a frame on.
 [[gnu::cold]] inline void note_frames(pto_tracer& tracer, const void* frame) {
   constexpr int kMost = sizeof tracer.frames / sizeof tracer.frames[0];
-  for (int i = 0; i < kMost && frame != nullptr; ++i) frame = caller_of(frame, tracer.frames[i]);
+  int at = 0;
+  while (at < kMost && tracer.frames[at] != 0) ++at;  // a fault has noted its own
+  for (; at < kMost && frame != nullptr; ++at) frame = caller_of(frame, tracer.frames[at]);
+}
+/// Note where a fault was: the instruction itself, then those that wait for it.
+[[gnu::cold]] inline void note_fault(pto_tracer& tracer, [[maybe_unused]] const void* context) {
+  uint64_t pc = 0, frame = 0;
+#if defined(__linux__) && defined(__x86_64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  pc = static_cast<uint64_t>(registers[REG_RIP]), frame = static_cast<uint64_t>(registers[REG_RBP]);
+#elif defined(__linux__) && defined(__aarch64__)
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  pc = machine.pc, frame = machine.regs[29];
+#endif
+  if (pc == 0) return;
+  tracer.frames[0] = pc + 1;  // as if it were a call that returns there
+  if (frame != 0) note_frames(tracer, reinterpret_cast<const void*>(frame));
 }
 
 /// Note the first problem of a launch; later ones are its consequences. `frame`: of the core that has it.
@@ -138,7 +155,8 @@ struct Where {
                                   const void* frame = nullptr) {
   pthread_mutex_lock(&launch.lock);
   if (!launch.over.load()) {
-    if (launch.tracer != nullptr && frame != nullptr) note_frames(*launch.tracer, frame);
+    if (launch.tracer != nullptr && frame != nullptr && launch.tracer->frames[0] == 0)
+      note_frames(*launch.tracer, frame);
     launch.given->status = status;
     if (launch.given->error_size > 0) {
       std::snprintf(launch.given->error, launch.given->error_size, "%s", text);
@@ -178,6 +196,8 @@ inline struct sigaction old_actions[kSignalCount];
   }
   char text[160];
   Fiber& fiber = *thread->running;
+  if (thread->launch->tracer != nullptr && !thread->launch->over.load())
+    note_fault(*thread->launch->tracer, context);
   const auto* at = static_cast<const char*>(info->si_addr);
   if (signal == SIGFPE) {
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");

@@ -9,6 +9,7 @@ an array of float32, `void*` and `uint8_t*` take any array.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -29,10 +30,11 @@ from ...objects.contents import check_whole
 from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
 from ..binding import Binding, Windows
-from ..compiled.kernel import CompiledKernel
-from ..compiled.library import Library, Outcome, loaded
+from ..compiled.kernel import CompiledKernel, special_words
+from ..compiled.library import Library, Outcome, Tracer, loaded
 from ..memory import GlobalMemory, Pointer
 from . import handwritten, messages
+from .places import Places
 
 
 class AnyPointer(Type):
@@ -99,7 +101,10 @@ class FileKernel(CompiledKernel):
         self._params = list(about.params)
         #: What tells this kernel from one of a program.
         self.functions, self.roles = [], []
-        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params])
+        #: Where a core of a checked build was that failed.
+        self._tracer = Tracer() if checked else None
+        program = ctypes.addressof(self._tracer) if self._tracer is not None else 0
+        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params], program)
 
     @property
     def args(self) -> list[Any]:
@@ -177,6 +182,23 @@ class FileKernel(CompiledKernel):
 
     def _binding(self, gm: GlobalMemory, windows: Windows | None, rank: int) -> Binding:
         return _FileBinding(self, gm, windows, rank)
+
+    def _special(self, binding: Binding) -> bytes:
+        return special_words(binding.values[self._longest])
+
+    def _at(self, frames: Sequence[int]) -> Span | None:
+        """The innermost place of the user's in some return addresses."""
+        if self.__dict__.get("_places") is None:
+            self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        return self._places.span(frames)
+
+    def _place(self, done: Outcome) -> tuple[Span | None, str]:
+        if self._tracer is not None:
+            found = self._at([a for a in self._tracer.frames if a])
+            ctypes.memset(self._tracer.frames, 0, ctypes.sizeof(self._tracer.frames))
+            if found is not None:
+                return found, ""
+        return super()._place(done)
 
     def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
         d = super()._problem(done._replace(touched=range(0), mark=-1), kept, binding)

@@ -20,6 +20,7 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
+from ..cpp.places import Places
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference.code import Code
@@ -29,7 +30,6 @@ from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..watch import Watcher
-from .places import Places
 from .sites import Memory, Sites
 from .spelling import in_cpp
 from .stream import Feed, Stream
@@ -189,10 +189,7 @@ class _Traced(CompiledKernel):
     def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
         """What ended the kernel itself, where the reference engine found nothing."""
         d = self._problem(done._replace(touched=range(0)), None, bindings[done.rank])  # type: ignore[arg-type]
-        line = self._places.of(frames)
-        source = self._places.source(line.file) if line is not None else None
-        if line is not None and source is not None:
-            d.span = source.at(line.line)
+        d.span = self._places.span(frames) or d.span
         return d
 
 

@@ -28,6 +28,7 @@ from ...isa.record import Record
 from ...isa.row import Row
 from ...isa.tile import COMPACT_MODES
 from ..compiled.library import ViewArgument
+from ..cpp.places import Places
 from ..elements import decode
 from ..memory import Buffer, ConvTile, Pointer, Tile, View
 from ..reference import fifo
@@ -35,7 +36,6 @@ from ..reference.code import Code, Step
 from ..reference.core import RunError
 from ..reference.handles import make_tile
 from ..reference.lower import Lower, LoweredModule
-from .places import Places
 
 _LOCATIONS = tuple(MEMORIES)
 _DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable
 from threading import Condition, Thread
 
-from ..compiled.library import Outcome
+from ..compiled.library import Outcome, Tracer
 
 #: Words that may lie unread while nobody waits for more.
 MOST_UNREAD = 1 << 20
@@ -24,12 +24,6 @@ _TOLD = ctypes.CFUNCTYPE(
     ctypes.c_int32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_void_p,
     ctypes.c_uint64,
 )  # fmt: skip
-
-
-class Tracer(ctypes.Structure):
-    """`pto_tracer` of launch.h."""
-
-    _fields_ = (("told", ctypes.c_void_p), ("frames", ctypes.c_uint64 * 12))
 
 
 class Feed:

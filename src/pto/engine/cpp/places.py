@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ...diag import Source, Span
-from ..cpp.compiler import include_dir
-from ..cpp.handwritten import without_comments
+from .compiler import include_dir
+from .handwritten import without_comments
 from .lines import Line, Lines
 
 _NAME = re.compile(r"[A-Za-z_]\w*")
@@ -61,6 +61,14 @@ class Places:
             if line is not None and not line.file.startswith(self._ours) and self.source(line.file):
                 return line
         return None
+
+    def span(self, addresses: Sequence[int]) -> Span | None:
+        """The innermost place that is none of our headers."""
+        line = self.of(addresses)
+        source = self.source(line.file) if line is not None else None
+        if line is None or source is None or line.line > source.lines:
+            return None
+        return source.at(line.line)
 
     def source(self, file: str) -> Source | None:
         if file not in self._sources:
