@@ -259,26 +259,29 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     return ColMaskInternal;
   }
 
-  void SetValidRow(unsigned rows) {
+  PTO_INST void SetValidRow(unsigned rows) {
     static_assert(RowValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidRow: the valid rows of this tile are static; "
                   "fix: give -1 as RowValid");
     RowMaskInternal = rows;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
-  void SetValidCol(unsigned cols) {
+  PTO_INST void SetValidCol(unsigned cols) {
     static_assert(ColValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidCol: the valid columns of this tile are static; "
                   "fix: give -1 as ColValid");
     ColMaskInternal = cols;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
-  void SetValidShape(unsigned rows, unsigned cols) {
+  PTO_INST void SetValidShape(unsigned rows, unsigned cols) {
     static_assert(RowValid_ == DYNAMIC && ColValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidShape: the valid region of this tile is static; "
                   "fix: give -1 as RowValid and ColValid");
     RowMaskInternal = rows;
     ColMaskInternal = cols;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
 

@@ -8,10 +8,10 @@
 // --- order within a core: that of the program --------------------------------------------------------------
 
 PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
-  PTO_TRACE("get_buf: pipe buf_id mode", PTO_SAYS(pipe, id, mode));
+  PTO_TRACE("get_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
 }
 PTO_INST void rls_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
-  PTO_TRACE("rls_buf: pipe buf_id mode", PTO_SAYS(pipe, id, mode));
+  PTO_TRACE("rls_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
 }
 #define mem_bar(...) ((void)0)
 #define __VEC_SCOPE__

@@ -53,6 +53,8 @@ class TracedCore(Core):
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
         self.tiles: dict[Any, Any] = {}
+        #: Windows that leave their source, by the object in C++.
+        self.edges: dict[int, Any] = {}
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -106,6 +108,8 @@ class _Traced(CompiledKernel):
 
     engine = "traced"
     _places: Places
+    #: The program that the C++ was emitted from.
+    _like: Module | None = None
 
     def _told(self) -> Source:
         """What it is made of."""
@@ -155,7 +159,7 @@ class _Traced(CompiledKernel):
             assert function is not None
             if kind not in sites:
                 code = Code(function)
-                sites[kind] = Sites(program, code, function.regions[0].blocks[0], self._places, memory)
+                sites[kind] = Sites(program, code, function.regions[0].blocks[0], self._places, memory, self._like)
             roles.append((kind, sub, code))
         order = None
         if schedule is not None:
@@ -219,6 +223,7 @@ class TracedProgram(_Traced, CppKernel):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._places = Places(self.built.path, self.module.sources)
+        self._like = self.module
 
     def _told(self) -> Source:
         return self.module.source

@@ -18,7 +18,7 @@ import numpy as np
 
 from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.builder import Builder
-from ...ir.core import Block, Operation, Value
+from ...ir.core import Block, Module, Operation, Value
 from ...ir.types import INDEX, ConvTileType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType
 from ...isa import row as find_row
 from ...isa.dtypes import DTYPES, NUMBERS
@@ -34,7 +34,7 @@ from ..memory import Buffer, ConvTile, Pointer, Tile, View
 from ..reference import fifo
 from ..reference.code import Code, Step
 from ..reference.core import RunError
-from ..reference.handles import make_tile
+from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
 
 _LOCATIONS = tuple(MEMORIES)
@@ -214,7 +214,10 @@ class Site:
 class Sites:
     """The sites of a kernel on one kind of core."""
 
-    def __init__(self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory) -> None:
+    def __init__(
+        self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
+        like: Module | None = None,
+    ) -> None:  # fmt: skip
         self._lower = Lower(program, code)
         self._program = program
         self._code = code
@@ -222,6 +225,11 @@ class Sites:
         self._places = places
         self._memory = memory
         self._found: dict[tuple[int, ...], Site] = {}
+        #: Operations by line, of a program that the C++ was emitted from.
+        self._like: dict[int, Operation] = {}
+        for op in like.walk() if like is not None else ():
+            if op.loc is not None and op.row is not None and not op.regions:
+                self._like[op.loc.line] = op
 
     def of(self, words: list[int], at: int) -> tuple[Site, int]:
         """The site of a record, and where the values of its operands begin."""
@@ -242,25 +250,28 @@ class Sites:
         middle = _COUNTS + (key[_COUNTS - 1] >> 32)
         said, given = key[_COUNTS:middle], key[middle:]
         call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
-        made_attrs = {
-            n: a for n, w in zip(attrs.split(), said, strict=True) if (a := attribute(row, n, w)) is not None
-        }
+        made_attrs = {n: attribute(row, n, w) for n, w in zip(attrs.split(), said, strict=True)}
+        if made_attrs.get("event_id", 0) is None:  # outside those that have names
+            row = find_row(f"{name}_dyn")
+            assert row is not None
+            made_attrs.pop("event_id")
         builder = Builder(self._block).at(call.span)
         kinds = [kind_at(address) for address in given]
-        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said).site()
+        like = self._like.get(call.span.line) if call.span is not None else None
+        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like).site()
 
 
 class _Making:
     """A site in the making."""
 
     def __init__(
-        self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute], names: list[str],
-        kinds: list[Kind], texts: Sequence[str], said: Sequence[int],
+        self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute | None], names: list[str],
+        kinds: list[Kind], texts: Sequence[str], said: Sequence[int], like: Operation | None,
     ) -> None:  # fmt: skip
         self.sites = sites
         self.row = row
         self.builder = builder
-        self.attrs = attrs
+        self.attrs: dict[str, Attribute] = {n: a for n, a in attrs.items() if a is not None}
         self.said = said
         self.kinds = kinds
         scratch = [o.name for o in row.operands if o.role == "tmp" and o.name not in names]
@@ -271,6 +282,8 @@ class _Making:
             for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
         ]
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
+        #: Of emitted C++: the operation of the program.
+        self.like = like
         self.values: dict[str, Value | list[Value]] = {}
         self.loads: list[tuple[Value, int, Load]] = []
 
@@ -279,11 +292,24 @@ class _Making:
         if special is not None:
             return special(self)
         self.operands()
+        if self.row.name.endswith("_flag_dyn"):
+            id = signed(self.said[2])
+            self.values["event_id"] = self.value(INDEX, "", 0, lambda core, words, at: id)
         return self.made()
+
+    def written(self, at: int) -> str:
+        """An operand as it is written, if that is a name."""
+        if self.like is not None:
+            if self.row.name == "alloc_tile":
+                return self.like.results[0].name if self.like.results else ""
+            name = self.names[at] if at < len(self.names) else ""
+            value = self.like.get(name) if self.like.row is self.row and name in self.row.operand_index else None
+            return value.name if value is not None else ""
+        return self.texts[at] if at < len(self.texts) else ""
 
     def called(self, at: int) -> str:
         """What an operand is called: as it is written, else as the table has it."""
-        return (self.texts[at] if at < len(self.texts) else "") or self.names[at]
+        return self.written(at) or self.names[at]
 
     def value(self, type: Type, name: str, offset: int, load: Load) -> Value:
         value = self.sites._block.add_arg(type, name)
@@ -320,7 +346,7 @@ class _Making:
             return self.value(type, called, offset, conv_tile(kind, called))
         if kind.kind == _PIPE:
             return self.value(type, called, offset, self.pipe(kind))
-        return self.value(type, called, offset, tile(kind, called, bool(self.row.fifo)))
+        return self.value(type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo)))
 
     def pointer(self, kind: Kind, called: str) -> Load:
         at = self.sites._memory.at
@@ -410,9 +436,9 @@ def number(dtype: str) -> Load:
     return lambda core, words, at: float(decode(dtype, np.array([words[at] & mask], code))[0])
 
 
-def tile(kind: Kind, called: str, fresh: bool = False) -> Load:
+def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     """What makes a tile: its address, the object that it is in C++, its valid rows and columns; `fresh` for
-    instructions that change it."""
+    instructions that change it. It is called as it is written, as where it was placed, or `name`."""
     type = kind.type
     assert isinstance(type, TileBufType)
 
@@ -420,11 +446,12 @@ def tile(kind: Kind, called: str, fresh: bool = False) -> Load:
         address, this, rows, cols = words[at : at + 4]
         placed = core.placed.get((type.loc, address, this)) or core.placed.get((type.loc, address, type))
         key = (type, called, address, rows, cols)
+        edge = core.edges.get(this)
         found = core.tiles.get(key)
-        if fresh or found is None or found.storage is not placed:
+        if fresh or found is None or found.storage is not placed or found.edge is not edge:
             bound = None if address == _UNBOUND else signed(address)
-            found = make_tile(core, type, bound, (rows, cols), called)
-            found.storage = placed
+            found = make_tile(core, type, bound, (rows, cols), called or (placed.name if placed else "") or name)
+            found.storage, found.edge = placed, edge
             if not fresh:
                 core.tiles[key] = found
         return found
@@ -478,7 +505,7 @@ def _assigned(m: _Making) -> Site:
 def _renamed(m: _Making) -> Site:
     """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what is
     left to do is to say whose bytes they are, and whether a window leaves its source."""
-    into, source = (tile(kind, m.called(at)) for at, kind in enumerate(m.kinds[:2]))
+    into, source = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
     types = [kind.type for kind in m.kinds[:2]]
     assert isinstance(types[0], TileBufType) and isinstance(types[1], TileBufType)
     window = m.row.name == "subview"
@@ -498,15 +525,16 @@ def _renamed(m: _Making) -> Site:
         return None
 
     def place(core: Any, words: list[int], at: int) -> None:
-        made, of = into(core, words, at), core.regs[from_slot]
+        of = core.regs[from_slot]
         if of.storage is not None:
             core.placed[loc, words[at], words[at + 1]] = of.storage
             core.placed[loc, words[at], types[0]] = of.storage
+        core.edges.pop(words[at + 1], None)
         if window:
             r, c = words[at + 8], words[at + 9]
-            rows, cols = made.shape if core.profile.isa == "cpu" else made.valid
-            if r + rows > of.rows or c + cols > of.cols:
-                core.grid.outside_tile(core, op, of, r, c, rows, cols)
+            if r + types[0].rows > of.rows or c + types[0].cols > of.cols:
+                core.edges[words[at + 1]] = (of, r, c)
+        check_edge(core, op, into(core, words, at))
 
     pc = lower.emit(op, step)
     site = Site(op, pc, step, [(lower.slot(v), at, load) for v, at, load in m.loads])
@@ -519,7 +547,39 @@ def _element(m: _Making) -> Site:
     m.operands()
     kind = m.kinds[0].type
     assert isinstance(kind, TileBufType)
-    return m.made([kind.elem])
+    site = m.made([kind.elem])
+    slot = m.sites._lower.slot(site.op.result)
+
+    def use(core: Any, words: list[int], at: int) -> None:
+        if slot in core.poison:
+            core.grid.undefined_use(core, site.op, core.poison.pop(slot), "a value that C++ goes on with")
+
+    site.after = use
+    return site
+
+
+def _resized(m: _Making) -> Site:
+    """SetValidShape: records have the valid region of every tile; a window may leave its source now."""
+    made = tile(m.kinds[0], m.written(0), m.names[0])
+    kind = m.kinds[0].type
+    assert kind is not None
+    m.values["source"] = m.value(kind, m.called(0), 0, made)
+    m.values["valid_row"] = m.value(INDEX, "", 2, number("i64"))
+    m.values["valid_col"] = m.value(INDEX, "", 3, number("i64"))
+    op = m.builder.op(m.row.full_name, [], m.attrs, **m.values)
+    lower = m.sites._lower
+    slot = lower.slot(op.operands[0])
+
+    def step(core: Any) -> None:
+        check_edge(core, op, core.regs[slot])
+
+    return Site(op, lower.emit(op, step), step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+
+
+def _tested(m: _Making) -> Site:
+    """TTEST: C++ knows what came of it."""
+    m.operands()
+    return m.made([ScalarType("i1")])
 
 
 def _scale(m: _Making) -> Site:
@@ -533,6 +593,8 @@ _SPECIAL: dict[str, Callable[[_Making], Site]] = {
     "alloc_tile": _assigned,
     "treshape": _renamed,
     "subview": _renamed,
+    "set_validshape": _resized,
     "tgetval": _element,
+    "ttest": _tested,
     "set_quant_scalar": _scale,
 }
