@@ -72,16 +72,16 @@ def _unit(names: Sequence[str], flags: Sequence[str], made: dict[str, Any]) -> B
         units.append(_SIDE.sub(lambda m, plain=plain: f"{plain}_{m[1]}", text))
         files.append(build.Unit(f"{plain}.inc", k.source))
     text = "\n".join(units)
-    key = sha256("".join([compiler.headers_digest(), *flags, text, *(f.text for f in files)]).encode()).hexdigest()
+    key = sha256(
+        "".join([compiler.headers_digest(), *flags, text, *(f.text for f in files)]).encode()
+    ).hexdigest()
     with held("emitted", key):
         place = folder("emitted", key)
         done = place / "kernel.so"
         if not done.exists():
             work = place / f"work{os.getpid()}"
             work.mkdir(exist_ok=True)
-            built = build.compile_units(
-                compiler.find(), [build.Unit("kernel.cpp", text)], files, flags, work
-            )
+            built = build.compile_units(compiler.find(), [build.Unit("kernel.cpp", text)], files, flags, work)
             assert built.ok, built.output[:4000]
             Path(built.path).rename(done)
     return Built(str(done), "")
@@ -142,7 +142,7 @@ def main(names: Sequence[str]) -> int:
             continue
         try:
             text = difference(name, built)
-        except Exception as e:  # noqa: BLE001
+        except Exception as e:
             text = f"{type(e).__name__}: {e}"
             if names:
                 raise

@@ -157,7 +157,9 @@ class FileKernel(CompiledKernel):
                            help=f"build it again: pto build --arch {wanted}")
             ])  # fmt: skip
         lacks = [("run-time checks", "--checked")] if self.checked and not facts["checked"] else []
-        lacks += [("calls that tell of themselves", "--traced")] if self.traced and not facts.get("traced") else []
+        lacks += (
+            [("calls that tell of themselves", "--traced")] if self.traced and not facts.get("traced") else []
+        )
         lacks += [("auto mode", "--auto")] if self.auto and not facts.get("auto") else []
         lacks += [("these capacities", f"--capacity {loc}={size}") for loc, size in capacity.items()][:1]
         for what, option in lacks:

@@ -202,7 +202,13 @@ def _subblocks(text: str) -> int:
 
 
 def library(
-    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, work: str, traced: bool = False
+    source: Source,
+    made: list[Entry],
+    profile: Profile,
+    checked: bool,
+    auto: bool,
+    work: str,
+    traced: bool = False,
 ) -> Built:
     """Compile a file with its launchers in a folder."""
     from pathlib import Path
@@ -212,7 +218,12 @@ def library(
 
 
 def cached(
-    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool = False, traced: bool = False
+    source: Source,
+    made: list[Entry],
+    profile: Profile,
+    checked: bool,
+    auto: bool = False,
+    traced: bool = False,
 ) -> Built:
     """The same, from the cache where neither the file nor one that it includes has changed; with `traced` one
     that tells of every call (`engine/traced`)."""

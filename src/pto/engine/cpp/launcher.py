@@ -49,7 +49,12 @@ class Entry(Record):
 
 
 def about(
-    entries: Sequence[Entry], target: str, checked: bool, file: str = "", auto: bool = False, traced: bool = False
+    entries: Sequence[Entry],
+    target: str,
+    checked: bool,
+    file: str = "",
+    auto: bool = False,
+    traced: bool = False,
 ) -> str:
     """What a library says about itself, as C++; `describe` of files.py reads it."""
     kernels = [

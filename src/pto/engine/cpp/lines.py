@@ -2,8 +2,8 @@
 
     Lines(path).at(0x1234)  # -> Line("/home/u/k.cpp", 12, 5)
 
-Compilers write such tables with -g1 (gcc) or -gline-tables-only (clang). A return address stands behind its call,
-so callers ask for the byte before it.
+Compilers write such tables with -g1 (gcc) or -gline-tables-only (clang). A return address stands behind its
+call, so callers ask for the byte before it.
 """
 
 from __future__ import annotations
@@ -138,8 +138,7 @@ def _unit(r: _Reader, version: int, wide: int, end: int) -> _Unit:
             r.unsigned(), r.unsigned()
     top = folders[0] if folders else ""
     names = tuple(
-        os.path.normpath(os.path.join(top, folders[n] if n < len(folders) else "", name))
-        for name, n in files
+        os.path.normpath(os.path.join(top, folders[n] if n < len(folders) else "", name)) for name, n in files
     )
     r.at = program
     return _Unit(names, tuple(_rows(r, end, least, base, span, special, lengths)))

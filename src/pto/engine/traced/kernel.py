@@ -1,8 +1,11 @@
-"""A C++ kernel on the reference engine: `pto run k.cpp --sanitize all`, `pto.kernel("k.cpp").run(sanitize=..)`.
+"""C++ kernels on the reference engine.
+
+    pto run k.cpp --sanitize all -- @a.npy f32:16x64
+    pto.kernel("k.cpp").run(a, out, sanitize="all")
 
 The kernel is compiled with -DPTO_TRACED and runs by itself, on copies of its arguments; what its cores tell
-(`stream`) is executed by the cores of the reference engine (`sites`), with everything that watches there. Their
-results are those of the launch.
+(`stream`) is executed by the cores of the reference engine (`sites`), with everything that watches there.
+Their results are those of the launch.
 """
 
 from __future__ import annotations
@@ -159,7 +162,9 @@ class _Traced(CompiledKernel):
             assert function is not None
             if kind not in sites:
                 code = Code(function)
-                sites[kind] = Sites(program, code, function.regions[0].blocks[0], self._places, memory, self._like)
+                sites[kind] = Sites(
+                    program, code, function.regions[0].blocks[0], self._places, memory, self._like
+                )
             roles.append((kind, sub, code))
         order = None
         if schedule is not None:
@@ -182,13 +187,12 @@ class _Traced(CompiledKernel):
 
         def call(tracer: int) -> Outcome:
             return self._library.call(
-                self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None, arrays,
-                tracer,
+                self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None,
+                arrays, tracer,
             )  # fmt: skip
 
         grid.stream = Stream(call)
         return TracedLaunch(self, grid, bindings, result)
-
 
     def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
         """What ended the kernel itself, where the reference engine found nothing."""

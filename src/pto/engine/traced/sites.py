@@ -1,8 +1,8 @@
 """From records to steps: an operation per call site, lowered once; each record only brings values.
 
 A site is a call in the C++ text with what is the same every time it is made: its row, its attributes and the
-types of its operands. Its operation stands in a function of a module that grows as sites are found, and its step
-is what lowering makes of it for programs; so those who watch see no difference.
+types of its operands. Its operation stands in a function of a module that grows as sites are found, and its
+step is what lowering makes of it for programs; so those who watch see no difference.
 """
 
 from __future__ import annotations
@@ -303,7 +303,9 @@ class _Making:
             if self.row.name == "alloc_tile":
                 return self.like.results[0].name if self.like.results else ""
             name = self.names[at] if at < len(self.names) else ""
-            value = self.like.get(name) if self.like.row is self.row and name in self.row.operand_index else None
+            value = (
+                self.like.get(name) if self.like.row is self.row and name in self.row.operand_index else None
+            )
             return value.name if value is not None else ""
         return self.texts[at] if at < len(self.texts) else ""
 
@@ -346,7 +348,9 @@ class _Making:
             return self.value(type, called, offset, conv_tile(kind, called))
         if kind.kind == _PIPE:
             return self.value(type, called, offset, self.pipe(kind))
-        return self.value(type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo)))
+        return self.value(
+            type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo))
+        )
 
     def pointer(self, kind: Kind, called: str) -> Load:
         at = self.sites._memory.at
@@ -450,7 +454,9 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
         found = core.tiles.get(key)
         if fresh or found is None or found.storage is not placed or found.edge is not edge:
             bound = None if address == _UNBOUND else signed(address)
-            found = make_tile(core, type, bound, (rows, cols), called or (placed.name if placed else "") or name)
+            found = make_tile(
+                core, type, bound, (rows, cols), called or (placed.name if placed else "") or name
+            )
             found.storage, found.edge = placed, edge
             if not fresh:
                 core.tiles[key] = found
@@ -465,7 +471,9 @@ def conv_tile(kind: Kind, called: str) -> Load:
 
     def load(core: Any, words: list[int], at: int) -> ConvTile:
         address = words[at]
-        made = ConvTile(type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called)
+        made = ConvTile(
+            type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called
+        )
         made.dims = tuple(signed(w) for w in words[at + 2 : at + 2 + len(type.dims)])
         return made
 
@@ -503,8 +511,8 @@ def _assigned(m: _Making) -> Site:
 
 
 def _renamed(m: _Making) -> Site:
-    """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what is
-    left to do is to say whose bytes they are, and whether a window leaves its source."""
+    """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what
+    is left to do is to say whose bytes they are, and whether a window leaves its source."""
     into, source = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
     types = [kind.type for kind in m.kinds[:2]]
     assert isinstance(types[0], TileBufType) and isinstance(types[1], TileBufType)

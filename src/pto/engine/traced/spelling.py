@@ -8,7 +8,9 @@ from ...diag import Diagnostic
 from ...isa import row as find_row
 from .sites import spelled
 
-_FLAG = re.compile(r"pto\.(set_flag|wait_flag)(?:_dyn)?\[<(PIPE_\w+)>, <(PIPE_\w+)>, (?:<(EVENT_ID\d)>|([\w ]+))\]")
+_FLAG = re.compile(
+    r"pto\.(set_flag|wait_flag)(?:_dyn)?\[<(PIPE_\w+)>, <(PIPE_\w+)>, (?:<(EVENT_ID\d)>|([\w ]+))\]"
+)
 _BARRIER = re.compile(r"pto\.barrier <(PIPE_\w+)>")
 _SYNC = re.compile(r"pto\.(sync\.set|sync\.wait|set_intra_block|wait_intra_core) <(PIPE_\w+)>, (\d+)")
 _NAME = re.compile(r"%([A-Za-z_][\w.\[\]]*)")

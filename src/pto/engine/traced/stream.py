@@ -1,8 +1,8 @@
-"""What the cores of a traced kernel tell while it runs, for who executes it (native/include/pto/core/trace.hpp).
+"""What the cores of a traced kernel tell while it runs, for who executes it (pto/core/trace.hpp).
 
-The kernel runs on a thread of its own, on copies of its arguments: it decides where control goes. It waits where
-it is far ahead, unless who reads waits for another core, so that a kernel without end takes no more memory than
-one that ends.
+The kernel runs on a thread of its own, on copies of its arguments: it decides where control goes. It waits
+where it is far ahead, unless who reads waits for another core, so that a kernel without end takes no more
+memory than one that ends.
 """
 
 from __future__ import annotations
