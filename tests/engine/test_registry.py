@@ -75,7 +75,7 @@ def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
     shown = " ".join(capsys.readouterr().out.split())
     assert "--engine {native,reference,cpp,traced,twin}" in shown
     assert (
-        "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, or once more "
+        "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, C++ that the reference engine watches, or once more "
         "(default: the first of native, reference, twin that has what is asked for; C++ and libraries: cpp)"
         in shown
     )
@@ -123,7 +123,9 @@ def test_python() -> None:
         pto.kernel(pto.parse(PUT), engine="twin", checked=True)
     with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp', 'traced' only"):
         pto.kernel("k.cpp", engine="twin")
-    with pytest.raises(ValueError, match="unknown engine 'other'; one of native, reference, cpp, twin"):
+    with pytest.raises(
+        ValueError, match="unknown engine 'other'; one of native, reference, cpp, traced, twin"
+    ):
         pto.kernel(pto.parse(PUT), engine="other")
 
 

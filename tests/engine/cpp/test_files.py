@@ -320,16 +320,22 @@ def test_pto_run(folder: Path, library: str, tmp_path: Path, capsys: pytest.Capt
     ("options", "word"),
     [
         (["--engine", "reference"], "it runs on engine cpp, traced only"),
-        (["--sanitize", "all"], "engine cpp has no --sanitize"),
-        (["--memory-map", "m.html"], "engine cpp has no --memory-map"),
-        (["--schedule", "seed=0", "--max-steps", "3"], "engine cpp has no --max-steps, --schedule"),
+        (["--engine", "cpp", "--sanitize", "all"], "engine cpp has no --sanitize"),
+        (["--engine", "cpp", "--memory-map", "m.html"], "engine cpp has no --memory-map"),
+        (
+            ["--engine", "cpp", "--schedule", "seed=0", "--max-steps", "3"],
+            "engine cpp has no --max-steps, --schedule",
+        ),
+        (["--engine", "traced", "--threads", "2", "--ranks", "2"], "engine traced has no --ranks"),
     ],
 )
 def test_options_that_c_plus_plus_does_not_have(
     folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], word: str
 ) -> None:
     assert main(["run", str(folder / "k.cpp"), *options]) == 1
-    assert f"error[PTO-E2403]: {word}" in capsys.readouterr().err or word in "it runs on engine cpp, traced only"
+    assert (
+        f"error[PTO-E2403]: {word}" in capsys.readouterr().err or word in "it runs on engine cpp, traced only"
+    )
 
 
 FLAGS = """func.func @k(%x: !pto.ptr<i32>, %go: i1) attributes {pto.entry} {
