@@ -4,7 +4,9 @@
 //
 //   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
 //
-// which names a row of the table, its operands in the order they follow, and after the colon its attributes. Each core
+// which names a row of the table, its operands in the order they follow, and after the colon its attributes: `name`,
+// `name@Tag` for a number of that tag of the micro level, `name=word`. A register that is a result is `>name`, and given
+// as PTO_RESULT: what it holds when the call is over is told as well. Without a text nothing is told. Each core
 // collects records, and the launch hands them to who asked for them (`pto_launch::trace`): the reference engine, which
 // executes them under watch (src/pto/engine/traced). What a traced call calls itself is part of it and not told. Calls
 // are functions of their own in such a build, and have frames, so that the place of a call is the address that it
@@ -22,10 +24,13 @@
 #define PTO_TRACE_EITHER(...) ((void)0)
 #define PTO_TRACE_WAITS(...) ((void)0)
 #define PTO_TRACE_PHASE(...) ((void)0)
+#define PTO_VECTOR_SCOPE
 #define PTO_UNTRACED ((void)0)
 #else
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
+#define PTO_RESULT(...) ::pto::detail::traced_result(__VA_ARGS__)
+#define PTO_VECTOR_SCOPE if (const ::pto::detail::TracedScope pto_scope_{}; true)
 #define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
 #define PTO_TRACE_IN_(...) __VA_ARGS__
 /// One of two, each in parentheses.
@@ -50,7 +55,7 @@
 namespace pto::detail {
 
 /// Kinds of operands.
-enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe };
+enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask };
 
 /// What is the same for all operands of a type.
 struct TracedType {
@@ -115,11 +120,28 @@ template <class T>
 concept TracedElement = std::is_arithmetic_v<T> || is_traced_float<T> || std::is_same_v<T, int4b_t>;
 
 template <class T>
+concept TracedRegister = requires { typename T::Element; T::kLanes; } && sizeof(T) == 256;
+template <class T>
+concept TracedMask = requires(const T& t) { t.word[3]; } && sizeof(T) == 32;
+/// A register, or a mask, that a call makes.
+template <class T>
+struct TracedResult {
+  using Made = T;
+  const T& value;
+};
+template <class T>
+inline TracedResult<T> traced_result(const T& value) {
+  return {value};
+}
+template <class T>
+concept IsTracedResult = requires { typename T::Made; };
+template <class T>
 concept TracedCast = requires { typename T::Given; };
 
 template <class T>
 constexpr TracedType traced_type_of() {
   if constexpr (TracedCast<T>) return traced_type_of<typename T::Given>();
+  if constexpr (IsTracedResult<T>) return traced_type_of<typename T::Made>();
   TracedType type{};
   type.dtype = -1;
   type.words = 1;
@@ -146,6 +168,14 @@ constexpr TracedType traced_type_of() {
     type.facts[0] = static_cast<int32_t>(T::layout);
     for (int d = 0; d < 5; ++d) type.dims[d] = T::staticShape[d];
     type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedRegister<T>) {
+    type.kind = Traced::vector;
+    type.words = 1 + 32;
+    type.facts[0] = T::kLanes;
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::Element>);
+  } else if constexpr (TracedMask<T>) {
+    type.kind = Traced::mask;
+    type.words = 1 + 4;
   } else if constexpr (TracedPipe<T>) {
     type.kind = Traced::pipe;
     type.words = 3;
@@ -177,8 +207,12 @@ inline constexpr TracedType traced_type = traced_type_of<T>();
 
 template <class T>
 inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
-  if constexpr (TracedCast<T>) {
+  if constexpr (TracedCast<T> || IsTracedResult<T>) {
     return traced_value(me, at, value.value);
+  } else if constexpr (TracedRegister<T> || TracedMask<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value / sizeof *at;
   } else if constexpr (TracedTile<T> || TracedConvTile<T>) {
     const auto* data = reinterpret_cast<const char*>(const_cast<T&>(value).data());
     *at++ = data == nullptr ? ~uint64_t{0} : static_cast<uint64_t>(data - me.space[static_cast<int>(T::Loc)]);
@@ -224,8 +258,9 @@ class Tracing {
   template <size_t Attributes, class... Operands>
   Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands) : me_(core()) {
     Trace* trace = me_.trace;
-    if (trace == nullptr || trace->depth++ > 0) return;
-    constexpr size_t most = 8 + Attributes + sizeof...(Operands) * 12;
+    if (trace == nullptr || trace->depth++ > 0 || form == nullptr) return;
+    constexpr size_t most =
+        8 + Attributes + (static_cast<size_t>(traced_type<std::remove_cvref_t<Operands>>.words + 1) + ... + 0);
     if (trace->count + most > Trace::kWords) trace->flush(me_);
     uint64_t* const first = trace->words + trace->count;
     uint64_t* at = first + 1;
@@ -238,18 +273,45 @@ class Tracing {
     *at++ = sizeof...(Operands) | uint64_t{Attributes} << 32;
     for (size_t i = 0; i < Attributes; ++i) *at++ = said.words[i];
     ((*at++ = reinterpret_cast<uintptr_t>(&traced_type<std::remove_cvref_t<Operands>>)), ...);
-    ((at = traced_value(me_, at, operands)), ...);
+    ((note_result(operands, at), at = traced_value(me_, at, operands)), ...);
     *first = static_cast<uint64_t>(at - first);
     trace->count += static_cast<size_t>(at - first);
   }
   ~Tracing() {
-    if (me_.trace != nullptr) --me_.trace->depth;
+    if (me_.trace == nullptr) return;
+    --me_.trace->depth;
+    for (int i = 0; i < results_; ++i) std::memcpy(result_[i].to, result_[i].from, result_[i].bytes);
   }
   Tracing(const Tracing&) = delete;
   Tracing& operator=(const Tracing&) = delete;
 
  private:
+  template <class T>
+  void note_result([[maybe_unused]] const T& operand, [[maybe_unused]] uint64_t* at) {
+    if constexpr (IsTracedResult<T>) {
+      if (results_ < 3) result_[results_++] = {at + 1, &operand.value, sizeof operand.value};
+    }
+  }
+
+  /// What a call makes, and where in the record it is told once it is made: nobody takes the record before.
+  struct Result {
+    uint64_t* to;
+    const void* from;
+    size_t bytes;
+  };
   Core& me_;
+  Result result_[3];
+  int results_ = 0;
+};
+
+[[gnu::noinline]] inline void begin_scope() { PTO_TRACE("vecscope.begin:", PTO_SAYS()); }
+[[gnu::noinline]] inline void end_scope() { PTO_TRACE("vecscope.end:", PTO_SAYS()); }
+/// A vector scope, for as long as it lasts.
+struct TracedScope {
+  TracedScope() { begin_scope(); }
+  ~TracedScope() { end_scope(); }
+  TracedScope(const TracedScope&) = delete;
+  TracedScope& operator=(const TracedScope&) = delete;
 };
 
 }  // namespace pto::detail

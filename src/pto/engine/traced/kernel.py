@@ -26,14 +26,15 @@ from ..cpp.kernel import CppKernel
 from ..cpp.places import Places
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
-from ..reference.code import Code
+from ..reference import interval
+from ..reference.code import Code, Step
 from ..reference.core import BLOCKED, Core, RunError
 from ..reference.grid import Grid
 from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..watch import Watcher
-from .sites import Memory, Sites
+from .sites import Memory, Site, Sites
 from .spelling import in_cpp
 from .stream import Feed, Stream
 
@@ -58,6 +59,8 @@ class TracedCore(Core):
         self.tiles: dict[Any, Any] = {}
         #: Windows that leave their source, by the object in C++.
         self.edges: dict[int, Any] = {}
+        #: Registers by the object in C++, and by what they hold.
+        self.vectors: dict[Any, Any] = {}
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -72,6 +75,10 @@ class TracedCore(Core):
                     break
                 site, values = sites.of(feed.words, feed.at)
                 self.pc = site.pc
+                if site.scope:
+                    self._scope(site)
+                    ticks += 1
+                    continue
                 if len(self.regs) < code.registers:
                     self.regs += [None] * (code.registers - len(self.regs))
                 site.load(self, feed.words, values)
@@ -87,6 +94,46 @@ class TracedCore(Core):
             raise self.unplaced(code.ops[self.pc], missing) from None
         finally:
             self.ticks += ticks
+
+    def _scope(self, first: Site) -> None:
+        """A vector scope is one item of pipe V. Calls on registers that stand in none are one of their own."""
+        feed, sites = self.feed, self.sites
+        function = self.code.function
+        code = Code(function)
+        if first.scope == "begin":
+            feed.taken()
+        depth = 0
+        while feed.ready():
+            site, values = sites.of(feed.words, feed.at)
+            if site.scope == "begin":
+                depth += 1
+            elif site.scope == "end" and first.scope == "begin":
+                depth -= 1
+                if depth < 0:
+                    feed.taken()
+                    break
+            elif site.scope != "inside" and first.scope == "inside":
+                break
+            else:
+                code.steps.append(_executed(site, feed.words, values))
+                code.ops.append(site.op)
+            feed.taken()
+        code.steps.append(interval.end)
+        code.ops.append(first.op)
+        registers: list[Any] = [None] * self.code.registers
+        self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
+
+
+def _executed(site: Site, words: list[int], values: int) -> Step:
+    """A record as a step."""
+
+    def step(core: Any) -> None:
+        site.load(core, words, values)
+        site.step(core)
+        if site.after is not None:
+            site.after(core, words, values)
+
+    return step
 
 
 class TracedGrid(Grid):

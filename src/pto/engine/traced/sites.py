@@ -19,23 +19,36 @@ import numpy as np
 from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation, Value
-from ...ir.types import INDEX, ConvTileType, PtrType, ScalarType, TileBufType, TokenType, Type, ViewType
+from ...ir.types import (
+    INDEX,
+    ConvTileType,
+    MaskType,
+    PtrType,
+    ScalarType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
 from ...isa import row as find_row
 from ...isa.dtypes import DTYPES, NUMBERS
 from ...isa.enums import ENUMS
 from ...isa.machine import C2V, EVERY_PIPE, MEMORIES, PIPES, V2C
+from ...isa.micro_tags import TAGS
 from ...isa.record import Record
 from ...isa.row import Row
 from ...isa.tile import COMPACT_MODES
 from ..compiled.library import ViewArgument
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import Buffer, ConvTile, Pointer, Tile, View
+from ..memory import Buffer, ConvTile, Pointer, Tile, View, array_of
 from ..reference import fifo
 from ..reference.code import Code, Step
 from ..reference.core import RunError
 from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
+from ..registers import maker
 
 _LOCATIONS = tuple(MEMORIES)
 _DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
@@ -65,7 +78,7 @@ class _RawType(ctypes.Structure):
     )
 
 
-_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE = range(7)
+_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE, _VECTOR, _MASK = range(9)
 
 
 class Kind(Record):
@@ -106,11 +119,20 @@ def kind_at(address: int) -> Kind:
         made = elem
     elif raw.kind == _PIPE:
         made = TokenType("tpipe")
+    elif raw.kind == _VECTOR:
+        made = VRegType(elem, facts[0])
+    elif raw.kind == _MASK:
+        made = MaskType()
     return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts))
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
     """A number of C++ as the attribute that it stands for; None where it has no name."""
+    name, _, tag = name.partition("@")
+    if tag:
+        numbers = {**TAGS[tag].words, **TAGS[tag].unnamed}
+        named = [w for w, n in numbers.items() if n == word and w in row.attr_index[name].choices]
+        return StrAttr(named[0]) if named else None
     kind = row.attr_index[name].kind
     if kind == "pipe":
         found = next((p for p in (*PIPES.values(), EVERY_PIPE) if p.cpp == word), None)
@@ -194,7 +216,7 @@ class Memory:
 class Site:
     """A call: its step, and what fills its registers from a record."""
 
-    __slots__ = ("after", "loads", "op", "pc", "step")
+    __slots__ = ("after", "loads", "op", "pc", "scope", "step")
 
     def __init__(self, op: Operation, pc: int, step: Step, loads: list[tuple[int, int, Load]]) -> None:
         self.op = op
@@ -204,11 +226,16 @@ class Site:
         self.loads = loads
         #: What is done with a core after the step.
         self.after: Callable[[Any, list[int], int], None] | None = None
+        #: Whether a vector scope begins or ends here, or it is "inside" of one.
+        self.scope = ""
 
     def load(self, core: Any, words: list[int], at: int) -> None:
         regs = core.regs
         for slot, offset, make in self.loads:
             regs[slot] = make(core, words, at + offset)
+
+
+def _nothing(core: Any) -> None: ...
 
 
 class Sites:
@@ -241,16 +268,31 @@ class Sites:
             found = self._found[key] = self._make(key)
         return found, start
 
+    def _scope(self, key: tuple[int, ...], name: str) -> Site:
+        """Where a vector scope begins or ends."""
+        call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
+        row = find_row("vecscope")
+        assert row is not None
+        op = self._block.append(Operation(row.full_name, row, [], [], None, None, call.span))
+        site = Site(op, self._lower.emit(op, _nothing), _nothing, [])
+        site.scope = "begin" if name.endswith("begin") else "end"
+        return site
+
     def _make(self, key: tuple[int, ...]) -> Site:
         form = ctypes.string_at(key[0]).decode()
         head, _, attrs = form.partition(":")
         name, *operands = head.split()
+        if name.startswith("vecscope."):
+            return self._scope(key, name)
         row = find_row(name)
         assert row is not None, form
         middle = _COUNTS + (key[_COUNTS - 1] >> 32)
         said, given = key[_COUNTS:middle], key[middle:]
         call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
-        made_attrs = {n: attribute(row, n, w) for n, w in zip(attrs.split(), said, strict=True)}
+        spelled_out = dict(a.split("=") for a in attrs.split() if "=" in a)
+        counted = [a for a in attrs.split() if "=" not in a]
+        made_attrs = {n.partition("@")[0]: attribute(row, n, w) for n, w in zip(counted, said, strict=True)}
+        made_attrs |= {n: StrAttr(word) for n, word in spelled_out.items()}
         if made_attrs.get("event_id", 0) is None:  # outside those that have names
             row = find_row(f"{name}_dyn")
             assert row is not None
@@ -291,7 +333,13 @@ class _Making:
         special = _SPECIAL.get(self.row.name)
         if special is not None:
             return special(self)
+        if any(k.kind in (_VECTOR, _MASK) for k in self.kinds):
+            return self.vector()
         self.operands()
+        if self.row.name == "mem_bar":
+            site = self.made()
+            site.scope = "inside"
+            return site
         if self.row.name.endswith("_flag_dyn"):
             id = signed(self.said[2])
             self.values["event_id"] = self.value(INDEX, "", 0, lambda core, words, at: id)
@@ -351,6 +399,55 @@ class _Making:
         return self.value(
             type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo))
         )
+
+    def vector(self) -> Site:
+        """A call on registers. What it makes is kept by what it holds: C++ copies registers unseen."""
+        results = [(at, n[1:]) for at, n in enumerate(self.names) if n.startswith(">")]
+        offsets = [sum(k.words for k in self.kinds[:at]) for at in range(len(self.kinds))]
+        for at, kind in enumerate(self.kinds):
+            name = self.names[at]
+            if name.startswith(">") or kind.type is None:
+                continue
+            declared = self.row.operands[self.row.operand_index[name]]
+            if kind.kind in (_VECTOR, _MASK):
+                type = self.typed(kind)
+                self.values[name] = self.value(
+                    type, self.called(at), offsets[at], register(type, self.called(at))
+                )
+            else:
+                self.values[name] = self.operand(at, kind, declared.kinds, offsets[at])
+        types = [self.typed(self.kinds[at]) for at, _ in results]
+        lower = self.sites._lower
+        lower.inside = True
+        site = self.made(types)
+        lower.inside = False
+        site.scope = "inside"
+        kept = []
+        for (at, _), value in zip(results, site.op.results, strict=True):
+            value.name = self.called(at).removeprefix(">")
+            kept.append((lower.slot(value), offsets[at], self.kinds[at].words))
+
+        def keep(core: Any, words: list[int], at: int) -> None:
+            if len(core.vectors) > _MOST_VECTORS:
+                core.vectors.clear()
+            for slot, offset, count in kept:
+                here = at + offset
+                contents = tuple(words[here + 1 : here + count])
+                core.vectors[words[here]] = core.vectors[contents] = (contents, core.regs[slot])
+
+        site.after = keep
+        return site
+
+    def typed(self, kind: Kind) -> Type:
+        """The type of a register; a mask is for elements of the size that the call names."""
+        if kind.kind != _MASK:
+            assert kind.type is not None
+            return kind.type
+        named = re.search(r"_(b8|b16|b32)$", self.row.name)
+        if named:
+            return MaskType(named[1])
+        sized = next((k for k in self.kinds if k.kind == _VECTOR), None)
+        return MaskType(f"b{DTYPES[sized.dtype].bits}") if sized is not None else MaskType()
 
     def pointer(self, kind: Kind, called: str) -> Load:
         at = self.sites._memory.at
@@ -461,6 +558,35 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
             if not fresh:
                 core.tiles[key] = found
         return found
+
+    return load
+
+
+#: Registers that are remembered.
+_MOST_VECTORS = 4096
+
+
+def register(type: Type, called: str) -> Load:
+    """What finds a register: the one that a call left in the object, or one with the same contents; what no
+    call is known to have made holds what C++ says."""
+    mask = isinstance(type, MaskType)
+    count = 4 if mask else 32
+    new = maker(type, called)
+
+    def load(core: Any, words: list[int], at: int) -> Any:
+        contents = tuple(words[at + 1 : at + 1 + count])
+        known = core.vectors.get(words[at])
+        if known is None or known[0] != contents:
+            known = core.vectors.get(contents)
+        made = new()
+        if known is not None and known[1].dtype == made.dtype:
+            return known[1]
+        data = np.array(contents, np.uint64)
+        if mask:
+            made.keep(np.unpackbits(data.view(np.uint8), bitorder="little"))
+        else:
+            made.keep(data.view(array_of(made.dtype)))
+        return made
 
     return load
 
