@@ -123,7 +123,8 @@ def difference(name: str, built: Built) -> str:
     mine, _ = program.launch(kernel(name, built), sanitize="all")
     other, _ = program.run(sanitize="all")
     reports = [
-        Counter(found_at(d) for d in result.diagnostics if d.severity == "error") for result in (mine, other)
+        Counter(found_at(d)[:2] for d in result.diagnostics if d.severity == "error")
+        for result in (mine, other)
     ]
     if reports[0] == reports[1]:
         return ""

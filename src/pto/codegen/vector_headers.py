@@ -153,8 +153,8 @@ def _macro(row: Row, name: str, call: _Call, expression: meaning.Expression) -> 
 
 
 def _traced(row: Row, name: str, call: _Call) -> str:
-    """What tells of a call. Lanes that stay as they were are no operand of the row: such a call is not told of,
-    and what it leaves is taken as it is."""
+    """What tells of a call. Lanes that stay as they were are no operand of the row: such a call is not told
+    of, and what it leaves is taken as it is."""
     sources = [source.partition(".")[0] for source in call.sources]
     operands = [*([call.start] if call.start else []), *sources, call.mask]
     mode = f" cmp_mode={name.rpartition('_')[2]}" if name != row.name else ""

@@ -96,7 +96,7 @@ class TracedCore(Core):
             self.ticks += ticks
 
     def _scope(self, first: Site) -> None:
-        """A vector scope is one item of pipe V. Calls on registers that stand in none are one of their own."""
+        """A vector scope is an item of pipe V; calls on registers that stand in none are one of their own."""
         feed, sites = self.feed, self.sites
         function = self.code.function
         code = Code(function)

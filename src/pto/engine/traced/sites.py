@@ -586,6 +586,7 @@ def register(type: Type, called: str) -> Load:
             made.keep(np.unpackbits(data.view(np.uint8), bitorder="little"))
         else:
             made.keep(data.view(array_of(made.dtype)))
+        made.buffer.given = True
         return made
 
     return load
