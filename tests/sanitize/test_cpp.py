@@ -101,9 +101,8 @@ def library(file: str, kind: str) -> Path:
             assert entries, render(problems)
             work = place / f"work{os.getpid()}"
             work.mkdir(exist_ok=True)
-            built = handwritten.library(
-                source, entries, profile("a2a3"), False, False, str(work), traced=True
-            )
+            target = profile(handwritten.target_of(text) or "a2a3")
+            built = handwritten.library(source, entries, target, False, False, str(work), traced=True)
             assert built.ok, render(messages.diagnostics(built.output, {str(path): source}))
             Path(built.path).rename(made)
     return made
