@@ -57,6 +57,8 @@ class TracedCore(Core):
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
         self.tiles: dict[Any, Any] = {}
+        #: Tiles by where they begin: a pointer to there was made from one.
+        self.homes_at: dict[tuple[str, int], Any] = {}
         #: Windows that leave their source, by the object in C++.
         self.edges: dict[int, Any] = {}
         #: Registers by the object in C++, and by what they hold.

@@ -42,7 +42,7 @@ from ...isa.tile import COMPACT_MODES
 from ..compiled.library import ViewArgument
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import Buffer, ConvTile, Pointer, Tile, View, array_of
+from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View, array_of
 from ..reference import fifo
 from ..reference.code import Code, Step
 from ..reference.core import RunError
@@ -166,7 +166,8 @@ def _spelled(name: str) -> tuple[str, ...]:
 #: Functions of C++ that make calls of others.
 _ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
 
-_WORD = re.compile(r"[A-Za-z_][\w.\[\]]*")
+#: A name as it is written: of a variable, a member, an element.
+_WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 
 
 # -- memory --------------------------------------------------------------------------------------------------
@@ -456,7 +457,8 @@ class _Making:
         def load(core: Any, words: list[int], place: int) -> Pointer:
             space, address = words[place], words[place + 1]
             if space < len(_LOCATIONS):
-                return Pointer(core.buffers[_LOCATIONS[space]], address, dtype, called)
+                loc = _LOCATIONS[space]
+                return Pointer(core.buffers[loc], address, dtype, called, core.homes_at.get((loc, address)))
             buffer, offset = at(address)
             return Pointer(buffer, offset, dtype, called)
 
@@ -630,6 +632,8 @@ def _assigned(m: _Making) -> Site:
         made = core.regs[slot]
         if isinstance(made, Tile) and isinstance(type, TileBufType):
             address = words[at]
+            assert made.address is not None
+            core.homes_at[type.loc, address] = Home(made.address, made.address + made.size, made.name, made)
             core.placed[type.loc, address, words[at + 1]] = made.storage
             core.placed[type.loc, address, type] = made.storage
 
