@@ -349,7 +349,6 @@ __global__ AICORE void blocks_read_before_barrier(__gm__ float* a, __gm__ float*
   FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
   TSTORE(mine, x);  // FOUND PTO-E2202
   FLAG(PIPE_MTE3, PIPE_MTE2, EVENT_ID0);
-  pipe_barrier(PIPE_ALL);
   SYNCALL<SyncCoreType::Mix>();  // good
   TLOAD(y, theirs);
   FLAG(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
@@ -431,8 +430,8 @@ __global__ AICORE void index_outside(__gm__ float* a, __gm__ int32_t* i, __gm__ 
   TLOAD(x, ga);
   TLOAD(n, gi);
   FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
-  TADDS(n, n, 2000);  // bad
-  pipe_barrier(PIPE_V);
+  TADDS(n, n, 2000);     // bad
+  pipe_barrier(PIPE_V);  // bad
   TGATHER(z, x, n, scratch);  // FOUND PTO-E2211
   FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
   TSTORE(gc, z);
@@ -465,7 +464,6 @@ __global__ AICORE void in_functions(__gm__ float* a, __gm__ float* c) {
 
 #define STEP(into, from)            \
   do {                              \
-    pipe_barrier(PIPE_V);           \
     TMULS(into, from, 0.5f);        \
   } while (0)
 
