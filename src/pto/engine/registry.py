@@ -140,6 +140,25 @@ ENGINES: dict[str, Engine] = {
             compiles=True,
             remark="pto.engine.cpp.engine:remark",
         ),
+        Engine(
+            "traced",
+            "C++ that the reference engine watches",
+            "pto.engine.traced.kernel:made",
+            takes=("module", "C++", "library"),
+            options=(
+                "subblocks",
+                "sanitize",
+                "schedule",
+                "shadow",
+                "memory_map",
+                "max_steps",
+                "timeout",
+                "semantics",
+                "watchers",
+            ),
+            compiles=True,
+            instead={"checked": "the reference engine always checks"},
+        ),
     )
 }
 
