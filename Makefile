@@ -176,7 +176,8 @@ sanitize-$(1): build/sanitize/$(1)/test_vm $$(RUNTIME_TESTS:%=build/sanitize/$(1
 	./build/sanitize/$(1)/fuzz_graph 0 $$(SEEDS_$(1))
 	@set -e; for fuzz in fuzz_runtime fuzz_graph; do for threads in 1 2 4; do \
 	  echo "./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads"; \
-	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; done; done
+	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; \
+	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads virtual; done; done
 
 .PRECIOUS: build/sanitize/$(1)/%.o
 endef

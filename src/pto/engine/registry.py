@@ -69,6 +69,7 @@ class Engine(Record):
     required: bool = False  # whether the tools are of little use without
     remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
     remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
+    stops: str = ""  # "module:function": the stops of a launch, where it has the option `debug`
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
@@ -78,6 +79,10 @@ class Engine(Record):
     def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
         """The kernel of a text; one that remembers it with these options does not call `make`."""
         return _named(self.remembers)(source, options, make) if self.remembers else make()
+
+    def debugged(self, kernel: Launchable, args: Sequence[Any], **options: Any) -> Any:
+        """A launch as its stops."""
+        return _named(self.stops)(kernel, args, **options)
 
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
@@ -117,10 +122,12 @@ ENGINES: dict[str, Engine] = {
                 "semantics",
                 "watchers",
                 "ranks",
+                "debug",
                 "timeline",
                 "dry",
             ),
             required=True,
+            stops="pto.engine.debug.session:debugged",
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},
         ),
@@ -132,6 +139,25 @@ ENGINES: dict[str, Engine] = {
             options=("subblocks", "threads", "checked", "ranks", "processes"),
             compiles=True,
             remark="pto.engine.cpp.engine:remark",
+        ),
+        Engine(
+            "traced",
+            "C++ that the reference engine watches",
+            "pto.engine.traced.kernel:made",
+            takes=("module", "C++", "library"),
+            options=(
+                "subblocks",
+                "sanitize",
+                "schedule",
+                "shadow",
+                "memory_map",
+                "max_steps",
+                "timeout",
+                "semantics",
+                "watchers",
+            ),
+            compiles=True,
+            instead={"checked": "the reference engine always checks"},
         ),
     )
 }

@@ -146,12 +146,28 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   });
 }
 
+/// Where some ranks are on other machines: what goes there is sent from where it is, and not copied before.
+template <class To, class From>
+[[gnu::cold]] inline void copy_far(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row) {
+  using T = typename To::DType;
+  touch(from, box, from_row, Use::read);
+  walk_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+    const size_t bytes = static_cast<size_t>(box.at[4]) * sizeof(T);
+    stay_inside("transfer", to.data() + a, 0, static_cast<int64_t>(bytes));
+    if (current->host->put(*current, to.data() + a, from.data() + b, bytes)) return;
+    touch("transfer", to.data() + a, 0, static_cast<int64_t>(bytes), Use::write);
+    std::memmove(static_cast<void*>(to.data() + a), from.data() + b, bytes);
+  });
+}
+
 template <class To, class From>
 inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int64_t from_row = 0) {
   using T = typename To::DType;
   static_assert(std::is_same_v<T, typename From::DType>,
                 "[PTO][SA-0218] the element types of two tensors differ");
   if (bits_of<T> >= 8 && to.GetStride(4) == 1 && from.GetStride(4) == 1) {
+    if (current != nullptr && current->host != nullptr && current->host->put != nullptr)
+      return copy_far(to, from, box, to_row, from_row);
     for_rows(to, from, box, to_row, from_row, Use::write, [&](int64_t a, int64_t b) {
       std::memmove(static_cast<void*>(to.data() + a), from.data() + b,
                    static_cast<size_t>(box.at[4]) * sizeof(T));
@@ -364,8 +380,9 @@ inline RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
 // --- signals -----------------------------------------------------------------------------------------------
 
 template <class Global, class... Events>
-inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... events) {
+PTO_INST void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("tnotify signal value: notifyOp", PTO_SAYS(op), signal, value);
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
   auto* at = reinterpret_cast<int32_t*>(signal.data());
   detail::touch_elements("TNOTIFY", at, 32, 0, 0,
@@ -427,8 +444,9 @@ struct Held {
 }  // namespace detail
 
 template <class Global, class... Events>
-inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+PTO_INST bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const bool all = detail::all_signals(signal, value, cmp);
   if (!all) detail::step_aside(true);
@@ -436,8 +454,9 @@ inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
 }
 
 template <class Global, class... Events>
-inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const char* const name = detail::name_of(signal.data());
   detail::Core& me = detail::core();
@@ -458,15 +477,15 @@ inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
 
 // Names of the simulator's own layer, which some programs call.
 template <class... Args>
-inline void TNOTIFY_IMPL(Args&&... args) {
+PTO_INST void TNOTIFY_IMPL(Args&&... args) {
   TNOTIFY(args...);
 }
 template <class... Args>
-inline void TWAIT_IMPL(Args&&... args) {
+PTO_INST void TWAIT_IMPL(Args&&... args) {
   TWAIT(args...);
 }
 template <class... Args>
-inline bool TTEST_IMPL(Args&&... args) {
+PTO_INST bool TTEST_IMPL(Args&&... args) {
   return TTEST(args...);
 }
 

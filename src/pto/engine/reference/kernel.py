@@ -46,20 +46,20 @@ class ReferenceKernel(Launchable):
         self.prepared = self.lowered(passes="needed" if check else "never", insert_sync=insert_sync).module
         #: Whether nothing orders its pipes: a plain run then goes in program order.
         self.in_order = not complete(self.prepared)[1]
-        self._programs: dict[bool, LoweredModule] = {}
+        self._programs: dict[tuple[bool, bool], LoweredModule] = {}
         self.program(False)
 
-    def program(self, track: bool) -> LoweredModule:
+    def program(self, track: bool, tell: bool = False) -> LoweredModule:
         """The lowered functions; raises where one holds what cannot be executed."""
-        found = self._programs.get(track)
+        found = self._programs.get((track, tell))
         if found is None:
-            found = LoweredModule(self.prepared, self.profile, track, legal=self.checked)
+            found = LoweredModule(self.prepared, self.profile, track, legal=self.checked, tell=tell)
             try:
                 for function in self.functions:
                     found.code(str(function.attr("sym_name")))
             except Unsupported as e:
                 raise DiagnosticError(e.diagnostics) from None
-            self._programs[track] = found
+            self._programs[track, tell] = found
         return found
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
@@ -116,7 +116,9 @@ class ReferenceKernel(Launchable):
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
         watch = watching(names, shadow, memory_map, watchers, self._recorder(timeline, dry))
-        program = self.program(watch is not None and watch.tracks)
+        program = self.program(
+            watch is not None and watch.tracks, watch is not None and bool(watch.reached)
+        )
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
