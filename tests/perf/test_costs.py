@@ -188,6 +188,27 @@ def test_pto_run_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert '"traceEvents"' in (tmp_path / "t.json").read_text()
 
 
+def test_cpp_kernels_have_timelines():
+    x, y = np.zeros((64, 128), np.float32), np.zeros((64, 128), np.float32)
+    timeline = pto.kernel("examples/17_race.cpp", engine="traced").run(x, y, timeline=True).timeline
+    assert {s.reason for s in timeline.stalls()} >= {"flag"}
+    assert {s.site.name: s.site.line for s in timeline.stalls()}["texp"] == 29
+
+
+def test_python_kernels_have_timelines():
+    import pto.language as pl
+
+    @pl.jit
+    def twice(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.mul(x, 2.0)
+
+    x = np.ones((16, 64), np.float32)
+    found = twice.run(x, np.zeros_like(x), timeline=True)
+    assert found.timeline.us > 5 and found.launches[0].timeline is found.timeline
+    assert any(site.file.endswith("test_costs.py") for site in found.timeline.trace.sites)
+
+
 def test_a_dry_run_leaves_arrays_alone():
     text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b\nset V MTE3 0\nwait V MTE3 0\nstore b")
     x, y = np.ones((1024, 128), np.float32), np.zeros((1024, 128), np.float32)

@@ -155,6 +155,7 @@ ENGINES: dict[str, Engine] = {
                 "timeout",
                 "semantics",
                 "watchers",
+                "timeline",
             ),
             compiles=True,
             instead={"checked": "the reference engine always checks"},
