@@ -101,6 +101,8 @@ class Recorder(Watcher):
         self.trace.cores.append(CoreInfo(core.index, core.name, core.kind, core.rank))
 
     def launch_ended(self, result: LaunchResult) -> None:
+        if not result.ok:
+            return
         trace = self.trace
         trace.footprint = sum(b.data.size for b in self._read)
         seen = dict.fromkeys(self._meetings, 0)
@@ -109,8 +111,7 @@ class Recorder(Watcher):
                 core = trace.core[e]
                 self._meetings[core][seen[core]].append(e)
                 seen[core] += 1
-        if result.ok:
-            result.timeline = Timeline(self.trace, self.machine)
+        result.timeline = Timeline(trace, self.machine)
 
     # -- events ----------------------------------------------------------------------------------------
 
