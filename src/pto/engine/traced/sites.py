@@ -184,10 +184,14 @@ class Copied(Record):
 class Memory:
     """Global memory of a launch, by the addresses that the kernel knows."""
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, buffers: Sequence[Buffer] = ()) -> None:
         self._views: list[ViewArgument] = []
         made = [(buffer, np.array(buffer.data)) for buffer in buffers]
-        self.arrays = sorted((Copied(c.ctypes.data, b, c) for b, c in made), key=lambda a: a.address)
+        self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
+
+    def hold(self, arrays: Sequence[Copied]) -> None:
+        """From now on these are all there are."""
+        self.arrays = sorted(arrays, key=lambda a: a.address)
 
     def word(self, type: Type, place: Pointer | View) -> int:
         """An argument: the address of a byte, or of the description of a tensor."""
@@ -493,18 +497,17 @@ class _Making:
 
     def tensor(self, kind: Kind, called: str) -> Load:
         at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
-        seen: dict[tuple[int, ...], View] = {}
-        most = 0 if self.row.fifo else 1024  # FIFO instructions change what they are given
+        fresh = bool(self.row.fifo)  # FIFO instructions change what they are given
 
         def load(core: Any, words: list[int], place: int) -> View:
-            key = tuple(words[place : place + 11])
-            found = seen.get(key)
-            if found is None:
-                buffer, offset = at(key[0])
-                shape, strides = (tuple(map(signed, key[n : n + 5])) for n in (1, 6))
+            key = (called, dtype, layout, *words[place : place + 11])
+            found = core.views.get(key)
+            if found is None or fresh:
+                buffer, offset = at(words[place])
+                shape, strides = (tuple(map(signed, words[place + n : place + n + 5])) for n in (1, 6))
                 found = View(buffer, offset, shape, strides, dtype, layout, called)
-                if len(seen) < most:
-                    seen[key] = found
+                if len(core.views) < _MOST_VIEWS and not fresh:
+                    core.views[key] = found
             return found
 
         return load
@@ -564,8 +567,9 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     return load
 
 
-#: Registers that are remembered.
+#: Registers and views that are remembered.
 _MOST_VECTORS = 4096
+_MOST_VIEWS = 4096
 
 
 def register(type: Type, called: str) -> Load:
