@@ -243,6 +243,18 @@ class Site:
 def _nothing(core: Any) -> None: ...
 
 
+class _Lower(Lower):
+    """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
+
+    #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
+    _ORDERED = {("tscatter", "S"): "V"}
+
+    def pipe(self, op: Operation) -> str:
+        found = super().pipe(op)
+        assert op.row is not None
+        return self._ORDERED.get((op.row.name, found), found)
+
+
 class Sites:
     """The sites of a kernel on one kind of core."""
 
@@ -250,7 +262,7 @@ class Sites:
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
         like: Module | None = None,
     ) -> None:  # fmt: skip
-        self._lower = Lower(program, code)
+        self._lower = _Lower(program, code)
         self._program = program
         self._code = code
         self._block = block
