@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -192,6 +193,7 @@ class Memory:
     def hold(self, arrays: Sequence[Copied]) -> None:
         """From now on these are all there are."""
         self.arrays = sorted(arrays, key=lambda a: a.address)
+        self._starts = [a.address for a in self.arrays]
 
     def word(self, type: Type, place: Pointer | View) -> int:
         """An argument: the address of a byte, or of the description of a tensor."""
@@ -203,15 +205,10 @@ class Memory:
         return ctypes.addressof(self._views[-1])
 
     def at(self, address: int) -> tuple[Buffer, int]:
-        """The array an address lies in, or the one that it has left, and how far it is from its start."""
-        found = None
-        for array in self.arrays:
-            if array.address <= address <= array.address + array.copy.size:
-                return array.buffer, address - array.address
-            if found is None or array.address <= address:
-                found = array
-        if found is None:
+        """The array an address lies in, or the one before it, and how far it is from its start."""
+        if not self.arrays:
             return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
+        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)]
         return found.buffer, address - found.address
 
 
@@ -243,16 +240,17 @@ class Site:
 def _nothing(core: Any) -> None: ...
 
 
+#: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
+_ORDERED = {("tscatter", "S"): "V"}
+
+
 class _Lower(Lower):
     """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
-
-    #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
-    _ORDERED = {("tscatter", "S"): "V"}
 
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
-        return self._ORDERED.get((op.row.name, found), found)
+        return _ORDERED.get((op.row.name, found), found)
 
 
 class Sites:
