@@ -91,6 +91,7 @@ class Kind(Record):
     type: Type | None
     layout: str = ""
     facts: tuple[int, ...] = ()
+    id: int = 0  # no other type has it
 
 
 def kind_at(address: int) -> Kind:
@@ -124,7 +125,7 @@ def kind_at(address: int) -> Kind:
         made = VRegType(elem, facts[0])
     elif raw.kind == _MASK:
         made = MaskType()
-    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts))
+    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
@@ -557,11 +558,12 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     instructions that change it. It is called as it is written, as where it was placed, or `name`."""
     type = kind.type
     assert isinstance(type, TileBufType)
+    loc, id = type.loc, -kind.id  # no object is there
 
     def load(core: Any, words: list[int], at: int) -> Tile:
         address, this, rows, cols = words[at : at + 4]
-        placed = core.placed.get((type.loc, address, this)) or core.placed.get((type.loc, address, type))
-        key = (type, called, address, rows, cols)
+        placed = core.placed.get((loc, address, this)) or core.placed.get((loc, address, id))
+        key = (id, called, address, rows, cols)
         edge = core.edges.get(this)
         found = core.tiles.get(key)
         if fresh or found is None or found.storage is not placed or found.edge is not edge:
@@ -649,7 +651,7 @@ def _assigned(m: _Making) -> Site:
             assert made.address is not None
             core.homes_at[type.loc, address] = Home(made.address, made.address + made.size, made.name, made)
             core.placed[type.loc, address, words[at + 1]] = made.storage
-            core.placed[type.loc, address, type] = made.storage
+            core.placed[type.loc, address, -kind.id] = made.storage
 
     site.after = place
     return site
@@ -681,7 +683,7 @@ def _renamed(m: _Making) -> Site:
         of = core.regs[from_slot]
         if of.storage is not None:
             core.placed[loc, words[at], words[at + 1]] = of.storage
-            core.placed[loc, words[at], types[0]] = of.storage
+            core.placed[loc, words[at], -m.kinds[0].id] = of.storage
         core.edges.pop(words[at + 1], None)
         if window:
             r, c = words[at + 8], words[at + 9]
