@@ -124,7 +124,7 @@ class Watch:
         module = module_of(Source(first.library, ""), kinds)
         program, roles, sites = roles_of(
             module, self._profile, watch is not None and watch.tracks, kinds,
-            lambda *about: Sites(*about, self._of(_library(cores, about[1].name)), memory),
+            lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
         )  # fmt: skip
         grid = TaskGrid(
             program, self._profile, gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(), watch

@@ -227,7 +227,7 @@ class _Traced(CompiledKernel):
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
             module, self.profile, watch is not None and watch.tracks, cores,
-            lambda *about: Sites(*about, self._places, memory, self._like),
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
         )  # fmt: skip
         order = None
         if schedule is not None:

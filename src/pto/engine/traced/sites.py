@@ -660,12 +660,13 @@ def _assigned(m: _Making) -> Site:
 def _renamed(m: _Making) -> Site:
     """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what
     is left to do is to say whose bytes they are, and whether a window leaves its source."""
-    into, source = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
-    types = [kind.type for kind in m.kinds[:2]]
-    assert isinstance(types[0], TileBufType) and isinstance(types[1], TileBufType)
+    into, load = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
+    made, of = (kind.type for kind in m.kinds[:2])
+    assert isinstance(made, TileBufType) and isinstance(of, TileBufType)
+    types = made, of
     window = m.row.name == "subview"
     name, loc = m.called(0), types[0].loc
-    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, source)
+    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, load)
     if window:
         m.values["offsets"] = [m.value(INDEX, "", 8 + n, number("i64")) for n in range(2)]
         m.attrs["sizes"] = ArrayAttr(
@@ -680,15 +681,15 @@ def _renamed(m: _Making) -> Site:
         return None
 
     def place(core: Any, words: list[int], at: int) -> None:
-        of = core.regs[from_slot]
-        if of.storage is not None:
-            core.placed[loc, words[at], words[at + 1]] = of.storage
-            core.placed[loc, words[at], -m.kinds[0].id] = of.storage
+        source = core.regs[from_slot]
+        if source.storage is not None:
+            core.placed[loc, words[at], words[at + 1]] = source.storage
+            core.placed[loc, words[at], -m.kinds[0].id] = source.storage
         core.edges.pop(words[at + 1], None)
         if window:
             r, c = words[at + 8], words[at + 9]
-            if r + types[0].rows > of.rows or c + types[0].cols > of.cols:
-                core.edges[words[at + 1]] = (of, r, c)
+            if r + types[0].rows > source.rows or c + types[0].cols > source.cols:
+                core.edges[words[at + 1]] = (source, r, c)
         check_edge(core, op, into(core, words, at))
 
     pc = lower.emit(op, step)
