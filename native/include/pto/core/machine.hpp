@@ -195,6 +195,7 @@ struct Core {
   SqueezeRegisters squeeze;
   int32_t mark = -1;         // place in the source of the program
   Trace* trace = nullptr;    // where somebody wants to know what it does
+  int64_t task = -1;         // of a graph of tasks: its number
   uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
   int8_t flags[kPipes][kPipes][kEventIds] =
       {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
