@@ -281,7 +281,7 @@ class Follower(Watcher):
         return made if hit else None
 
     def _made(self, reason: str, core: Any, op: Operation, event: Event | None, after: bool = False) -> Stop:
-        made = Stop(reason, self.now, self.grid, core, op, event)
+        made = Stop(reason, self.now, self.grid, core, op, event, self.points.places.sign)
         made.after = after
         return made
 
@@ -347,7 +347,8 @@ class Follower(Watcher):
                 new = matrix.numbers(rows, cols)
                 changed = np.argwhere(~((old == new) | ((old != old) & (new != new))))
                 r, c = (int(n) for n in changed[0]) if len(changed) else (0, 0)
-                name = f"%{watch.index.name}[{_indices(matrix, rows.start + r, cols.start + c)}]"
+                at = _indices(matrix, rows.start + r, cols.start + c)
+                name = f"{watch.name}[{at}]"
                 watch.hits += 1
                 more = max(0, len(changed) - 1)
                 writes.append(Write(watch, name, old[r, c].item(), new[r, c].item(), more))
