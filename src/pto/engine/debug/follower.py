@@ -114,7 +114,8 @@ class Follower(Watcher):
         self._old: dict[tuple[Event, Watchpoint], list[tuple[Matrix, range, range, Array]]] = {}
         self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
         self._homes: dict[tuple[Core, Watchpoint], tuple[Matrix, range, range]] = {}
-        self._slots: dict[tuple[Any, str], list[tuple[int, Any]]] = {}
+        #: By function and name the registers of values that have it, and how many values there were.
+        self._slots: dict[tuple[Any, str], tuple[int, list[tuple[int, Any]]]] = {}
         self.follow(order)
 
     def follow(self, order: Order) -> None:
@@ -331,11 +332,11 @@ class Follower(Watcher):
         """Values of a name in the functions at work on a core, and their types."""
         found: list[tuple[Any, Any]] = []
         for code, regs in [(core.code, core.regs), *((f[0], f[2]) for f in reversed(core.frames))]:
-            slots = self._slots.get((code, name))
-            if slots is None:
+            known, slots = self._slots.get((code, name), (-1, []))
+            if known != len(code.slots):  # that of a C++ kernel grows
                 slots = [(slot, v.type) for v, slot in code.slots.items() if v.name == name]
-                self._slots[code, name] = slots
-            found += [(regs[slot], type) for slot, type in slots if regs[slot] is not None]
+                self._slots[code, name] = len(code.slots), slots
+            found += [(regs[s], type) for s, type in slots if s < len(regs) and regs[s] is not None]
         return found
 
     def _writes(self, event: Event) -> list[Write]:

@@ -227,7 +227,8 @@ class Stop:
             if not value.name or value.name in seen or (slot is None and value not in operands):
                 continue
             seen.add(value.name)
-            now = operands[value] if value in operands else regs[slot] if slot is not None else None
+            held = regs[slot] if slot is not None and slot < len(regs) else None
+            now = operands.get(value, held)
             yield Named(value.name, now, value.type, later and now is not None)
 
     def _operands(self) -> dict[Value, Any]:
@@ -283,7 +284,7 @@ class Stop:
             pairs = [("", v) for v in op.operands]
         for name, value in pairs:
             slot = code.slots.get(value) if code is not None else None
-            now = held.get(value, regs[slot] if slot is not None else None)
+            now = held.get(value, regs[slot] if slot is not None and slot < len(regs) else None)
             found.append((name, Named(value.name or "?", now, value.type)))
         return found
 
