@@ -20,6 +20,8 @@ from pto.perf.timeline.simulate import simulate
 from pto.perf.timeline.timeline import Timeline
 from pto.perf.timeline.trace import CoreInfo, Site, Trace
 
+_MACHINE = MACHINES["a2a3"]
+
 _HEAD = """\
 !tile = !pto.tile_buf<vec, 64x128xf32>
 !view = !pto.tensor_view<1024x128xf32>
@@ -195,6 +197,25 @@ def test_a_grid_barrier():
     assert "grid barrier" in timeline.by_reason or "barrier" in timeline.by_reason
 
 
+def test_blocks_beyond_the_cores_run_in_waves():
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nexp a b")
+    one, two = timed(text, blocks=48), timed(text, blocks=49)
+    assert (one.waves, two.waves) == (1, 2)
+    block = two.machine.block
+    assert two.cycles == pytest.approx(2 * one.cycles - one.machine.launch + block, rel=0.1)
+    few = timed(text, blocks=4).what_if(machine={"aiv": 1.0, "aic": 1.0})
+    assert few.waves == 4
+
+
+def test_ranks_are_devices_of_their_own():
+    text = program("load a\nload b\nload c\nset MTE2 V 0\nwait MTE2 V 0")
+    many = timed(text, blocks=48).trace
+    apart = many.copy()
+    apart.cores = [c._replace(rank=n % 2) for n, c in enumerate(many.cores)]
+    assert Timeline(apart, _MACHINE).kernel_cycles < 0.75 * Timeline(many, _MACHINE).kernel_cycles
+    assert Timeline(apart, _MACHINE).waves == 1
+
+
 # -- overlap -----------------------------------------------------------------------------------------------
 
 
@@ -274,9 +295,6 @@ def traces(draw: st.DrawFn) -> Trace:
         trace.kind.append(kind)
         trace.charge.append(draw(st.integers(1, len(trace.charges) - 1)) if kind == of.WORK else 0)
     return trace
-
-
-_MACHINE = MACHINES["a2a3"]
 
 
 @settings(max_examples=60, deadline=None)

@@ -77,6 +77,21 @@ def advise(timeline: Timeline) -> list[Advice]:
     return sorted(out, key=lambda a: -a.gain)
 
 
+def chain(timeline: Timeline, rounds: int = 3) -> list[list[Advice]]:
+    """What helps, then what would help with the best of that done, and so on."""
+    out: list[list[Advice]] = []
+    known: set[str] = set()
+    for _ in range(rounds):
+        found = [a for a in advise(timeline) if a.text not in known]
+        if not found:
+            break
+        out.append(found)
+        known |= {a.text for a in found}
+        best = found[0].trace
+        timeline = timeline.what_if(lambda _, best=best: best)
+    return out
+
+
 def _waited(timeline: Timeline) -> dict[int, float]:
     """Cycles that something waited at, by site of the wait or barrier."""
     trace, times = timeline.trace, timeline.times
