@@ -63,7 +63,7 @@ def _status(problem: Diagnostic) -> str:
     family = problem.code[:7]
     if family == "PTO-E07" or problem.code == "SA-0352":  # tiles beyond a buffer, or larger than one
         return TOO_LARGE
-    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E26") else ILLEGAL
+    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
 
 
 def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:

@@ -109,9 +109,7 @@ class ReferenceKernel(Launchable):
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
         watch = watching(names, shadow, memory_map, watchers)
-        program = self.program(
-            watch is not None and watch.tracks, watch is not None and bool(watch.reached)
-        )
+        program = self.program(watch is not None and watch.tracks, watch is not None and bool(watch.reached))
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
