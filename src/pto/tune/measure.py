@@ -109,9 +109,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
         result: Any = launched.run(*values, **options, dry=True)
-    except DiagnosticError as e:
-        if e.diagnostics[0].code != "PTO-E2408":  # what it does depends on what it reads
-            raise
+    except DiagnosticError:  # what it does depends on what it reads; anything else is said again
         result = launched.run(*values, **options)
     if not result.ok:
         raise DiagnosticError(list(result.diagnostics))
