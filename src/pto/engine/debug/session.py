@@ -71,9 +71,9 @@ class _Once:
         if len(text) > skip:
             self._session.printed = self._written
             self._session.out.write(text[skip:])
+            self._session.out.flush()  # before what a stop says
 
-    def flush(self) -> None:
-        self._session.out.flush()
+    def flush(self) -> None: ...
 
 
 class _Run:
