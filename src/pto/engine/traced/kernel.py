@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, Source
 from ...ir.builder import Builder
-from ...ir.core import Block, Module
+from ...ir.core import Block, Module, Operation
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
@@ -24,7 +24,7 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
-from ..cpp.places import Places
+from ..cpp.places import Places, loop_around
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference import interval
@@ -146,6 +146,16 @@ class TracedGrid(Grid):
 
     stream: Stream
     sites: dict[str, Sites]
+
+    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
+        a, b = old.loc, new.loc
+        found = None if a is None or b is None else loop_around(a, b)
+        if found is None or not isinstance(found.source, Source):
+            return None
+        own = found.source is self.module.source
+        lines = found.line, found.source.place(found.end - 1)[0]
+        first, last = (f"{n}" if own else f"{n} of {found.source.name}" for n in lines)
+        return first, last
 
     def make_core(self, *about: Any) -> Core:
         return TracedCore(*about)
