@@ -90,8 +90,10 @@ def text(t: Timeline, advice: bool = True) -> str:
     out += _stalls(t)
     out += _path(t)
     if advice:
-        from .advice import chain
+        from .advice import BUDGET, chain
 
+        if len(trace) > BUDGET:
+            out += ["", "no advice for a trace of this length: time fewer blocks, or a smaller case"]
         rounds = chain(t)
         if rounds:
             out += ["", "advice, each tried on this timeline"]
