@@ -73,9 +73,9 @@ def test_pto_run_offers_and_runs_it(program: str, capsys: Capture) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     shown = " ".join(capsys.readouterr().out.split())
-    assert "--engine {native,reference,cpp,twin}" in shown
+    assert "--engine {native,reference,cpp,traced,twin}" in shown
     assert (
-        "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, or once more "
+        "on the virtual machine of the package, step by step under watch, compiled by the system's C++ compiler, C++ that the reference engine watches, or once more "
         "(default: the first of native, reference, twin that has what is asked for; C++ and libraries: cpp)"
         in shown
     )
@@ -106,7 +106,7 @@ def test_pto_run_takes_what_it_takes(tmp_path: Path, capsys: Capture) -> None:
     path = tmp_path / "k.cpp"
     path.write_text("")
     assert main(["run", str(path), "--engine", "twin"]) == 1
-    assert "is no program: it runs on engine cpp only" in capsys.readouterr().err
+    assert "is no program: it runs on engine cpp, traced only" in capsys.readouterr().err
 
 
 @pytest.mark.usefixtures("twin")
@@ -121,9 +121,11 @@ def test_python() -> None:
         kernel(out, colour=1)
     with pytest.raises(ValueError, match="checked=True is for engine 'cpp'"):
         pto.kernel(pto.parse(PUT), engine="twin", checked=True)
-    with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp' only"):
+    with pytest.raises(ValueError, match="C\\+\\+ and libraries run on engine 'cpp', 'traced' only"):
         pto.kernel("k.cpp", engine="twin")
-    with pytest.raises(ValueError, match="unknown engine 'other'; one of native, reference, cpp, twin"):
+    with pytest.raises(
+        ValueError, match="unknown engine 'other'; one of native, reference, cpp, traced, twin"
+    ):
         pto.kernel(pto.parse(PUT), engine="other")
 
 

@@ -32,6 +32,7 @@ _EXAMPLES = """\
   ptoas k.pto -o k.cpp && pto build k.cpp -o k.so
   pto build k.pto -o k.so --arch a5
   pto build k.cpp -o k.so --entry vec_add --checked
+  pto build k.cpp -o k.so --traced && pto run k.so --sanitize all -- @a.npy f32:16x64
   ptoas k.pto -o k.o && pto build k.o -o calls.so && cc main.c k.o $(pto build --flags)
 
 The library has a function `int pto_launch_NAME(pto_launch*)` per kernel; see pto/launch.hpp.
@@ -51,6 +52,9 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--entry", metavar="NAME", help="the kernel (default: the only one; all of a C++ file)")
     p.add_argument(
         "--checked", action="store_true", help="with run-time checks of bounds, capacity and validity"
+    )
+    p.add_argument(
+        "--traced", action="store_true", help="with calls that tell of themselves: for pto run --sanitize"
     )
     add_auto(p)
     add_target(p)
@@ -146,7 +150,7 @@ def _from_cpp(
     target = resolve(options.arch, handwritten.target_of(source.text))
     if options.capacity:
         target = target.override(dict(options.capacity))
-    built = handwritten.library(source, made, target, options.checked, options.auto, work)
+    built = handwritten.library(source, made, target, options.checked, options.auto, work, options.traced)
     if not built.ok:
         return None, [], messages.diagnostics(built.output, {os.path.abspath(source.name): source})
     return built.path, [e.name for e in made], []

@@ -19,6 +19,7 @@ VERBS = {
     "tune": "search compile-time parameters of a kernel: what is legal and fits, ranked by the cost model",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
+    "cost": "what instructions cost on the machine; fit that to measurements",
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
     "doctor": "what works on this machine",

@@ -33,6 +33,7 @@ from .common import (
     target,
     write_output,
 )
+from .timing import add_timing, timing_asked, write_timing
 
 if TYPE_CHECKING:
     from ..engine.debug.session import Stops
@@ -47,6 +48,8 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all --print -- @a.npy f32:16x64
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
+  pto run k.pto --time --blocks 24 --dry -- f16:4096x4096 f16:4096x4096 f32:4096x4096
+  pto run k.pto --timeline t.html -- @a.npy f32:16x64
   pto run k.pto --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
   pto run k.pto --engine cpp -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
@@ -140,6 +143,7 @@ def parser(prog: str, description: str, examples: str) -> Parser:
     p.add_argument(
         "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
     )
+    add_timing(p)
     p.add_argument(
         "--semantics",
         choices=("hw", "doc"),
@@ -200,6 +204,7 @@ def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> N
         options.debug or options.breaks or options.watches or options.commands or options.command_file
     )
     options.watchers = []
+    options.timeline = timing_asked(options)
     if options.messages is not None:
         if options.ranks is None:
             p.error("--messages are those of ranks: say how many with --ranks N")
@@ -341,6 +346,7 @@ class Prepared:
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
             "ranks": self.world, "processes": options.processes, "watchers": options.watchers,
+            "timeline": options.timeline, "dry": options.dry,
         }  # fmt: skip
         able = registry.ENGINES[self.kernel.engine].options
         self.launch = {"blocks": options.blocks, **{n: v for n, v in own.items() if n in able}}
@@ -419,6 +425,8 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         result.diagnostics.extend(write_output(options.messages, messages.svg(title).encode()))
     if result.memory_map is not None:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
+    if result.timeline is not None:
+        result.diagnostics.extend(write_timing(result.timeline, options, k.name))
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":

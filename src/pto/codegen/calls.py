@@ -4,6 +4,7 @@
     PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
       PTO_LEGAL(check_tgatherb<Dst, Src, Offsets>(dst));
       detail::finish_call<0>(rest...);
+      PTO_TRACE("tgatherb dst src offsets:", PTO_SAYS(), dst, src, offsets, rest...);
       detail::gather_blocks(dst, src, offsets);
       return {};
     }
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 
 from ..isa import rows as all_rows
@@ -143,6 +144,7 @@ def _frame(made: Written) -> Iterator[str]:
     if not check.is_empty:
         yield check.called(_checked(made))
     yield f"  detail::finish_call<{made.scratch}>(rest...);"
+    yield from traced(row, [n for text in made.args for n in re.findall(r"\$(\w+)", text)], _given(made))
     arguments = ", ".join(_chosen(made))
     yield f"  detail::{_function(made)}{f'<{arguments}>' if arguments else ''}({', '.join(handed)});"
     yield "  return {};"
@@ -160,7 +162,7 @@ def _parameters(made: Written) -> tuple[list[str], list[str], list[str]]:
         cast, name = found.groups()
         operand = made.operands.get(name)
         if made.is_scratch(name):
-            params.append(f"{type_of(name)}&")
+            params.append(f"[[maybe_unused]] {type_of(name)}& {name}")
             conditions += [f"is_tile_data_v<{type_of(name)}>"] if made.overloaded else []
             continue
         handed.append(name)
@@ -172,6 +174,18 @@ def _parameters(made: Written) -> tuple[list[str], list[str], list[str]]:
         else:
             params.append(f"{cast or _value_type(made, name)} {name}")
     return params, conditions, handed
+
+
+def traced(row: Row, args: Iterable[str], given: Iterable[Attr] = ()) -> Iterator[str]:
+    """The line of a frame that tells of a call: its arguments, and attributes that its template has."""
+    operands = [n for n in args if n not in row.attr_index]
+    attrs = [*(n for n in args if n in row.attr_index), *(a.name for a in given)]
+    form = " ".join([row.name, *operands]) + ":" + "".join(f" {name}" for name in attrs)
+    yield from filled(
+        "  PTO_TRACE(",
+        ", ".join([f'"{form}"', f"PTO_SAYS({', '.join(attrs)})", *operands, "rest...);"]),
+        "            ",
+    )
 
 
 _KINDS = {"tile": "is_tile_data_v", "view": "is_global_data_v"}

@@ -125,6 +125,7 @@ def _intrinsic(row: Row, check: Check, form: Form, call: Call) -> Iterator[str]:
         precision = "Precision" if algorithm else ""
         yield check.called(precision for _ in check.attrs)
     yield f"  detail::finish_call<{int('tmp' in kinds)}>(rest...);"
+    yield from calls.traced(row, [n for n in call.operands if kinds[n].role != "tmp"])
     sources = ", ".join(o.name for o in tiles)
     struct = f"detail::{_struct(check)}"
     if row.start:

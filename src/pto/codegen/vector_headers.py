@@ -147,8 +147,22 @@ def _macro(row: Row, name: str, call: _Call, expression: meaning.Expression) -> 
     yield "#define PTO_CALL_(V, T, S) \\"
     yield f"  template <{tag}> \\"
     yield f"  PTO_INST void {name}({call.parameters()}) {{ \\"
+    yield f"    {_traced(row, name, call)} \\"
     yield f"    {body}; \\"
     yield "  }"
+
+
+def _traced(row: Row, name: str, call: _Call) -> str:
+    """What tells of a call. Lanes that stay as they were are no operand of the row: such a call is not told
+    of, and what it leaves is taken as it is."""
+    sources = [source.partition(".")[0] for source in call.sources]
+    operands = [*([call.start] if call.start else []), *sources, call.mask]
+    mode = f" cmp_mode={name.rpartition('_')[2]}" if name != row.name else ""
+    form = f'"{row.name} >{call.target} {" ".join(operands)}:{mode}"'
+    if call.tagged:
+        form = f"M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : {form}"
+    given = ", ".join("r" if operand == call.start else operand for operand in operands)
+    return f"PTO_TRACE({form}, PTO_SAYS(), PTO_RESULT({call.target}), {given});"
 
 
 def _overloads(row: Row, form: Form) -> Iterator[str]:

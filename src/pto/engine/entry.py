@@ -30,6 +30,7 @@ class LaunchResult:
         self.checked: frozenset[str] = frozenset()  # sanitizers that watched
         self.shadow: Any = None
         self.memory_map: Any = None
+        self.timeline: Any = None  # see `perf.timeline`
 
     @property
     def ok(self) -> bool:

@@ -46,7 +46,7 @@ class Buffer:
     """Bytes. `base` is the address of the first; `limit` is the capacity a program may use (an on-chip buffer
     has more bytes behind it, for tiles that no one placed)."""
 
-    __slots__ = ("base", "data", "limit", "name", "of", "rank", "shadows", "space", "unplaced")
+    __slots__ = ("base", "data", "given", "limit", "name", "of", "rank", "shadows", "space", "unplaced")
 
     def __init__(self, name: str, space: str, data: Array, base: int = 0, limit: int | None = None) -> None:
         self.name = name
@@ -57,6 +57,8 @@ class Buffer:
         self.unplaced = -(-self.limit // MOST_ALIGN) * MOST_ALIGN
         #: What sanitizers keep beside the data, by their own keys.
         self.shadows: dict[str, Any] = {}
+        #: Whether what it holds came from outside, and so is taken as defined.
+        self.given = space == "gm"
         #: Of a window of a rank: the memory where pointers that leave it find those of other ranks.
         self.of: GlobalMemory | None = None
         self.rank: int | None = None

@@ -104,6 +104,8 @@ class Event:
     waits: Sequence[Given] = ()
     #: Those of `accesses` that are scratch.
     scratch: Sequence[Access] = ()
+    #: Whether its stores are atomic updates because a mode register says so, and not the operation.
+    atomic = False
     result: Any = None
     #: Where a scalar result comes from that a watcher found undefined; the engine carries this with it.
     undefined: Any = None

@@ -871,6 +871,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Give the function a name of letters, digits and underscores.",
     ),
     (
+        "PTO-E2408",
+        "dry run that depends on data",
+        "A dry run issues every instruction and computes no tile; here a scalar is read out of one, or a "
+        "signal is looked at.",
+        "Run it with its data: leave out --dry (dry=True).",
+    ),
+    (
         "PTO-E2420",
         "wrong call of a whole program",
         "A program that pto ranks started calls the device runtime or its communication library with what it "

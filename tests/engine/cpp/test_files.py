@@ -290,7 +290,7 @@ def test_wrong_uses(folder: Path) -> None:
         pto.kernel(two, "frist")
     with pytest.raises(DiagnosticError, match="cannot read"):
         pto.kernel(str(folder / "missing.so"))
-    with pytest.raises(ValueError, match="engine 'cpp' only"):
+    with pytest.raises(ValueError, match="engine 'cpp', 'traced' only"):
         pto.kernel(two, "first", engine="reference")
     with pytest.raises(TypeError, match=r"call pto.parse first"):
         pto.kernel("k.pto")
@@ -319,17 +319,23 @@ def test_pto_run(folder: Path, library: str, tmp_path: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        (["--engine", "reference"], "it runs on engine cpp only"),
-        (["--sanitize", "all"], "engine cpp has no --sanitize"),
-        (["--memory-map", "m.html"], "engine cpp has no --memory-map"),
-        (["--schedule", "seed=0", "--max-steps", "3"], "engine cpp has no --max-steps, --schedule"),
+        (["--engine", "reference"], "it runs on engine cpp, traced only"),
+        (["--engine", "cpp", "--sanitize", "all"], "engine cpp has no --sanitize"),
+        (["--engine", "cpp", "--memory-map", "m.html"], "engine cpp has no --memory-map"),
+        (
+            ["--engine", "cpp", "--schedule", "seed=0", "--max-steps", "3"],
+            "engine cpp has no --max-steps, --schedule",
+        ),
+        (["--engine", "traced", "--threads", "2", "--ranks", "2"], "engine traced has no --ranks"),
     ],
 )
 def test_options_that_c_plus_plus_does_not_have(
     folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], word: str
 ) -> None:
     assert main(["run", str(folder / "k.cpp"), *options]) == 1
-    assert f"error[PTO-E2403]: {word}" in capsys.readouterr().err or word in "it runs on engine cpp only"
+    assert (
+        f"error[PTO-E2403]: {word}" in capsys.readouterr().err or word in "it runs on engine cpp, traced only"
+    )
 
 
 FLAGS = """func.func @k(%x: !pto.ptr<i32>, %go: i1) attributes {pto.entry} {

@@ -7,6 +7,7 @@
 
 #include "pto/core/conv_tile.hpp"
 #include "pto/core/global_tensor.hpp"
+#include "pto/core/trace.hpp"
 
 namespace pto {
 
@@ -99,7 +100,7 @@ struct AssignCheck {
 }  // namespace detail
 
 template <class T, class Address>
-inline void TASSIGN(T& object, Address address) {
+PTO_INST void TASSIGN(T& object, Address address) {
   if constexpr (is_tile_data_v<T> || is_conv_tile_v<T>) {
     static_assert(
         std::is_integral_v<Address> || std::is_enum_v<Address>,
@@ -108,6 +109,7 @@ inline void TASSIGN(T& object, Address address) {
     if constexpr (!std::is_pointer_v<Address>)
       detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
                                            detail::used_bytes(object)));
+    PTO_TRACE("alloc_tile result:", PTO_SAYS(), object);
 #else
     (void)object, (void)address;
 #endif
@@ -125,7 +127,7 @@ inline void TASSIGN(T& object, Address address) {
 /// With an address known when the kernel is compiled.
 template <size_t Address, class T>
   requires(is_tile_data_v<T> || is_conv_tile_v<T>)
-inline void TASSIGN(T& object) {
+PTO_INST void TASSIGN(T& object) {
   (void)detail::AssignCheck<std::remove_cv_t<T>, Address>{};
   TASSIGN(object, Address);
 }

@@ -8,6 +8,7 @@
 #include "pto/core/enums.hpp"
 #include "pto/core/machine.hpp"
 #include "pto/core/macros.hpp"
+#include "pto/core/trace.hpp"
 
 namespace pto::detail {
 
@@ -150,25 +151,32 @@ inline constexpr uint16_t getFFTSMsg(uint16_t mode, uint16_t id, uint16_t base =
 inline void set_ffts_base_addr(uint64_t address) { pto::detail::core().ffts_base = address; }
 inline uint64_t get_ffts_base_addr() { return pto::detail::core().ffts_base; }
 
-inline void ffts_cross_core_sync(pipe_t, uint64_t message) {
+PTO_INST void ffts_cross_core_sync([[maybe_unused]] pipe_t pipe, uint64_t message) {
+  PTO_TRACE("sync.set: pipe ffts_mode event_id", PTO_SAYS(pipe, message >> 4 & 3, message >> 8 & 0xF));
   pto::detail::signal_cross_core(static_cast<int>(message >> 4 & 3), static_cast<int>(message >> 8 & 0xF));
 }
-inline void wait_flag_dev(int64_t id) {
+PTO_INST void wait_flag_dev(int64_t id) {
+  PTO_TRACE("wait_flag_dev event_id:", PTO_SAYS(), id);
   const int at = pto::detail::semaphore_id(id, 15);
   int count;
   pto::detail::Core& me = pto::detail::core();
   const int first = pto::detail::own_boxes(me, count);
   pto::detail::await_semaphores(*me.cluster, first, count, at);
 }
-inline void wait_flag_dev(pipe_t, int64_t id) { wait_flag_dev(id); }
+PTO_INST void wait_flag_dev([[maybe_unused]] pipe_t pipe, int64_t id) {
+  PTO_TRACE("sync.wait: pipe event_id", PTO_SAYS(pipe, id));
+  wait_flag_dev(id);
+}
 
-inline void set_intra_block(pipe_t, int64_t id) {
+PTO_INST void set_intra_block([[maybe_unused]] pipe_t pipe, int64_t id) {
+  PTO_TRACE("set_intra_block: pipe event_id", PTO_SAYS(pipe, id));
   pto::detail::Core& me = pto::detail::core();
   int at;
   const int box = pto::detail::intra_target(me, pto::detail::semaphore_id(id, 31), at);
   pto::detail::raise_semaphore(*me.cluster, box, at);
 }
-inline void wait_intra_block(pipe_t, int64_t id) {
+PTO_INST void wait_intra_block([[maybe_unused]] pipe_t pipe, int64_t id) {
+  PTO_TRACE("wait_intra_core: pipe event_id", PTO_SAYS(pipe, id));
   using namespace pto::detail;
   Core& me = pto::detail::core();
   const int box = me.kind == CoreKind::Vector ? kBoxAiv0 + static_cast<int>(me.subblock_idx) : kBoxAic;
@@ -178,14 +186,16 @@ inline void wait_intra_block(pipe_t, int64_t id) {
 namespace pto {
 
 template <SyncCoreType Who = SyncCoreType::AIVOnly>
-inline void SYNCALL() {
+PTO_INST void SYNCALL() {
+  PTO_TRACE("syncall: core_type", PTO_SAYS(Who));
   detail::meet(static_cast<int>(Who));
 }
 
 /// Soft form: in a launch it is the same barrier; plain threads count in the workspace if told how many they
 /// are.
 template <SyncAllMode Mode, SyncCoreType Who = SyncCoreType::AIVOnly, class Workspace>
-inline void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {
+PTO_INST void SYNCALL(Workspace& workspace, int32_t used_cores = 0) {
+  PTO_TRACE("syncall gm_workspace used_cores: mode core_type", PTO_SAYS(Mode, Who), workspace, used_cores);
   if (detail::core().grid != nullptr || Mode == SyncAllMode::Hard || used_cores <= 0) {
     detail::meet(static_cast<int>(Who));
     return;

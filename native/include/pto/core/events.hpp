@@ -8,6 +8,7 @@
 #include "pto/core/check.hpp"
 #include "pto/core/cross_core.hpp"
 #include "pto/core/enums.hpp"
+#include "pto/core/trace.hpp"
 
 namespace pto::detail {
 constexpr bool is_flag(pipe_t from, pipe_t to, int id) {
@@ -15,7 +16,8 @@ constexpr bool is_flag(pipe_t from, pipe_t to, int id) {
 }
 }  // namespace pto::detail
 
-inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+PTO_INST void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+  PTO_TRACE("set_flag: src_pipe dst_pipe event_id", PTO_SAYS(from, to, id));
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "set_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
@@ -27,7 +29,8 @@ inline void set_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [
 #endif
 }
 
-inline void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+PTO_INST void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, [[maybe_unused]] int id) {
+  PTO_TRACE("wait_flag: src_pipe dst_pipe event_id", PTO_SAYS(from, to, id));
 #ifdef PTO_CHECKED
   PTO_CHECK(pto::detail::is_flag(from, to, id), "SA-0118",
             "wait_flag(%d, %d, %d): two different pipes and an id of 0..7 are wanted", from, to, id);
@@ -39,14 +42,14 @@ inline void wait_flag([[maybe_unused]] pipe_t from, [[maybe_unused]] pipe_t to, 
 #endif
 }
 
-inline void pipe_barrier(pipe_t) {}
+PTO_INST void pipe_barrier([[maybe_unused]] pipe_t pipe) { PTO_TRACE("barrier: pipe", PTO_SAYS(pipe)); }
 
 // --- the control register ----------------------------------------------------------------------------------
 
 inline uint64_t get_ctrl() { return pto::detail::core().ctrl; }
 inline void set_ctrl(uint64_t value) { pto::detail::core().ctrl = value; }
-constexpr uint64_t sbitset1(uint64_t value, int bit) { return value | uint64_t{1} << bit; }
-constexpr uint64_t sbitset0(uint64_t value, int bit) { return value & ~(uint64_t{1} << bit); }
+constexpr uint64_t sbitset1(uint64_t value, int64_t bit) { return value | uint64_t{1} << (bit & 63); }
+constexpr uint64_t sbitset0(uint64_t value, int64_t bit) { return value & ~(uint64_t{1} << (bit & 63)); }
 
 namespace pto {
 
@@ -67,7 +70,11 @@ struct Event : EventBaseTag {
   static constexpr Op srcOp = Src, dstOp = Dst;
   static constexpr pipe_t srcPipe = pipe_of(Src), dstPipe = pipe_of(Dst);
   static constexpr bool isSamePipe = srcPipe == dstPipe;
+#ifdef PTO_TRACED
+  event_t token = AutoToken ? detail::next_event(srcPipe, dstPipe) : EventId;
+#else
   static constexpr event_t token = EventId;
+#endif
 
   /// Whether it goes to another core of the block: then an id of its own is needed, Record<id>() and
   /// Wait<id>().
@@ -77,18 +84,20 @@ struct Event : EventBaseTag {
                 "fix: give false as AutoToken and name the id in Record<id>() and Wait<id>()");
 
   Event() = default;
-  Event(RecordEvent) { Record(); }
-  Event& operator=(RecordEvent) { return Record(); }
+  PTO_INST Event(RecordEvent) { Record(); }
+  PTO_INST Event& operator=(RecordEvent) { return Record(); }
   Event& InitAddr(uint64_t address) {
     set_ffts_base_addr(address);
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Init() {
+  PTO_INST Event& Init() {
     return Record<CrossCoreId>();
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Record() {
+  PTO_INST Event& Record() {
+    if constexpr (!isCrossCore && !isSamePipe)
+      PTO_TRACE("set_flag: src_pipe dst_pipe event_id", PTO_SAYS(srcPipe, dstPipe, token));
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
         PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { detail::signal_cross_core(2, CrossCoreId); }
@@ -101,7 +110,11 @@ struct Event : EventBaseTag {
     return *this;
   }
   template <uint8_t CrossCoreId = 0xFF>
-  Event& Wait() {
+  PTO_INST Event& Wait() {
+    if constexpr (!isCrossCore && !isSamePipe)
+      PTO_TRACE("wait_flag: src_pipe dst_pipe event_id", PTO_SAYS(srcPipe, dstPipe, token));
+    else if constexpr (!isCrossCore)
+      PTO_TRACE("barrier: pipe", PTO_SAYS(srcPipe));
     if constexpr (isCrossCore && CrossCoreId != 0xFF) {
       if (detail::core().kind != detail::CoreKind::Mix) {
         PTO_IF_TARGET(detail::kIsa == detail::Isa::a2a3) { wait_flag_dev(CrossCoreId); }
@@ -115,18 +128,18 @@ struct Event : EventBaseTag {
 };
 
 template <class... Events>
-inline void WaitAllEvents(Events&... events) {
+PTO_INST void WaitAllEvents(Events&... events) {
   (events.Wait(), ...);
 }
 
 /// Wait for events.
 template <class... Events>
-inline void TSYNC(Events&... events) {
+PTO_INST void TSYNC(Events&... events) {
   WaitAllEvents(events...);
 }
 /// Wait for the pipe of a kind of instruction.
 template <Op Kind>
-inline void TSYNC() {
+PTO_INST void TSYNC() {
   static_assert(
       detail::kIsa != detail::Isa::a5 || pipe_of(Kind) == PIPE_MTE2 || pipe_of(Kind) == PIPE_MTE3 ||
           pipe_of(Kind) == PIPE_ALL,
@@ -134,7 +147,7 @@ inline void TSYNC() {
 }
 
 template <pipe_t Src, pipe_t Dst>
-inline void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0) {
+PTO_INST void PtoSetWaitFlag(event_t set = EVENT_ID0, event_t wait = EVENT_ID0) {
   set_flag(Src, Dst, set);
   wait_flag(Src, Dst, wait);
 }

@@ -32,7 +32,12 @@
 #define OP_TYPE(name)
 
 #define PTO_INLINE inline __attribute__((always_inline))
+// Calls that kernels make. Where somebody asks which line made one, it is a function with a frame.
+#if defined(PTO_TRACED) || defined(PTO_CHECKED)
+#define PTO_INST [[gnu::noinline]] inline
+#else
 #define PTO_INST inline
+#endif
 #define PTO_INTERNAL inline
 
 namespace pto::detail {

@@ -259,6 +259,7 @@ inline D cast_to_int(double value) {
 /// likes; here it is the same everywhere, and in the reference engine.
 template <class T>
 struct Cast {
+  using Given = T;
   T value;
   template <class N>
   constexpr Cast(N number) : value(static_cast<T>(number)) {}

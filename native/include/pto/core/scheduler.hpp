@@ -23,11 +23,16 @@ struct Role {
   Body body;
 };
 
-/// `checked`: as PTO_CHECKED says.
+/// `checked`: as PTO_CHECKED says; `tracer`: who is told what happens, or null.
 [[gnu::cold]] PTO_COMMON int run_launch(pto_launch* given, const Role* roles, int count, int argc,
-                                        const Rooms& rooms, bool checked);
+                                        const Rooms& rooms, bool checked, pto_tracer* tracer);
 inline int run_launch(pto_launch* given, const Role* roles, int count, int argc) {
-  return run_launch(given, roles, count, argc, kRooms, kChecked);
+#if defined(PTO_TRACED) || defined(PTO_CHECKED)
+  auto* const tracer = static_cast<pto_tracer*>(const_cast<void*>(given->program));
+#else
+  pto_tracer* const tracer = nullptr;
+#endif
+  return run_launch(given, roles, count, argc, kRooms, kChecked, tracer);
 }
 
 }  // namespace pto::detail
@@ -35,6 +40,7 @@ inline int run_launch(pto_launch* given, const Role* roles, int count, int argc)
 #ifdef PTO_BODY
 #include <pthread.h>
 #include <signal.h>
+#include <ucontext.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -68,6 +74,7 @@ struct Launch {
   int threads = 1;
   const Rooms* rooms = nullptr;
   bool checked = false;
+  pto_tracer* tracer = nullptr;
   Grid only;
   Grid* grids = nullptr;  // one per rank
   uint32_t ranks = 1;
@@ -121,10 +128,35 @@ struct Where {
 
 // --- ending early ------------------------------------------------------------------------------------------
 
-/// Note the first problem of a launch; later ones are its consequences.
-[[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text, const Core* core = nullptr) {
+/// Note where a core is: the return addresses from a frame on.
+[[gnu::cold]] inline void note_frames(pto_tracer& tracer, const void* frame) {
+  constexpr int kMost = sizeof tracer.frames / sizeof tracer.frames[0];
+  int at = 0;
+  while (at < kMost && tracer.frames[at] != 0) ++at;  // a fault has noted its own
+  for (; at < kMost && frame != nullptr; ++at) frame = caller_of(frame, tracer.frames[at]);
+}
+/// Note where a fault was: the instruction itself, then those that wait for it.
+[[gnu::cold]] inline void note_fault(pto_tracer& tracer, [[maybe_unused]] const void* context) {
+  uint64_t pc = 0, frame = 0;
+#if defined(__linux__) && defined(__x86_64__)
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  pc = static_cast<uint64_t>(registers[REG_RIP]), frame = static_cast<uint64_t>(registers[REG_RBP]);
+#elif defined(__linux__) && defined(__aarch64__)
+  const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+  pc = machine.pc, frame = machine.regs[29];
+#endif
+  if (pc == 0) return;
+  tracer.frames[0] = pc + 1;  // as if it were a call that returns there
+  if (frame != 0) note_frames(tracer, reinterpret_cast<const void*>(frame));
+}
+
+/// Note the first problem of a launch; later ones are its consequences. `frame`: of the core that has it.
+[[gnu::cold]] inline void give_up(Launch& launch, int status, const char* text, const Core* core = nullptr,
+                                  const void* frame = nullptr) {
   pthread_mutex_lock(&launch.lock);
   if (!launch.over.load()) {
+    if (launch.tracer != nullptr && frame != nullptr && launch.tracer->frames[0] == 0)
+      note_frames(*launch.tracer, frame);
     launch.given->status = status;
     if (launch.given->error_size > 0) {
       std::snprintf(launch.given->error, launch.given->error_size, "%s", text);
@@ -144,7 +176,7 @@ struct Where {
   const Where where(core);
   char text[1024];
   std::snprintf(text, sizeof text, where.text[0] != 0 ? "%s (%s)" : "%s%s", message, where.text);
-  give_up(*fiber.thread->launch, 1, text, &core);
+  give_up(*fiber.thread->launch, 1, text, &core, __builtin_frame_address(0));
   switch_to(fiber.context, fiber.thread->context);
   std::abort();  // a core that has failed never goes on
 }
@@ -164,6 +196,8 @@ inline struct sigaction old_actions[kSignalCount];
   }
   char text[160];
   Fiber& fiber = *thread->running;
+  if (thread->launch->tracer != nullptr && !thread->launch->over.load())
+    note_fault(*thread->launch->tracer, context);
   const auto* at = static_cast<const char*>(info->si_addr);
   if (signal == SIGFPE) {
     std::snprintf(text, sizeof text, "[PTO-E2102] an integer is divided by zero, or a quotient does not fit");
@@ -192,10 +226,33 @@ inline struct sigaction old_actions[kSignalCount];
   });
 }
 
+// --- telling -----------------------------------------------------------------------------------------------
+
+/// Hand over what a core has told; whether the launch is to end.
+[[gnu::cold]] inline bool hand_over(const Launch& launch, const Core& core, bool last) {
+  Trace& trace = *core.trace;
+  const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
+  const int32_t stop = launch.tracer->told(core.grid->rank, core.block_idx, which, last, trace.words, trace.count);
+  trace.count = 0;
+  return stop != 0;
+}
+[[gnu::cold]] inline void flush_trace(Core& core) {
+  const Launch& launch = *static_cast<Fiber*>(core.fiber)->thread->launch;
+  if (hand_over(launch, core, false)) host_fail(core, "[PTO-E2106] the launch was ended");
+}
+/// There will be no more of a core.
+[[gnu::cold]] inline void end_trace(const Launch& launch, Core& core) {
+  if (core.trace == nullptr) return;
+  hand_over(launch, core, true);
+  delete core.trace;
+  core.trace = nullptr;
+}
+
 // --- running -----------------------------------------------------------------------------------------------
 
 inline void host_wait(Core& core, const Waiting& waiting) {
   auto& fiber = *static_cast<Fiber*>(core.fiber);
+  if (core.trace != nullptr) flush_trace(core);
   if (core.host->settled != nullptr) core.host->settled(core);
   do {
     fiber.waiting = &waiting;
@@ -286,6 +343,7 @@ inline void fiber_main() {
     fiber.role->body(*thread.launch->given, fiber.core);
 #endif
     if (fiber.core.host->settled != nullptr) fiber.core.host->settled(fiber.core);
+    end_trace(*thread.launch, fiber.core);
     if (thread.launch->checked) check_flags_left(fiber.core);
     fiber.done = true;
     switch_to(fiber.context, thread.context);
@@ -394,6 +452,14 @@ inline thread_local Pool pool;
     }
     core.host = launch.given->far != nullptr ? &kFarHost : &kHost;
     core.fiber = fiber;
+    if (launch.tracer != nullptr && launch.tracer->told != nullptr) {
+      core.trace = new (std::nothrow) Trace;
+      if (core.trace == nullptr) {
+        give_up(launch, 1, "[PTO-E2102] no memory for a core");
+        return false;
+      }
+      core.trace->flush = flush_trace;
+    }
     fiber->role = &launch.roles[i];
     fiber->waiting = nullptr;
     fiber->done = false;
@@ -550,13 +616,14 @@ inline bool turn(Thread& thread) {
 }
 
 PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int argc, const Rooms& rooms,
-                        bool checked) {
+                        bool checked, pto_tracer* tracer) {
   given->status = 0;
   if (given->error_size > 0) given->error[0] = 0;
   Launch launch;
   launch.given = given;
   launch.rooms = &rooms;
   launch.checked = checked;
+  launch.tracer = tracer;
   Grid grid;  // as that of every rank is to be
   for (int i = 0; i < count; ++i) {
     if (count > 1 && roles[i].kind == CoreKind::Vector &&
@@ -606,6 +673,7 @@ PTO_BODY int run_launch(pto_launch* given, const Role* roles, int count, int arg
     work(&workers[0]);
     for (int t = 1; t < started; ++t) pthread_join(workers[t].id, nullptr);
     for (int t = 0; t < launch.threads; ++t) {
+      for (Fiber* left = workers[t].live; left != nullptr; left = left->next) end_trace(launch, left->core);
       drop_fibers(workers[t].live);
     }
   }

@@ -11,6 +11,7 @@
 #include "pto/core/check.hpp"
 #include "pto/core/dtypes.hpp"
 #include "pto/core/enums.hpp"
+#include "pto/core/trace.hpp"
 
 namespace pto {
 
@@ -258,26 +259,29 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
     return ColMaskInternal;
   }
 
-  void SetValidRow(unsigned rows) {
+  PTO_INST void SetValidRow(unsigned rows) {
     static_assert(RowValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidRow: the valid rows of this tile are static; "
                   "fix: give -1 as RowValid");
     RowMaskInternal = rows;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
-  void SetValidCol(unsigned cols) {
+  PTO_INST void SetValidCol(unsigned cols) {
     static_assert(ColValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidCol: the valid columns of this tile are static; "
                   "fix: give -1 as ColValid");
     ColMaskInternal = cols;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
-  void SetValidShape(unsigned rows, unsigned cols) {
+  PTO_INST void SetValidShape(unsigned rows, unsigned cols) {
     static_assert(RowValid_ == DYNAMIC && ColValid_ == DYNAMIC,
                   "[PTO][SA-0065] SetValidShape: the valid region of this tile is static; "
                   "fix: give -1 as RowValid and ColValid");
     RowMaskInternal = rows;
     ColMaskInternal = cols;
+    PTO_TRACE("set_validshape source:", PTO_SAYS(), *this);
     check_valid();
   }
 
@@ -303,13 +307,15 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
 #endif
 
   /// One element by its offset in storage; by the scalar unit, so of tiles in UB only.
-  void SetValue(uint32_t at, DType value) {
+  PTO_INST void SetValue(uint32_t at, DType value) {
+    PTO_TRACE("tsetval dst offset val:", PTO_SAYS(), *this, at, value);
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] SetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "SetValue: element %u of a tile of %d", at, Numel);
     detail::put_element(std::as_const(*this).data(), at, value);
   }
-  DType GetValue(uint32_t at) const {
+  PTO_INST DType GetValue(uint32_t at) const {
+    PTO_TRACE("tgetval src offset:", PTO_SAYS(), *this, at);
     static_assert(Loc_ == TileType::Vec,
                   "[PTO][SA-0230] GetValue: only Vec tiles are reached by the scalar unit");
     PTO_CHECK(at < Numel, "M001", "GetValue: element %u of a tile of %d", at, Numel);
@@ -322,11 +328,15 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   ptrdiff_t offset(ptrdiff_t r, ptrdiff_t c) const {
     return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);
   }
-  DType GetElement(int64_t r, int64_t c) const { return detail::element_at<DType>(data(), offset(r, c)); }
-  void SetElement(int64_t r, int64_t c, DType value) {
+  PTO_INST DType GetElement(int64_t r, int64_t c) const {
+    PTO_TRACE("tgetval src offset:", PTO_SAYS(), *this, offset(r, c));
+    return detail::element_at<DType>(data(), offset(r, c));
+  }
+  PTO_INST void SetElement(int64_t r, int64_t c, DType value) {
+    PTO_TRACE("tsetval dst offset val:", PTO_SAYS(), *this, offset(r, c), value);
     detail::put_element(std::as_const(*this).data(), offset(r, c), value);
   }
-  void AddToElement(int64_t r, int64_t c, DType value) {
+  PTO_INST void AddToElement(int64_t r, int64_t c, DType value) {
     SetElement(r, c, static_cast<DType>(GetElement(r, c) + value));
   }
 

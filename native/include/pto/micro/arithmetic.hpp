@@ -18,6 +18,7 @@ struct vabs_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vabs(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vabs >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vabs_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -39,6 +40,7 @@ struct vneg_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vneg(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vneg >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vneg_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -60,6 +62,7 @@ struct vexp_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vexp(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vexp >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vexp_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -78,6 +81,7 @@ struct vln_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vln(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vln >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vln_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -96,6 +100,7 @@ struct vsqrt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vsqrt(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vsqrt >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vsqrt_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -114,6 +119,7 @@ struct vrsqrt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vrsqrt(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vrsqrt >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vrsqrt_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -132,6 +138,7 @@ struct vrec_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vrec(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vrec >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vrec_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -150,6 +157,7 @@ struct vrelu_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vrelu(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vrelu >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vrelu_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -169,6 +177,7 @@ struct vnot_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vnot(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vnot >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vnot_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -191,6 +200,7 @@ struct vbcnt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vbcnt(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vbcnt >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vbcnt_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -213,6 +223,7 @@ struct vcls_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vcls(V& r, const V& input, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vcls >r input mask:", PTO_SAYS(), PTO_RESULT(r), input, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vcls_lanes, M>(r, mask, input); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -232,6 +243,7 @@ struct vadd_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vadd(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vadd >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vadd_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -257,6 +269,7 @@ struct vsub_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vsub(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vsub >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vsub_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -282,6 +295,7 @@ struct vmul_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmul(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmul >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmul_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -305,6 +319,7 @@ struct vdiv_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vdiv(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vdiv >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vdiv_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s16, int16_t, vector_s16)
@@ -327,6 +342,7 @@ struct vmax_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmax(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmax >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmax_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -352,6 +368,7 @@ struct vmin_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmin(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmin >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmin_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -377,6 +394,7 @@ struct vand_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vand(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vand >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise_bits<pto::detail::micro::vand_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -404,6 +422,7 @@ struct vor_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vor(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vor >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise_bits<pto::detail::micro::vor_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -431,6 +450,7 @@ struct vxor_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vxor(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vxor >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise_bits<pto::detail::micro::vxor_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -453,6 +473,7 @@ struct vshl_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vshl(V& r, const V& lhs, const S& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vshl >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vshl_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -475,6 +496,7 @@ struct vshr_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vshr(V& r, const V& lhs, const S& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vshr >r lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vshr_lanes, M>(r, mask, lhs, rhs); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -497,6 +519,7 @@ struct vmadd_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmadd(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmadd >r acc lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), r, lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmadd_lanes, M>(r, mask, lhs, r, rhs); \
   }
 PTO_CALL_(vector_f16, half, vector_s16)
@@ -515,6 +538,7 @@ struct vadds_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vadds(V& r, const V& input, T scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vadds >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vadds_lanes, M>(r, mask, input, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -540,6 +564,7 @@ struct vmuls_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmuls(V& r, const V& input, T scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmuls >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmuls_lanes, M>(r, mask, input, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s16, int16_t, vector_s16)
@@ -562,6 +587,7 @@ struct vmaxs_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmaxs(V& r, const V& input, T scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmaxs >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmaxs_lanes, M>(r, mask, input, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -587,6 +613,7 @@ struct vmins_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmins(V& r, const V& input, T scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmins >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmins_lanes, M>(r, mask, input, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -611,6 +638,7 @@ struct vshls_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vshls(V& r, const V& input, int16_t scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vshls >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vshls_lanes, M>(r, mask, input, static_cast<pto::detail::wide_t<T>>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -633,6 +661,7 @@ struct vshrs_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vshrs(V& r, const V& input, int16_t scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vshrs >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vshrs_lanes, M>(r, mask, input, static_cast<pto::detail::wide_t<T>>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -655,6 +684,7 @@ struct vlrelu_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vlrelu(V& r, const V& input, T scalar, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vlrelu >r input scalar mask:", PTO_SAYS(), PTO_RESULT(r), input, scalar, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vlrelu_lanes, M>(r, mask, input, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_f16, half, vector_s16)
@@ -673,6 +703,7 @@ struct vcmp_eq_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_eq(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=eq", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_eq_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -696,6 +727,7 @@ struct vcmp_ne_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_ne(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=ne", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_ne_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -719,6 +751,7 @@ struct vcmp_lt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_lt(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=lt", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_lt_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -742,6 +775,7 @@ struct vcmp_le_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_le(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=le", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_le_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -765,6 +799,7 @@ struct vcmp_gt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_gt(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=gt", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_gt_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -788,6 +823,7 @@ struct vcmp_ge_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmp_ge(vector_bool& m, const V& src0, const V& src1, const vector_bool& seed) { \
+    PTO_TRACE("vcmp >m src0 src1 seed: cmp_mode=ge", PTO_SAYS(), PTO_RESULT(m), src0, src1, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmp_ge_lanes>(m, seed, src0, src1); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -813,6 +849,7 @@ struct vcmps_eq_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_eq(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=eq", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_eq_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -836,6 +873,7 @@ struct vcmps_ne_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_ne(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=ne", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_ne_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -859,6 +897,7 @@ struct vcmps_lt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_lt(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=lt", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_lt_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -882,6 +921,7 @@ struct vcmps_le_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_le(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=le", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_le_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -905,6 +945,7 @@ struct vcmps_gt_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_gt(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=gt", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_gt_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -928,6 +969,7 @@ struct vcmps_ge_lanes {
 #define PTO_CALL_(V, T, S) \
   template <int = 0> \
   PTO_INST void vcmps_ge(vector_bool& m, const V& src, T scalar, const vector_bool& seed) { \
+    PTO_TRACE("vcmps >m src scalar seed: cmp_mode=ge", PTO_SAYS(), PTO_RESULT(m), src, scalar, seed); \
     pto::detail::micro::lanewise_truth<pto::detail::micro::vcmps_ge_lanes>(m, seed, src, pto::detail::micro::scalar<T>(scalar)); \
   }
 PTO_CALL_(vector_s8, int8_t, vector_s8)
@@ -953,6 +995,7 @@ struct vprelu_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vprelu(V& r, const V& input, const V& alpha, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vprelu >r input alpha mask:", PTO_SAYS(), PTO_RESULT(r), input, alpha, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vprelu_lanes, M>(r, mask, input, alpha); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -971,6 +1014,7 @@ struct vaxpy_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vaxpy(V& r, const V& x, T alpha, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vaxpy >r y x alpha mask:", PTO_SAYS(), PTO_RESULT(r), r, x, alpha, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vaxpy_lanes, M>(r, mask, pto::detail::micro::scalar<T>(alpha), x, r); \
   }
 PTO_CALL_(vector_f32, float, vector_s32)
@@ -989,6 +1033,7 @@ struct vmula_lanes {
 #define PTO_CALL_(V, T, S) \
   template <class M = decltype(MODE_UNKNOWN)> \
   PTO_INST void vmula(V& r, const V& lhs, const V& rhs, const vector_bool& mask, M = {}) { \
+    PTO_TRACE(M::value == ::__cce_simd::Mode::MODE_MERGING ? nullptr : "vmula >r acc lhs rhs mask:", PTO_SAYS(), PTO_RESULT(r), r, lhs, rhs, mask); \
     pto::detail::micro::lanewise<pto::detail::micro::vmula_lanes, M>(r, mask, lhs, rhs, r); \
   }
 PTO_CALL_(vector_s16, int16_t, vector_s16)

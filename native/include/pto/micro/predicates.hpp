@@ -78,15 +78,22 @@ inline void move_bytes(T*& pointer, int64_t bytes) {
 #define PTO_MASKS_(width, size)                                                                             \
   template <class P>                                                                                        \
   PTO_INST vector_bool pset_b##width(P) {                                                                   \
-    return pto::detail::micro::pattern<size>(P::value);                                                     \
+    const vector_bool made = pto::detail::micro::pattern<size>(P::value);                                   \
+    PTO_TRACE("pset_b" #width " >mask: pattern@Pat", PTO_SAYS(P::value), PTO_RESULT(made));                 \
+    return made;                                                                                            \
   }                                                                                                         \
   template <class P>                                                                                        \
   PTO_INST vector_bool pge_b##width(P) {                                                                    \
-    return pto::detail::micro::pattern<size>(P::value);                                                     \
+    const vector_bool made = pto::detail::micro::pattern<size>(P::value);                                   \
+    PTO_TRACE("pge_b" #width " >mask: pattern@Pat", PTO_SAYS(P::value), PTO_RESULT(made));                  \
+    return made;                                                                                            \
   }                                                                                                         \
   template <class P>                                                                                        \
   PTO_INST vector_bool plt_b##width(uint32_t& count, P) {                                                   \
-    return pto::detail::micro::tail<size>(count);                                                           \
+    [[maybe_unused]] const uint32_t before = count;                                                         \
+    const vector_bool made = pto::detail::micro::tail<size>(count);                                         \
+    PTO_TRACE("plt_b" #width " >mask scalar:", PTO_SAYS(), PTO_RESULT(made), before);                       \
+    return made;                                                                                            \
   }                                                                                                         \
   PTO_INST void pintlv_b##width(vector_bool& low, vector_bool& high, vector_bool src0, vector_bool src1) {  \
     pto::detail::micro::interleave<size>(low, high, src0, src1);                                            \

@@ -150,8 +150,47 @@ inline void touch_bursts(const char* name, const void* data, const Burst& burst,
   settle();
 }
 
+#ifdef PTO_TRACED
+/// What a pointer of on-chip memory means, as an address.
+template <class E>
+inline const E* traced_pointer(const void* pointer, TileType space) {
+  return reinterpret_cast<const E*>(core().space[static_cast<int>(space)] + on_chip_offset(pointer, space));
+}
+/// Which type has elements of so many bytes.
+template <class F>
+inline void with_size(uint64_t size, F&& f) {
+  if (size == 2) return f(uint16_t{});
+  if (size == 4) return f(uint32_t{});
+  if (size == 8) return f(uint64_t{});
+  return f(uint8_t{});
+}
+#endif
+
 inline void bursts_in(const char* name, const void* to, TileType space, const void* from, const Burst& burst,
                       const DmaLoops& loops, const Padding& pad = {}) {
+#ifdef PTO_TRACED
+  with_size(pad.size, [&](auto element) {
+    using E = decltype(element);
+    const E* const source = static_cast<const E*>(from);
+    const E* const target = traced_pointer<E>(to, space);
+    if (space == TileType::Mat) {
+      PTO_TRACE("mte_gm_l1 src dst len_burst count src_stride dst_stride loop loop loop loop loop loop:", PTO_SAYS(),
+                source, target, burst.length, burst.count, burst.from, burst.to, loops.size[1], loops.from[1],
+                loops.to[1], loops.size[0], loops.from[0], loops.to[0]);
+    } else if (pad.any) {
+      PTO_TRACE("mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
+                "loop loop pad_value left_padding right_padding:",
+                PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
+                loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0], static_cast<E>(pad.value),
+                pad.left / sizeof(E), pad.right / sizeof(E));
+    } else {
+      PTO_TRACE("mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
+                "loop loop:",
+                PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
+                loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0]);
+    }
+  });
+#endif
   const Reach reached = reach_of(burst, burst.to, loops, loops.to, row_of(burst, pad));
   char* const target = on_chip_bytes(name, to, space, reached.low, reached.high);
   touch_bursts(name, from, burst, burst.from, loops, loops.from, Use::read);
@@ -197,14 +236,33 @@ inline Use use_of_stores() {
   return type == 0 ? Use::write : use_of(atomic_operation(), update_of(type).type);
 }
 
+/// Updates are of whole elements: what is copied, from where and how far apart.
+inline void whole_elements(const char* name, const void* to, const void* from, const Burst& burst,
+                           const DmaLoops& loops, size_t size) {
+  uint64_t all = burst.length | reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
+  if (burst.count > 1) all |= burst.from | burst.to;
+  for (int i = 0; i < 2; ++i)
+    if (loops.size[i] > 1) all |= loops.from[i] | loops.to[i];
+  if (all % size != 0)
+    failf("[PTO-E2102] %s: expects bursts of whole elements of the atomic type, which have %d bytes", name,
+          static_cast<int>(size));
+}
+
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {
+  if (space == TileType::Vec) {
+    PTO_TRACE("mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
+              PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
+              burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
+              loops.from[0], loops.to[0]);
+  }
   const Reach reached = reach_of(burst, burst.from, loops, loops.from, burst.length);
   const char* const source = on_chip_bytes(name, from, space, reached.low, reached.high);
   touch_bursts(name, to, burst, burst.to, loops, loops.to, use_of_stores());
   const int type = atomic_type();
   if (type == 0) return copy_bursts(static_cast<char*>(to), source, burst, loops);
   const Update update = update_of(type);
+  whole_elements(name, to, source, burst, loops, update.size);
   for (uint64_t j = 0; j < loops.size[1]; ++j)
     for (uint64_t k = 0; k < loops.size[0]; ++k)
       for (uint64_t r = 0; r < burst.count; ++r) {
@@ -307,7 +365,7 @@ PTO_ATOMIC_(min, 9, 2, 2)
 // --- global memory and UB ----------------------------------------------------------------------------------
 
 template <class To, class From>
-inline void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
+PTO_INST void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
                                      uint64_t length, uint64_t left, uint64_t right, bool pad,
                                      uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
   using namespace pto::detail;
@@ -317,20 +375,20 @@ inline void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_
             padding_of<To>(pad, left, right, me.pad_value[0]));
 }
 template <class To, class From>
-inline void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_t word, uint64_t strides) {
+PTO_INST void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_t word, uint64_t strides) {
   using pto::detail::bits;
   copy_gm_to_ubuf_align_v2(to, from, bits(word, 0, 4), bits(word, 4, 21), bits(word, 25, 21),
                            bits(word, 46, 6), bits(word, 52, 6), bits(word, 58, 1) != 0, bits(word, 60, 4),
                            bits(strides, 0, 40), bits(strides, 40, 21));
 }
-inline void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/,
+PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/,
                                      uint64_t bursts, uint64_t length, uint64_t /*cache*/, uint64_t to_stride,
                                      uint64_t from_stride) {
   using namespace pto::detail;
   bursts_out("copy_ubuf_to_gm_align_v2", to, from, pto::TileType::Vec,
              long_bursts(bursts, length, from_stride, to_stride), core().ub_to_out);
 }
-inline void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t word,
+PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t word,
                                      uint64_t strides) {
   using pto::detail::bits;
   copy_ubuf_to_gm_align_v2(to, from, bits(word, 0, 4), bits(word, 4, 21), bits(word, 25, 21),
@@ -338,20 +396,20 @@ inline void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from,
 }
 
 // Of A2 and A3: blocks and gaps; the aligned ones count bytes of global memory.
-inline void copy_gm_to_ubuf(__ubuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+PTO_INST void copy_gm_to_ubuf(__ubuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                             uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   bursts_in("copy_gm_to_ubuf", to, pto::TileType::Vec, from, blocks_of(bursts, blocks, from_gap, to_gap),
             DmaLoops{});
 }
-inline void copy_ubuf_to_gm(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+PTO_INST void copy_ubuf_to_gm(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                             uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   bursts_out("copy_ubuf_to_gm", to, from, pto::TileType::Vec, blocks_of(bursts, blocks, from_gap, to_gap),
              DmaLoops{});
 }
 #define PTO_ALIGNED_COPIES_(width, element)                                                                  \
-  inline void copy_gm_to_ubuf_align_##width(__ubuf__ void* to, __gm__ const void* from, uint64_t,            \
+  PTO_INST void copy_gm_to_ubuf_align_##width(__ubuf__ void* to, __gm__ const void* from, uint64_t,            \
                                             uint64_t bursts, uint64_t length, uint64_t left, uint64_t right, \
                                             uint64_t from_gap, uint64_t to_gap) {                            \
     using namespace pto::detail;                                                                             \
@@ -360,7 +418,7 @@ inline void copy_ubuf_to_gm(__gm__ void* to, __ubuf__ const void* from, uint64_t
     bursts_in("copy_gm_to_ubuf_align_" #width, to, pto::TileType::Vec, from,                                 \
               {bursts, length, length + from_gap, row + to_gap * 32}, DmaLoops{}, pad);                      \
   }                                                                                                          \
-  inline void copy_ubuf_to_gm_align_##width(__gm__ void* to, __ubuf__ const void* from, uint64_t,            \
+  PTO_INST void copy_ubuf_to_gm_align_##width(__gm__ void* to, __ubuf__ const void* from, uint64_t,            \
                                             uint64_t bursts, uint64_t length, uint64_t, uint64_t,            \
                                             uint64_t from_gap, uint64_t to_gap) {                            \
     using namespace pto::detail;                                                                             \
@@ -375,33 +433,39 @@ PTO_ALIGNED_COPIES_(b32, uint32_t)
 
 // --- within a block ----------------------------------------------------------------------------------------
 
-inline void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
+  PTO_TRACE("mte_ub_ub ub_src ub_dst len_burst n_burst src_gap dst_gap:", PTO_SAYS(),
+            traced_pointer<uint8_t>(from, pto::TileType::Vec), traced_pointer<uint8_t>(to, pto::TileType::Vec),
+            blocks, bursts, from_gap, to_gap);
   const Burst burst =
       blocks_of(dma_field("n_burst", bursts, 16), dma_field("len_burst", blocks, 16), from_gap, to_gap);
   const Ends ends = ends_of("copy_ubuf_to_ubuf", to, pto::TileType::Vec, from, pto::TileType::Vec, burst);
   copy_bursts(ends.to, ends.from, burst, DmaLoops{});
 }
-inline void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t bursts, uint64_t blocks,
+PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t bursts, uint64_t blocks,
                               uint64_t from_gap, uint64_t to_gap) {
   copy_ubuf_to_ubuf(to, from, 0, bursts, blocks, from_gap, to_gap);
 }
-inline void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t word) {
+PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t word) {
   using pto::detail::bits;
   copy_ubuf_to_ubuf(to, from, 0, bits(word, 0, 16), bits(word, 16, 16), bits(word, 32, 16),
                     bits(word, 48, 16));
 }
 
-inline void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+PTO_INST void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
                               uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
+  PTO_TRACE("mte_ub_l1 ub_src l1_dst len_burst n_burst src_gap dst_gap:", PTO_SAYS(),
+            traced_pointer<uint8_t>(from, pto::TileType::Vec), traced_pointer<uint8_t>(to, pto::TileType::Mat),
+            blocks, bursts, from_gap, to_gap);
   const Burst burst =
       blocks_of(dma_field("n_burst", bursts, 16), dma_field("len_burst", blocks, 16), from_gap, to_gap);
   const Ends ends = ends_of("copy_ubuf_to_cbuf", to, pto::TileType::Mat, from, pto::TileType::Vec, burst);
   copy_bursts(of_cube_core(ends.to), ends.from, burst, DmaLoops{});
 }
-inline void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t word) {
+PTO_INST void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t word) {
   using pto::detail::bits;
   copy_ubuf_to_cbuf(to, from, 0, bits(word, 4, 12), bits(word, 16, 16), bits(word, 32, 16),
                     bits(word, 48, 16));

@@ -28,6 +28,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCMP(Dst& dst, Src0& src0, Src1& src1, CmpMode cmpMode, Rest&... rest) {
   PTO_LEGAL(check_tcmp<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1, rest...);
   detail::tcmp(dst, src0, src1, cmpMode);
   return {};
 }
@@ -37,15 +38,18 @@ template <class Dst, class Mask, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSEL(Dst& dst, Mask& mask, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tsel<Dst, Mask, Src0, Src1>());
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tsel dst mask src0 src1:", PTO_SAYS(), dst, mask, src0, src1, rest...);
   detail::tsel(dst, mask, src0, src1);
   return {};
 }
 
 /// Integer sum, dequantised by a scale, with ReLU.
 template <class Dst, class Src0, class Src1, class Tmp, class... Rest>
-PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScale, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TADDDEQRELU(Dst& dst, Src0& src0, Src1& src1, float deqScale, [[maybe_unused]] Tmp& tmp,
+                                 Rest&... rest) {
   PTO_LEGAL(check_tadddeqrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tadddeqrelu dst src0 src1 deqScale tmp:", PTO_SAYS(), dst, src0, src1, deqScale, tmp, rest...);
   detail::tadddeqrelu(dst, src0, src1, deqScale);
   return {};
 }
@@ -55,6 +59,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TAXPY(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_taxpy<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("taxpy dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::taxpy(dst, src, scalar);
   return {};
 }
@@ -65,6 +70,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, typename Src::DType scalar, CmpMode cmpMode, Rest&... rest) {
   PTO_LEGAL(check_tcmps<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcmps dst src scalar: cmpMode", PTO_SAYS(cmpMode), dst, src, scalar, rest...);
   detail::tcmps(dst, src, scalar, cmpMode);
   return {};
 }
@@ -75,6 +81,7 @@ template <class Dst, class Src, class Scalar, class... Rest>
 PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, Rest&... rest) {
   PTO_LEGAL(check_tcmps_tile<Dst, Src, Scalar>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcmps dst src scalar: cmpMode", PTO_SAYS(cmpMode), dst, src, scalar, rest...);
   detail::tcmps(dst, src, scalar, cmpMode);
   return {};
 }
@@ -82,9 +89,11 @@ PTO_INST RecordEvent TCMPS(Dst& dst, Src& src, Scalar& scalar, CmpMode cmpMode, 
 /// Selects tile elements or a scalar by a packed predicate.
 template <class Dst, class Mask, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, Tmp&, typename Src::DType scalar, Rest&... rest) {
+PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, [[maybe_unused]] Tmp& tmp,
+                           typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tsels<Dst, Mask, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsels dst mask src tmp scalar:", PTO_SAYS(), dst, mask, src, tmp, scalar, rest...);
   detail::tsels(dst, mask, src, scalar);
   return {};
 }
@@ -95,6 +104,7 @@ template <class Dst, class Mask, class Src, class... Rest>
 PTO_INST RecordEvent TSELS(Dst& dst, Mask& mask, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tsels<Dst, Mask, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsels dst mask src scalar:", PTO_SAYS(), dst, mask, src, scalar, rest...);
   detail::tsels(dst, mask, src, scalar);
   return {};
 }
@@ -104,6 +114,7 @@ template <class Dst, class... Rest>
 PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_texpands<Dst>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("texpands dst scalar:", PTO_SAYS(), dst, scalar, rest...);
   detail::texpands(dst, scalar);
   return {};
 }
@@ -111,9 +122,10 @@ PTO_INST RecordEvent TEXPANDS(Dst& dst, typename Dst::DType scalar, Rest&... res
 /// Column index of the largest element of each row, and optionally that element.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TROWARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TROWARGMAX(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Rest&... rest) {
   PTO_LEGAL(check_trowargmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trowargmax dst src tmp:", PTO_SAYS(), dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::row, detail::Kind::largest>(dst, src);
   return {};
 }
@@ -121,9 +133,11 @@ PTO_INST RecordEvent TROWARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 /// Column index of the largest element of each row, and optionally that element.
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TROWARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TROWARGMAX(DstVal& dstVal, Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp,
+                                Rest&... rest) {
   PTO_LEGAL(check_trowargmax_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trowargmax dstVal dst src tmp:", PTO_SAYS(), dstVal, dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::row, detail::Kind::largest>(dstVal, dst, src);
   return {};
 }
@@ -131,9 +145,10 @@ PTO_INST RecordEvent TROWARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 /// Column index of the smallest element of each row, and optionally that element.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TROWARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TROWARGMIN(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Rest&... rest) {
   PTO_LEGAL(check_trowargmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trowargmin dst src tmp:", PTO_SAYS(), dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::row, detail::Kind::smallest>(dst, src);
   return {};
 }
@@ -141,9 +156,11 @@ PTO_INST RecordEvent TROWARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 /// Column index of the smallest element of each row, and optionally that element.
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TROWARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TROWARGMIN(DstVal& dstVal, Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp,
+                                Rest&... rest) {
   PTO_LEGAL(check_trowargmin_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trowargmin dstVal dst src tmp:", PTO_SAYS(), dstVal, dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::row, detail::Kind::smallest>(dstVal, dst, src);
   return {};
 }
@@ -151,9 +168,10 @@ PTO_INST RecordEvent TROWARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 /// Row index of the largest element of each column, and optionally that element.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TCOLARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TCOLARGMAX(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Rest&... rest) {
   PTO_LEGAL(check_tcolargmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolargmax dst src tmp:", PTO_SAYS(), dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::col, detail::Kind::largest>(dst, src);
   return {};
 }
@@ -161,9 +179,11 @@ PTO_INST RecordEvent TCOLARGMAX(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 /// Row index of the largest element of each column, and optionally that element.
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TCOLARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TCOLARGMAX(DstVal& dstVal, Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp,
+                                Rest&... rest) {
   PTO_LEGAL(check_tcolargmax_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolargmax dstVal dst src tmp:", PTO_SAYS(), dstVal, dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::col, detail::Kind::largest>(dstVal, dst, src);
   return {};
 }
@@ -171,9 +191,10 @@ PTO_INST RecordEvent TCOLARGMAX(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&.
 /// Row index of the smallest element of each column, and optionally that element.
 template <class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TCOLARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TCOLARGMIN(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Rest&... rest) {
   PTO_LEGAL(check_tcolargmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolargmin dst src tmp:", PTO_SAYS(), dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::col, detail::Kind::smallest>(dst, src);
   return {};
 }
@@ -181,9 +202,11 @@ PTO_INST RecordEvent TCOLARGMIN(Dst& dst, Src& src, Tmp&, Rest&... rest) {
 /// Row index of the smallest element of each column, and optionally that element.
 template <class DstVal, class Dst, class Src, class Tmp, class... Rest>
   requires(is_tile_data_v<Tmp> && all_events_v<Rest...>)
-PTO_INST RecordEvent TCOLARGMIN(DstVal& dstVal, Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TCOLARGMIN(DstVal& dstVal, Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp,
+                                Rest&... rest) {
   PTO_LEGAL(check_tcolargmin_with_dstVal<DstVal, Dst, Src>(dstVal, dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolargmin dstVal dst src tmp:", PTO_SAYS(), dstVal, dst, src, tmp, rest...);
   detail::index_of_extreme<detail::Along::col, detail::Kind::smallest>(dstVal, dst, src);
   return {};
 }
@@ -193,6 +216,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWEXPAND(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trowexpand<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trowexpand dst src:", PTO_SAYS(), dst, src, rest...);
   detail::trowexpand(dst, src);
   return {};
 }
@@ -202,6 +226,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLEXPAND(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tcolexpand<Dst, Src>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpand dst src:", PTO_SAYS(), dst, src, rest...);
   detail::tcolexpand(dst, src);
   return {};
 }
@@ -211,6 +236,7 @@ template <class Dst, class Src0, class... Rest>
 PTO_INST RecordEvent TPAIRREDUCESUM(Dst& dst, Src0& src0, Rest&... rest) {
   PTO_LEGAL(check_tpairreducesum<Dst, Src0>(dst, src0));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpairreducesum dst src0:", PTO_SAYS(), dst, src0, rest...);
   detail::pair_sums(dst, src0);
   return {};
 }
@@ -220,6 +246,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TLOAD(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tload<Dst, Src>(dst));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tload dst src:", PTO_SAYS(), dst, src, rest...);
   detail::load(dst, src);
   return {};
 }
@@ -231,6 +258,7 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tstore dst src: atomicType reluPreMode", PTO_SAYS(atomicType, reluPreMode), dst, src, rest...);
   detail::store<atomicType, reluPreMode>(dst, src);
   return {};
 }
@@ -242,6 +270,8 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tstore dst src: stPhase atomicType reluPreMode", PTO_SAYS(stPhase, atomicType, reluPreMode), dst,
+            src, rest...);
   detail::store<atomicType, reluPreMode>(dst, src);
   return {};
 }
@@ -253,6 +283,8 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
   PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tstore dst src preQuantScalar: atomicType reluPreMode", PTO_SAYS(atomicType, reluPreMode), dst,
+            src, preQuantScalar, rest...);
   detail::store<atomicType, reluPreMode>(dst, src, preQuantScalar);
   return {};
 }
@@ -264,6 +296,8 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
   PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tstore dst src preQuantScalar: stPhase atomicType reluPreMode", PTO_SAYS(stPhase, atomicType,
+            reluPreMode), dst, src, preQuantScalar, rest...);
   detail::store<atomicType, reluPreMode>(dst, src, preQuantScalar);
   return {};
 }
@@ -273,6 +307,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TPREFETCH(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tprefetch<Dst, Src>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tprefetch dst src:", PTO_SAYS(), dst, src, rest...);
   detail::prefetch(dst, src);
   return {};
 }
@@ -282,6 +317,7 @@ template <class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
   PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(lhs, rhs));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmatmul dst lhs rhs:", PTO_SAYS(), dst, lhs, rhs, rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
 }
@@ -291,6 +327,7 @@ template <AccPhase phase, class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TMATMUL(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
   PTO_LEGAL(check_tmatmul<Dst, Lhs, Rhs>(lhs, rhs));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmatmul dst lhs rhs: phase", PTO_SAYS(phase), dst, lhs, rhs, rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
 }
@@ -300,6 +337,7 @@ template <class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
   PTO_LEGAL(check_tmatmul_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmatmul.bias dst a b bias:", PTO_SAYS(), dst, a, b, bias, rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
 }
@@ -309,6 +347,7 @@ template <AccPhase phase, class Dst, class A, class B, class Bias, class... Rest
 PTO_INST RecordEvent TMATMUL_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
   PTO_LEGAL(check_tmatmul_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmatmul.bias dst a b bias: phase", PTO_SAYS(phase), dst, a, b, bias, rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
 }
@@ -318,6 +357,7 @@ template <class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
   PTO_LEGAL(check_tgemv<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgemv dst lhs rhs:", PTO_SAYS(), dst, lhs, rhs, rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
 }
@@ -327,6 +367,7 @@ template <AccPhase phase, class Dst, class Lhs, class Rhs, class... Rest>
 PTO_INST RecordEvent TGEMV(Dst& dst, Lhs& lhs, Rhs& rhs, Rest&... rest) {
   PTO_LEGAL(check_tgemv<Dst, Lhs, Rhs>(dst, lhs, rhs));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgemv dst lhs rhs: phase", PTO_SAYS(phase), dst, lhs, rhs, rest...);
   detail::matrix_product(dst, lhs, rhs);
   return {};
 }
@@ -336,6 +377,7 @@ template <class Dst, class A, class B, class Bias, class... Rest>
 PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
   PTO_LEGAL(check_tgemv_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgemv.bias dst a b bias:", PTO_SAYS(), dst, a, b, bias, rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
 }
@@ -345,6 +387,7 @@ template <AccPhase phase, class Dst, class A, class B, class Bias, class... Rest
 PTO_INST RecordEvent TGEMV_BIAS(Dst& dst, A& a, B& b, Bias& bias, Rest&... rest) {
   PTO_LEGAL(check_tgemv_bias<Dst, A, B, Bias>(dst, a, b, bias));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgemv.bias dst a b bias: phase", PTO_SAYS(phase), dst, a, b, bias, rest...);
   detail::matrix_product(dst, a, b, bias);
   return {};
 }
@@ -354,6 +397,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TFILLPAD_INPLACE(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tfillpad_inplace<Dst, Src>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfillpad_inplace dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fill_padding(dst, src);
   return {};
 }
@@ -363,15 +407,17 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TFILLPAD_EXPAND(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tfillpad_expand<Dst, Src>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfillpad_expand dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fill_padding(dst, src);
   return {};
 }
 
 /// Transpose a tile, or convert a convolution tile between its layouts.
 template <class Dst, class Src, class Tmp, class... Rest>
-PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, Tmp&, Rest&... rest) {
+PTO_INST RecordEvent TTRANS(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Rest&... rest) {
   PTO_LEGAL(check_ttrans<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("ttrans dst src tmp:", PTO_SAYS(), dst, src, tmp, rest...);
   detail::transposition(dst, src);
   return {};
 }
@@ -382,6 +428,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tconcat<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tconcat dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::concatenation(dst, src0, src1);
   return {};
 }
@@ -393,6 +440,7 @@ PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, Src0Idx& src0Idx,
                              Rest&... rest) {
   PTO_LEGAL(check_tconcat_with_src0Idx_src1Idx<Dst, Src0, Src1, Src0Idx, Src1Idx>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tconcat dst src0 src1 src0Idx src1Idx:", PTO_SAYS(), dst, src0, src1, src0Idx, src1Idx, rest...);
   detail::concatenation(dst, src0, src1, src0Idx, src1Idx);
   return {};
 }
@@ -404,6 +452,8 @@ PTO_INST RecordEvent TCONCAT(Dst& dst, Src0& src0, Src1& src1, DstIdx& dstIdx, S
                              Src1Idx& src1Idx, Rest&... rest) {
   PTO_LEGAL(check_tconcat_with_dstIdx_src0Idx_src1Idx<Dst, Src0, Src1, DstIdx, Src0Idx, Src1Idx>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tconcat dst src0 src1 dstIdx src0Idx src1Idx:", PTO_SAYS(), dst, src0, src1, dstIdx, src0Idx,
+            src1Idx, rest...);
   detail::concatenation(dst, src0, src1, dstIdx, src0Idx, src1Idx);
   return {};
 }
@@ -413,6 +463,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TPACK(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tpack<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpack dst src:", PTO_SAYS(), dst, src, rest...);
   detail::low_bits(dst, src);
   return {};
 }
@@ -422,6 +473,7 @@ template <class Dst1, class Dst0, class Src1, class Src0, class... Rest>
 PTO_INST RecordEvent TINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Rest&... rest) {
   PTO_LEGAL(check_tinterleave<Dst1, Dst0, Src1, Src0>(dst1, dst0, src1, src0));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tinterleave dst1 dst0 src1 src0:", PTO_SAYS(), dst1, dst0, src1, src0, rest...);
   detail::interleaving(dst1, dst0, src1, src0);
   return {};
 }
@@ -432,6 +484,7 @@ template <class Dst1, class Dst0, class Src1, class Src0, class... Rest>
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src1& src1, Src0& src0, Rest&... rest) {
   PTO_LEGAL(check_tdeinterleave_with_src1<Dst1, Dst0, Src1, Src0>(dst1, dst0, src1, src0));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdeinterleave dst1 dst0 src1 src0:", PTO_SAYS(), dst1, dst0, src1, src0, rest...);
   detail::separation(dst1, dst0, src1, src0);
   return {};
 }
@@ -442,6 +495,7 @@ template <class Dst1, class Dst0, class Src0, class... Rest>
 PTO_INST RecordEvent TDEINTERLEAVE(Dst1& dst1, Dst0& dst0, Src0& src0, Rest&... rest) {
   PTO_LEGAL(check_tdeinterleave<Dst1, Dst0, Src0>(dst1, dst0, src0));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdeinterleave dst1 dst0 src0:", PTO_SAYS(), dst1, dst0, src0, rest...);
   detail::separation(dst1, dst0, src0);
   return {};
 }
@@ -451,6 +505,7 @@ template <class Dst, class Src, class Idx, class... Rest>
 PTO_INST RecordEvent TSORT32(Dst& dst, Src& src, Idx& idx, Rest&... rest) {
   PTO_LEGAL(check_tsort32<Dst, Src, Idx>(src, idx));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tsort32 dst src idx:", PTO_SAYS(), dst, src, idx, rest...);
   detail::sort_blocks(dst, src, idx);
   return {};
 }
@@ -461,6 +516,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TMRGSORT(Dst& dst, Src& src, int64_t blockLen, Rest&... rest) {
   PTO_LEGAL(check_tmrgsort_with_blockLen<Dst, Src>(dst, src, blockLen));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmrgsort dst src blockLen:", PTO_SAYS(), dst, src, blockLen, rest...);
   detail::merge(dst, src, blockLen);
   return {};
 }
@@ -471,6 +527,7 @@ template <class Dst, class Src, class Indices, class... Rest>
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Indices& indices, Rest&... rest) {
   PTO_LEGAL(check_tgather_with_indices<Dst, Src, Indices>(dst, indices));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tgather dst src indices:", PTO_SAYS(), dst, src, indices, rest...);
   detail::gather(dst, src, indices);
   return {};
 }
@@ -482,6 +539,8 @@ template <class Dst, class Src, MaskPattern maskPattern = MaskPattern::P1111,
 PTO_INST RecordEvent TGATHER(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tgather_with_maskPattern<Dst, Src, maskPattern, gather_axis>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgather dst src: maskPattern gather_axis", PTO_SAYS(maskPattern, gather_axis), dst, src,
+            rest...);
   detail::gather<maskPattern, gather_axis>(dst, src);
   return {};
 }
@@ -491,6 +550,7 @@ template <class Dst, class Src, class Offsets, class... Rest>
 PTO_INST RecordEvent TGATHERB(Dst& dst, Src& src, Offsets& offsets, Rest&... rest) {
   PTO_LEGAL(check_tgatherb<Dst, Src, Offsets>(dst));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tgatherb dst src offsets:", PTO_SAYS(), dst, src, offsets, rest...);
   detail::gather_blocks(dst, src, offsets);
   return {};
 }
@@ -501,6 +561,7 @@ template <class Dst, class Src, class Indexes, class... Rest>
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Indexes& indexes, Rest&... rest) {
   PTO_LEGAL(check_tscatter_with_indexes<Dst, Src, Indexes>(src, indexes));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tscatter dst src indexes:", PTO_SAYS(), dst, src, indexes, rest...);
   detail::scatter(dst, src, indexes);
   return {};
 }
@@ -512,6 +573,8 @@ template <MaskPattern maskPattern = MaskPattern::P1111, ScatterAxis scatter_axis
 PTO_INST RecordEvent TSCATTER(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tscatter_with_maskPattern<Dst, Src, maskPattern, scatter_axis>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tscatter dst src: maskPattern scatter_axis", PTO_SAYS(maskPattern, scatter_axis), dst, src,
+            rest...);
   detail::scatter<maskPattern, scatter_axis>(dst, src);
   return {};
 }
@@ -521,6 +584,7 @@ template <class Dst, int upperOrLower = 0, class... Rest>
 PTO_INST RecordEvent TTRI(Dst& dst, int64_t diagonal, Rest&... rest) {
   PTO_LEGAL(check_ttri<Dst, upperOrLower>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("ttri dst diagonal: upperOrLower", PTO_SAYS(upperOrLower), dst, diagonal, rest...);
   detail::triangle<upperOrLower>(dst, diagonal);
   return {};
 }
@@ -530,6 +594,7 @@ template <class Dst, class Src, class Scale, class Offset, class... Rest>
 PTO_INST RecordEvent TDEQUANT(Dst& dst, Src& src, Scale& scale, Offset& offset, Rest&... rest) {
   PTO_LEGAL(check_tdequant<Dst, Src, Scale, Offset>(dst, src, scale, offset));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdequant dst src scale offset:", PTO_SAYS(), dst, src, scale, offset, rest...);
   detail::dequantisation(dst, src, scale, offset);
   return {};
 }
@@ -541,6 +606,8 @@ PTO_INST RecordEvent TPARTARGMAX(DstVal& dstVal, Src0Val& src0Val, Src1Val& src1
                                  Src0Idx& src0Idx, Src1Idx& src1Idx, Rest&... rest) {
   PTO_LEGAL(check_tpartargmax<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartargmax dstVal src0Val src1Val dstIdx src0Idx src1Idx:", PTO_SAYS(), dstVal, src0Val,
+            src1Val, dstIdx, src0Idx, src1Idx, rest...);
   detail::part_extreme<detail::Kind::largest>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx);
   return {};
 }
@@ -552,6 +619,8 @@ PTO_INST RecordEvent TPARTARGMIN(DstVal& dstVal, Src0Val& src0Val, Src1Val& src1
                                  Src0Idx& src0Idx, Src1Idx& src1Idx, Rest&... rest) {
   PTO_LEGAL(check_tpartargmin<DstVal, Src0Val, Src1Val, DstIdx, Src0Idx, Src1Idx>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartargmin dstVal src0Val src1Val dstIdx src0Idx src1Idx:", PTO_SAYS(), dstVal, src0Val,
+            src1Val, dstIdx, src0Idx, src1Idx, rest...);
   detail::part_extreme<detail::Kind::smallest>(dstVal, src0Val, src1Val, dstIdx, src0Idx, src1Idx);
   return {};
 }
@@ -560,6 +629,7 @@ PTO_INST RecordEvent TPARTARGMIN(DstVal& dstVal, Src0Val& src0Val, Src1Val& src1
 template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
 PTO_INST RecordEvent SETFMATRIX(Src& src, Rest&... rest) {
   detail::finish_call<0>(rest...);
+  PTO_TRACE("setfmatrix src: fmatrix_mode", PTO_SAYS(fmatrix_mode), src, rest...);
   detail::feature_map<fmatrix_mode>(src);
   return {};
 }
@@ -568,6 +638,7 @@ PTO_INST RecordEvent SETFMATRIX(Src& src, Rest&... rest) {
 template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
 PTO_INST RecordEvent SET_IMG2COL_RPT(Src& src, Rest&... rest) {
   detail::finish_call<0>(rest...);
+  PTO_TRACE("set_img2col_rpt src: fmatrix_mode", PTO_SAYS(fmatrix_mode), src, rest...);
   detail::window_repetition<fmatrix_mode>(src);
   return {};
 }
@@ -576,6 +647,7 @@ PTO_INST RecordEvent SET_IMG2COL_RPT(Src& src, Rest&... rest) {
 template <class Src, SetFmatrixMode fmatrix_mode = SetFmatrixMode::FMATRIX_A_MANUAL, class... Rest>
 PTO_INST RecordEvent SET_IMG2COL_PADDING(Src& src, Rest&... rest) {
   detail::finish_call<0>(rest...);
+  PTO_TRACE("set_img2col_padding src: fmatrix_mode", PTO_SAYS(fmatrix_mode), src, rest...);
   detail::window_padding<fmatrix_mode>(src);
   return {};
 }
@@ -585,6 +657,7 @@ template <class FpTile, class... Rest>
 PTO_INST RecordEvent SET_QUANT_VECTOR(FpTile& fpTile, Rest&... rest) {
   PTO_LEGAL(check_set_quant_vector<FpTile>());
   detail::finish_call<0>(rest...);
+  PTO_TRACE("set_quant_vector fpTile:", PTO_SAYS(), fpTile, rest...);
   detail::quantisation_vector(fpTile);
   return {};
 }

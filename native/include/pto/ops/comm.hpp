@@ -380,8 +380,9 @@ inline RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
 // --- signals -----------------------------------------------------------------------------------------------
 
 template <class Global, class... Events>
-inline void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... events) {
+PTO_INST void TNOTIFY(Global& signal, int32_t value, NotifyOp op, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("tnotify signal value: notifyOp", PTO_SAYS(op), signal, value);
   static_assert(sizeof(typename Global::DType) == 4, "[PTO][SA-0218] TNOTIFY: a signal is an int32_t");
   auto* at = reinterpret_cast<int32_t*>(signal.data());
   detail::touch_elements("TNOTIFY", at, 32, 0, 0,
@@ -443,8 +444,9 @@ struct Held {
 }  // namespace detail
 
 template <class Global, class... Events>
-inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+PTO_INST bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("ttest signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const bool all = detail::all_signals(signal, value, cmp);
   if (!all) detail::step_aside(true);
@@ -452,8 +454,9 @@ inline bool TTEST(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
 }
 
 template <class Global, class... Events>
-inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
+PTO_INST void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events) {
   WaitAllEvents(events...);
+  PTO_TRACE("twait signal cmpValue: cmp", PTO_SAYS(cmp), signal, value);
   detail::touch(signal, detail::extents_of(signal), 0, detail::Use::read);
   const char* const name = detail::name_of(signal.data());
   detail::Core& me = detail::core();
@@ -474,15 +477,15 @@ inline void TWAIT(Global& signal, int32_t value, WaitCmp cmp, Events&... events)
 
 // Names of the simulator's own layer, which some programs call.
 template <class... Args>
-inline void TNOTIFY_IMPL(Args&&... args) {
+PTO_INST void TNOTIFY_IMPL(Args&&... args) {
   TNOTIFY(args...);
 }
 template <class... Args>
-inline void TWAIT_IMPL(Args&&... args) {
+PTO_INST void TWAIT_IMPL(Args&&... args) {
   TWAIT(args...);
 }
 template <class... Args>
-inline bool TTEST_IMPL(Args&&... args) {
+PTO_INST bool TTEST_IMPL(Args&&... args) {
   return TTEST(args...);
 }
 

@@ -230,6 +230,7 @@ template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, SaturationMode saturation, Events&... events) {
   PTO_LEGAL(check_tcvt_with_sat_mode<Dst, Src>(dst, src));
   detail::finish_call<0>(events...);
+  PTO_TRACE("tcvt dst src: rmode sat_mode", PTO_SAYS(mode, saturation), dst, src);
   detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>(saturation));
   return {};
 }
@@ -238,19 +239,24 @@ template <bool NeedSetCtrl = true, class Dst, class Src, class... Events>
 PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, Events&... events) {
   PTO_LEGAL(check_tcvt<Dst, Src>(dst, src));
   detail::finish_call<0>(events...);
+  PTO_TRACE("tcvt dst src: rmode", PTO_SAYS(mode), dst, src);
   detail::convert(dst, src, mode, detail::saturates<typename Dst::DType, typename Src::DType>());
   return {};
 }
 /// With scratch, which some targets need.
 template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
-PTO_INST RecordEvent TCVT(Dst& dst, Src& src, Tmp&, RoundMode mode, SaturationMode saturation,
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, RoundMode mode, SaturationMode saturation,
                           Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tcvt dst src tmp: rmode sat_mode", PTO_SAYS(mode, saturation), dst, src, tmp);
   return TCVT<NeedSetCtrl>(dst, src, mode, saturation, events...);
 }
 template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
-PTO_INST RecordEvent TCVT(Dst& dst, Src& src, Tmp&, RoundMode mode, Events&... events) {
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, RoundMode mode, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tcvt dst src tmp: rmode", PTO_SAYS(mode), dst, src, tmp);
   return TCVT<NeedSetCtrl>(dst, src, mode, events...);
 }
 

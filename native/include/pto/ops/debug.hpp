@@ -45,6 +45,7 @@ namespace pto {
 
 template <PrintFormat Format = PrintFormat::Width8_Precision4, class Source>
 PTO_INST void TPRINT(Source& src) {
+  PTO_TRACE("tprint src: print_format", PTO_SAYS(Format), src);
   PTO_LEGAL(check_tprint<Source>());
   if constexpr (is_tile_data_v<Source>) {
     const detail::Lines<Source> in(src);

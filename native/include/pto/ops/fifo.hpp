@@ -390,8 +390,9 @@ inline void point(const Fifo& fifo, Global& view, int64_t index, int split, int 
 
 template <class Pipe, class T, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
+PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tpush pipe_handle tile: split", PTO_SAYS(Split), pipe, tile);
   if constexpr (is_global_data_v<T>) {  // commits the entry that TALLOC gave
     const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(true));
     const bool vector = detail::on_vector(fifo.direction == 1);
@@ -406,8 +407,9 @@ inline RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
 /// As the vector core `lane`.
 template <class Pipe, class T, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_tile_data_v<T> && all_events_v<Events...>)
-inline RecordEvent TPUSH(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
+PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tpush pipe_handle tile aiv_subblockid: split", PTO_SAYS(Split), pipe, tile, lane);
   detail::push_tile<FixpipeParams<>>(pipe, tile, Split, lane);
   return {};
 }
@@ -416,22 +418,24 @@ inline RecordEvent TPUSH(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
 template <class Pipe, class T, class Config, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_tile_data_v<T> && requires { Config::QuantPre; } &&
            all_events_v<Events...>)
-inline RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
+PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tpush pipe_handle tile: quant_mode reluPreMode", PTO_SAYS(Config::QuantPre, Config::ReluMode), pipe, tile);
   detail::push_tile<Config>(pipe, tile, TILE_NO_SPLIT, -1);
   return {};
 }
 
 template <class T, class Pipe, class... Events>
   requires(detail::is_pipe_v<Pipe> && !detail::is_pipe_v<T> && all_events_v<Events...>)
-inline RecordEvent TPUSH(T& tile, Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TPUSH(T& tile, Pipe& pipe, Events&... events) {
   return TPUSH<Pipe, T, TILE_NO_SPLIT>(pipe, tile, events...);
 }
 
 template <class Pipe, class T, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TPOP(Pipe& pipe, T& tile, Events&... events) {
+PTO_INST RecordEvent TPOP(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tpop pipe_handle tile: split", PTO_SAYS(Split), pipe, tile);
   if constexpr (is_global_data_v<T>) {
     const detail::Fifo fifo = pipe.side_with_slots(pipe.incoming(false));
     detail::Part part;
@@ -447,43 +451,46 @@ inline RecordEvent TPOP(Pipe& pipe, T& tile, Events&... events) {
 
 template <class Pipe, class T, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_tile_data_v<T> && all_events_v<Events...>)
-inline RecordEvent TPOP(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
+PTO_INST RecordEvent TPOP(Pipe& pipe, T& tile, int32_t lane, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tpop pipe_handle tile aiv_subblockid: split", PTO_SAYS(Split), pipe, tile, lane);
   detail::pop_tile(pipe, tile, Split, lane);
   return {};
 }
 
 template <class T, class Pipe, class... Events>
   requires(detail::is_pipe_v<Pipe> && !detail::is_pipe_v<T> && all_events_v<Events...>)
-inline RecordEvent TPOP(T& tile, Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TPOP(T& tile, Pipe& pipe, Events&... events) {
   return TPOP<Pipe, T, TILE_NO_SPLIT>(pipe, tile, events...);
 }
 
 template <class Pipe, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TFREE(Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TFREE(Pipe& pipe, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tfree pipe_handle: split", PTO_SAYS(Split), pipe);
   detail::free_entry(pipe, Split);
   return {};
 }
 
 template <class Pipe, class... Events>
   requires(detail::is_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TFREE(Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TFREE(Pipe& pipe, Events&... events) {
   return TFREE<Pipe, TILE_NO_SPLIT>(pipe, events...);
 }
 
 template <class Pipe, class Global, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_global_data_v<Global> && all_events_v<Events...>)
-inline RecordEvent TFREE(Pipe& pipe, Global&, Events&... events) {
+PTO_INST RecordEvent TFREE(Pipe& pipe, Global&, Events&... events) {
   return TFREE<Pipe, Split>(pipe, events...);
 }
 
 /// Wait for a free slot and let a tensor be it.
 template <class Pipe, class Global, TileSplitAxis Split, class... Events>
   requires(detail::is_pipe_v<Pipe> && is_global_data_v<Global> && all_events_v<Events...>)
-inline RecordEvent TALLOC(Pipe& pipe, Global& view, Events&... events) {
+PTO_INST RecordEvent TALLOC(Pipe& pipe, Global& view, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("talloc pipe_handle entry: split", PTO_SAYS(Split), pipe, view);
   const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(true));
   const int lane = detail::lane_of(detail::on_vector(fifo.direction == 1));
   if (pipe.prod.isAllocate) pipe.prod.tileIndex = static_cast<int>(fifo.begin_push(lane));

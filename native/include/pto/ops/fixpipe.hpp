@@ -224,6 +224,7 @@ namespace pto {
 template <class OutType, class... Events>
 PTO_INST RecordEvent SET_QUANT_SCALAR(float scale, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("set_quant_scalar preQuantScalar: out_type", PTO_SAYS(detail::dtype_of<OutType>), scale);
   const uint64_t word = __builtin_bit_cast(uint32_t, scale);
   detail::core().quant_pre = std::is_same_v<OutType, int8_t> ? word | detail::kSignedWord : word;
   return {};

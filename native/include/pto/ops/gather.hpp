@@ -356,10 +356,12 @@ namespace pto {
 /// By comparison: indices of the elements of each row of src0 that compare to element r of k_value, and their
 /// number.
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, Tmp&, int offset,
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp, int offset,
                              Events&... events) {
   PTO_LEGAL(check_tgather_with_kTile_cdst<Dst, Src, Limit, Count, cmpMode>(src0));
   TSYNC(events...);
+  PTO_TRACE("tgather dst src kTile cdst tmp offset: cmpMode", PTO_SAYS(cmpMode), dst, src0, k_value, cdst,
+            tmp, offset);
   const auto limit = [&](ptrdiff_t r) {
     return detail::element_at(std::as_const(k_value).data(), static_cast<size_t>(r));
   };
@@ -370,10 +372,12 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, T
 template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int offset, class Limit,
           class... Events>
   requires(!is_tile_data_v<Limit>)
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, Tmp&,
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp,
                              Events&... events) {
   PTO_LEGAL(check_tgather_with_kValue_cdst<Dst, Src, Count, cmpMode>(src0));
   TSYNC(events...);
+  PTO_TRACE("tgather dst src kValue cdst tmp: cmpMode offset", PTO_SAYS(cmpMode, offset), dst, src0, k_value,
+            cdst, tmp);
   detail::gather_matches<cmpMode>(dst, src0, [&](ptrdiff_t) { return k_value; }, cdst, offset);
   return {};
 }
@@ -387,6 +391,7 @@ template <class Dst, class Mem, class Idx, class... Events>
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events) {
   PTO_LEGAL(check_mgather<Dst, Mem, Idx>(dst, indexes));
   TSYNC(events...);
+  PTO_TRACE("mgather dst mem idx:", PTO_SAYS(), dst, src, indexes);
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
 }
@@ -400,6 +405,8 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events
     PTO_LEGAL(check_mgather_by_elem<Dst, Mem, Idx>(dst, indexes));
   }
   TSYNC(events...);
+  PTO_TRACE("mgather dst mem idx: coalesce gatherOob", PTO_SAYS(detail::names_of(CMode), Mode), dst, src,
+            indexes);
   detail::gather_memory(dst, src, indexes, detail::names_of(CMode), detail::beyond(Mode));
   return {};
 }
@@ -407,6 +414,7 @@ PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, Events&... events
 template <class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, [[maybe_unused]] Scratch& scratch) {
+  PTO_TRACE("mgather dst mem idx scratch:", PTO_SAYS(), dst, src, indexes, scratch);
   PTO_LEGAL(check_mgather_with_scratch<Dst, Mem, Idx, Scratch>(dst, indexes, scratch));
   detail::gather_memory(dst, src, indexes, detail::Names::automatic, detail::Beyond::undefined);
   return {};
@@ -415,6 +423,8 @@ template <Coalesce CMode, GatherOOB Mode = GatherOOB::Undefined, GatherExec Exec
           class Dst, class Mem, class Idx, class Scratch>
   requires(is_global_data_v<Scratch>)
 PTO_INST RecordEvent MGATHER(Dst& dst, Mem& src, Idx& indexes, [[maybe_unused]] Scratch& scratch) {
+  PTO_TRACE("mgather dst mem idx scratch: coalesce gatherOob gather_exec",
+            PTO_SAYS(detail::names_of(CMode), Mode, Exec), dst, src, indexes, scratch);
   if constexpr (CMode == Coalesce::Row) {
     PTO_LEGAL(check_mgather_by_row_with_scratch<Dst, Mem, Idx, Scratch, Exec>(dst, indexes, scratch));
   } else {
@@ -428,6 +438,7 @@ template <class Mem, class Src, class Idx, class... Events>
 PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... events) {
   PTO_LEGAL(check_mscatter<Mem, Src, Idx>(src, indexes));
   TSYNC(events...);
+  PTO_TRACE("mscatter mem src idx:", PTO_SAYS(), dst, src, indexes);
   detail::scatter_memory<ScatterAtomicOp::None>(dst, src, indexes, detail::Names::automatic,
                                                 detail::Beyond::undefined);
   return {};
@@ -442,6 +453,8 @@ PTO_INST RecordEvent MSCATTER(Mem& dst, Src& src, Idx& indexes, Events&... event
     PTO_LEGAL(check_mscatter_by_elem<Mem, Src, Idx, Atomic, Conflict>(src, indexes));
   }
   TSYNC(events...);
+  PTO_TRACE("mscatter mem src idx: coalesce scatterAtomicOp scatterOob conflict",
+            PTO_SAYS(detail::names_of(Mode), Atomic, Oob, Conflict), dst, src, indexes);
   detail::scatter_memory<Atomic>(dst, src, indexes, detail::names_of(Mode), detail::beyond(Oob));
   return {};
 }

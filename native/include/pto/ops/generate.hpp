@@ -107,12 +107,15 @@ PTO_INST RecordEvent TCI(Dst& dst, T start, Events&... events) {
                 "[PTO][PTO-E0301] TCI: the type of the first number is not the element type of dst");
   PTO_LEGAL(check_tci<Dst>());
   TSYNC(events...);
+  PTO_TRACE("tci dst S: descending", PTO_SAYS(descending), dst, start);
   detail::count_from<descending != 0>(dst, start);
   return {};
 }
 /// With scratch for the A2/A3 vector unit.
 template <class Dst, class Tmp, class T, int descending, class... Events>
-PTO_INST RecordEvent TCI(Dst& dst, T start, Tmp&, Events&... events) {
+PTO_INST RecordEvent TCI(Dst& dst, T start, [[maybe_unused]] Tmp& tmp, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tci dst S tmp: descending", PTO_SAYS(descending), dst, start, tmp);
   return TCI<Dst, T, descending>(dst, start, events...);
 }
 
@@ -146,6 +149,8 @@ PTO_INST RecordEvent TRANDOM(Dst& dst, const TRandomKey& key, const TRandomCount
   static_assert(Rounds == 7 || Rounds == 10, "[PTO][PTO-E0501] TRANDOM: the rounds are 7 or 10");
   PTO_LEGAL(check_trandom<Dst>());
   TSYNC(events...);
+  PTO_TRACE("trandom dst key0 key1 counter0 counter1 counter2 counter3: rounds", PTO_SAYS(Rounds), dst,
+            key[0], key[1], counter[0], counter[1], counter[2], counter[3]);
   const detail::Lines<Dst> out(dst);
   const auto rows = static_cast<ptrdiff_t>(dst.GetValidRow()),
              cols = static_cast<ptrdiff_t>(dst.GetValidCol());
@@ -180,6 +185,8 @@ PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events)
     PTO_LEGAL(check_thistogram<Dst, Src, Idx>(dst));
   }
   TSYNC(events...);
+  PTO_TRACE(named ? "thistogram dst src idx: hist_byte" : "thistogram dst src idx: isMSB", PTO_SAYS(Byte), dst,
+            src, idx);
   detail::histogram<byte>(dst, src, idx);
   return {};
 }

@@ -154,6 +154,7 @@ PTO_INST RecordEvent TIMG2COL(TileT& dst, Conv& src, uint16_t pos_m = 0, uint16_
                               Events&... events) {
   PTO_LEGAL(check_timg2col<TileT, Conv>());
   TSYNC(events...);
+  PTO_TRACE("timg2col dst src posM posK: fmatrix_mode", PTO_SAYS(Mode), dst, src, pos_m, pos_k);
   using T = typename Conv::DType;
   constexpr bool deep = Conv::layout == Layout::NDC1HWC0;
   const auto dim = [&](int d) { return static_cast<ptrdiff_t>(src.GetShape(d)); };

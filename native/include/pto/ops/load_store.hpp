@@ -166,12 +166,16 @@ template <class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::A
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
   PTO_LEGAL(check_tstore_fp<Global, TileT, Fp>(src, fp));
   TSYNC(events...);
+  PTO_TRACE("tstore_fp dst src fp: atomicType reluPreMode", PTO_SAYS(Atomic, Relu), dst, src, fp);
   detail::store<Atomic, Relu, TileT::form == detail::Form::DN>(dst, src, detail::ColumnWords<Fp>{fp});
   return {};
 }
 template <STPhase Phase, class TileT, class Global, class Fp, AtomicType Atomic = AtomicType::AtomicNone,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TSTORE_FP(Global& dst, TileT& src, Fp& fp, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tstore_fp dst src fp: stPhase atomicType reluPreMode", PTO_SAYS(Phase, Atomic, Relu), dst, src,
+            fp);
   return TSTORE_FP<TileT, Global, Fp, Atomic, Relu>(dst, src, fp, events...);
 }
 

@@ -244,6 +244,7 @@ inline void matrix_product(Dst& dst, A& a, B& b, Bias& bias) {
 template <bool Enable, RoundMode Mode = RoundMode::CAST_ROUND, class... Events>
 PTO_INST RecordEvent SETHF32MODE(Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("sethf32mode: enable mode", PTO_SAYS(Enable, Mode));
   detail::core().hf32 = Enable ? static_cast<int8_t>(Mode) : int8_t{-1};
   return {};
 }
@@ -253,6 +254,7 @@ PTO_INST RecordEvent SETTF32MODE(Events&... events) {
   static_assert(Mode == RoundMode::CAST_ROUND || Mode == RoundMode::CAST_RINT,
                 "[PTO] SETTF32MODE: the mode is CAST_ROUND or CAST_RINT");
   TSYNC(events...);
+  PTO_TRACE("settf32mode: enable mode", PTO_SAYS(Enable, Mode));
   const uint64_t on = uint64_t{1} << MAD_MODE_BIT, away = uint64_t{1} << MAD_ROUND_MODE_BIT;
   uint64_t& ctrl = detail::core().ctrl;
   ctrl = Enable ? (ctrl & ~away) | on | (Mode == RoundMode::CAST_ROUND ? away : 0) : ctrl & ~on;
@@ -265,6 +267,7 @@ template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
   PTO_LEGAL(check_tmatmul_acc<Dst, In, A, B>(dst, in, a, b));
   TSYNC(events...);
+  PTO_TRACE("tmatmul.acc dst acc_in lhs rhs: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, b);
   detail::plain_product(dst, a, b, detail::addend_of(in));
   return {};
 }
@@ -275,6 +278,7 @@ PTO_INST RecordEvent TMATMUL_ACC(Dst& dst, A& a, B& b, Events&... events) {
 }
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TMATMUL_ACC(Operands&... operands) {
+  PTO_TRACE_PHASE(Phase);
   return TMATMUL_ACC(operands...);
 }
 
@@ -287,6 +291,9 @@ PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, 
     PTO_LEGAL(check_tmatmul_mx<Dst, A, SA, B, SB>(a, a_scale, b, b_scale));
   }
   TSYNC(events...);
+  PTO_TRACE((detail::kIsHif4<A, SA>) ? "tmatmul_mx_hif4 dst a a_scale b b_scale: phase"
+                                     : "tmatmul.mx dst a a_scale b b_scale: phase",
+            PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
   return {};
 }
@@ -294,6 +301,7 @@ template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, c
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tmatmul_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
+  PTO_TRACE("tmatmul.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
 }
@@ -303,11 +311,13 @@ PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, 
                                 Events&... events) {
   PTO_LEGAL(check_tmatmul_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
+  PTO_TRACE("tmatmul.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale, bias);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
 }
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TMATMUL_MX(Operands&... operands) {
+  PTO_TRACE_PHASE(Phase);
   return TMATMUL_MX(operands...);
 }
 
@@ -317,6 +327,7 @@ template <class Dst, detail::AccTile In, class A, class B, class... Events>
 PTO_INST RecordEvent TGEMV_ACC(Dst& dst, In& in, A& a, B& b, Events&... events) {
   PTO_LEGAL(check_tgemv_acc<Dst, In, A, B>(dst, in, a, b));
   TSYNC(events...);
+  PTO_TRACE("tgemv.acc dst acc_in lhs rhs: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, b);
   detail::plain_product(dst, a, b, detail::addend_of(in));
   return {};
 }
@@ -327,6 +338,7 @@ PTO_INST RecordEvent TGEMV_ACC(Dst& dst, A& a, B& b, Events&... events) {
 }
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TGEMV_ACC(Operands&... operands) {
+  PTO_TRACE_PHASE(Phase);
   return TGEMV_ACC(operands...);
 }
 
@@ -335,6 +347,7 @@ template <class Dst, class A, class SA, class B, class SB, class... Events>
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tgemv_mx<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
   TSYNC(events...);
+  PTO_TRACE("tgemv.mx dst a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
   return {};
 }
@@ -342,6 +355,7 @@ template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, c
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tgemv_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
+  PTO_TRACE("tgemv.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
 }
@@ -350,11 +364,13 @@ template <class Dst, class A, class SA, class B, class SB, class Bias, class... 
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias, Events&... events) {
   PTO_LEGAL(check_tgemv_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
+  PTO_TRACE("tgemv.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale, bias);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
 }
 template <AccPhase Phase, class... Operands>
 PTO_INST RecordEvent TGEMV_MX(Operands&... operands) {
+  PTO_TRACE_PHASE(Phase);
   return TGEMV_MX(operands...);
 }
 

@@ -705,6 +705,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tadd dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tadd>(dst, src0, src1);
   return {};
 }
@@ -714,6 +715,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsub dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tsub>(dst, src0, src1);
   return {};
 }
@@ -723,6 +725,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmul dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tmul>(dst, src0, src1);
   return {};
 }
@@ -732,6 +735,7 @@ template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class S
 PTO_INST RecordEvent TDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tdiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdiv dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tdiv>(dst, src0, src1);
   return {};
 }
@@ -741,6 +745,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmax dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tmax>(dst, src0, src1);
   return {};
 }
@@ -750,6 +755,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmin dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tmin>(dst, src0, src1);
   return {};
 }
@@ -759,6 +765,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TAND(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tand<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tand dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tand>(dst, src0, src1);
   return {};
 }
@@ -768,6 +775,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tor<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tor dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tor>(dst, src0, src1);
   return {};
 }
@@ -777,6 +785,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TXOR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_txor<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("txor dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::txor>(dst, src0, src1);
   return {};
 }
@@ -786,6 +795,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSHL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tshl<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tshl dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tshl>(dst, src0, src1);
   return {};
 }
@@ -795,6 +805,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSHR(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tshr<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tshr dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tshr>(dst, src0, src1);
   return {};
 }
@@ -804,6 +815,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tprelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tprelu dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tprelu>(dst, src0, src1);
   return {};
 }
@@ -813,6 +825,7 @@ template <auto Precision = RemAlgorithm::DEFAULT, class Dst, class Src0, class S
 PTO_INST RecordEvent TREM(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trem<Dst, Src0, Src1, Precision>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trem dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::trem>(dst, src0, src1);
   return {};
 }
@@ -822,6 +835,7 @@ template <auto Precision = FmodAlgorithm::DEFAULT, class Dst, class Src0, class 
 PTO_INST RecordEvent TFMOD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tfmod<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfmod dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tfmod>(dst, src0, src1);
   return {};
 }
@@ -831,6 +845,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tsubrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsubrelu dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tsubrelu>(dst, src0, src1);
   return {};
 }
@@ -840,6 +855,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TABS(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tabs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tabs dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::tabs>(dst, src);
   return {};
 }
@@ -849,6 +865,7 @@ template <auto Precision = ExpAlgorithm::DEFAULT, class Dst, class Src, class...
 PTO_INST RecordEvent TEXP(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_texp<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("texp dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::texp>(dst, src);
   return {};
 }
@@ -858,6 +875,7 @@ template <auto Precision = LogAlgorithm::DEFAULT, class Dst, class Src, class...
 PTO_INST RecordEvent TLOG(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tlog<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tlog dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::tlog>(dst, src);
   return {};
 }
@@ -867,6 +885,7 @@ template <auto Precision = SqrtAlgorithm::DEFAULT, class Dst, class Src, class..
 PTO_INST RecordEvent TSQRT(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tsqrt<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsqrt dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::tsqrt>(dst, src);
   return {};
 }
@@ -876,6 +895,7 @@ template <auto Precision = RsqrtAlgorithm::DEFAULT, class Dst, class Src, class.
 PTO_INST RecordEvent TRSQRT(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trsqrt<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trsqrt dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::trsqrt>(dst, src);
   return {};
 }
@@ -885,6 +905,7 @@ template <auto Precision = RecipAlgorithm::DEFAULT, class Dst, class Src, class.
 PTO_INST RecordEvent TRECIP(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trecip<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trecip dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::trecip>(dst, src);
   return {};
 }
@@ -894,6 +915,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TNOT(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tnot<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tnot dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::tnot>(dst, src);
   return {};
 }
@@ -903,6 +925,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TRELU(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trelu<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("trelu dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::trelu>(dst, src);
   return {};
 }
@@ -912,6 +935,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TNEG(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tneg<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tneg dst src:", PTO_SAYS(), dst, src, rest...);
   detail::compute<detail::tneg>(dst, src);
   return {};
 }
@@ -921,6 +945,7 @@ template <class Dst, class Src0, class Src1, class Src2, class... Rest>
 PTO_INST RecordEvent TADDC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&... rest) {
   PTO_LEGAL(check_taddc<Dst, Src0, Src1, Src2>(dst, src0, src1, src2));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("taddc dst src0 src1 src2:", PTO_SAYS(), dst, src0, src1, src2, rest...);
   detail::compute<detail::taddc>(dst, src0, src1, src2);
   return {};
 }
@@ -930,6 +955,7 @@ template <class Dst, class Src0, class Src1, class Src2, class... Rest>
 PTO_INST RecordEvent TSUBC(Dst& dst, Src0& src0, Src1& src1, Src2& src2, Rest&... rest) {
   PTO_LEGAL(check_tsubc<Dst, Src0, Src1, Src2>(dst, src0, src1, src2));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsubc dst src0 src1 src2:", PTO_SAYS(), dst, src0, src1, src2, rest...);
   detail::compute<detail::tsubc>(dst, src0, src1, src2);
   return {};
 }
@@ -939,6 +965,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TFUSEDMULADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tfusedmuladd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfusedmuladd dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tfusedmuladd>(dst, src0, src1, dst);
   return {};
 }
@@ -948,6 +975,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TFUSEDMULADDRELU(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tfusedmuladdrelu<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfusedmuladdrelu dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tfusedmuladdrelu>(dst, src0, src1, dst);
   return {};
 }
@@ -957,6 +985,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TMULADDDST(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tmuladddst<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmuladddst dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tmuladddst>(dst, src0, src1, dst);
   return {};
 }
@@ -966,6 +995,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADDRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_taddreluconv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("taddreluconv dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::taddreluconv>(dst, src0, src1);
   return {};
 }
@@ -975,6 +1005,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBRELUCONV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tsubreluconv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsubreluconv dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::compute<detail::tsubreluconv>(dst, src0, src1);
   return {};
 }
@@ -984,6 +1015,7 @@ template <auto Precision = PowAlgorithm::DEFAULT, class Dst, class Base, class E
 PTO_INST RecordEvent TPOW(Dst& dst, Base& base, Exp& exp, Rest&... rest) {
   PTO_LEGAL(check_tpow<Dst, Base, Exp, Precision>(dst, base, exp));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tpow dst base exp:", PTO_SAYS(), dst, base, exp, rest...);
   detail::compute<detail::tpow>(dst, base, exp);
   return {};
 }
@@ -993,6 +1025,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TADDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tadds<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tadds dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tadds>(dst, scalar, src);
   return {};
 }
@@ -1002,6 +1035,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSUBS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tsubs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsubs dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tsubs>(dst, scalar, src);
   return {};
 }
@@ -1011,6 +1045,7 @@ template <class Dst, class Src0, class... Rest>
 PTO_INST RecordEvent TMULS(Dst& dst, Src0& src0, typename Src0::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tmuls<Dst, Src0>(dst, src0));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmuls dst src0 scalar:", PTO_SAYS(), dst, src0, scalar, rest...);
   detail::compute_scalar<detail::tmuls>(dst, scalar, src0);
   return {};
 }
@@ -1020,6 +1055,7 @@ template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src, class...
 PTO_INST RecordEvent TDIVS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tdivs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdivs dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tdivs>(dst, scalar, src);
   return {};
 }
@@ -1029,6 +1065,7 @@ template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Scalar, class
 PTO_INST RecordEvent TDIVS(Dst& dst, typename Scalar::DType src, Scalar& scalar, Rest&... rest) {
   PTO_LEGAL(check_tdivs_reversed<Dst, Scalar>(dst, scalar));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tdivs dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tdivs_reversed>(dst, src, scalar);
   return {};
 }
@@ -1038,6 +1075,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TMAXS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tmaxs<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmaxs dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tmaxs>(dst, scalar, src);
   return {};
 }
@@ -1047,6 +1085,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TMINS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tmins<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tmins dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tmins>(dst, scalar, src);
   return {};
 }
@@ -1056,6 +1095,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TLRELU(Dst& dst, Src& src, detail::Cast<typename Src::DType> slope, Rest&... rest) {
   PTO_LEGAL(check_tlrelu<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tlrelu dst src slope:", PTO_SAYS(), dst, src, slope, rest...);
   detail::compute_scalar<detail::tlrelu>(dst, slope, src);
   return {};
 }
@@ -1065,6 +1105,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TANDS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tands<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tands dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tands>(dst, scalar, src);
   return {};
 }
@@ -1074,6 +1115,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tors<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tors dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tors>(dst, scalar, src);
   return {};
 }
@@ -1083,6 +1125,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TXORS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_txors<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("txors dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::txors>(dst, scalar, src);
   return {};
 }
@@ -1092,6 +1135,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSHLS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tshls<Dst, Src>(dst, src, scalar));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tshls dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tshls>(dst, scalar, src);
   return {};
 }
@@ -1101,6 +1145,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TSHRS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tshrs<Dst, Src>(dst, src, scalar));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tshrs dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tshrs>(dst, scalar, src);
   return {};
 }
@@ -1110,6 +1155,7 @@ template <auto Precision = RemSAlgorithm::DEFAULT, class Dst, class Src, class..
 PTO_INST RecordEvent TREMS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_trems<Dst, Src, Precision>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trems dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::trems, true>(dst, scalar, src);
   return {};
 }
@@ -1119,6 +1165,7 @@ template <auto Precision = FmodSAlgorithm::DEFAULT, class Dst, class Src, class.
 PTO_INST RecordEvent TFMODS(Dst& dst, Src& src, typename Src::DType scalar, Rest&... rest) {
   PTO_LEGAL(check_tfmods<Dst, Src, Precision>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tfmods dst src scalar:", PTO_SAYS(), dst, src, scalar, rest...);
   detail::compute_scalar<detail::tfmods, true>(dst, scalar, src);
   return {};
 }
@@ -1128,6 +1175,7 @@ template <auto Precision = PowAlgorithm::DEFAULT, class Dst, class Base, class..
 PTO_INST RecordEvent TPOWS(Dst& dst, Base& base, typename Base::DType exp, Rest&... rest) {
   PTO_LEGAL(check_tpows<Dst, Base, Precision>(dst, base));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tpows dst base exp:", PTO_SAYS(), dst, base, exp, rest...);
   detail::compute_scalar<detail::tpows>(dst, exp, base);
   return {};
 }
@@ -1137,6 +1185,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TADDSC(Dst& dst, Src0& src0, typename Src0::DType scalar, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_taddsc<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("taddsc dst src0 scalar src1:", PTO_SAYS(), dst, src0, scalar, src1, rest...);
   detail::compute_scalar<detail::taddsc>(dst, scalar, src0, src1);
   return {};
 }
@@ -1146,6 +1195,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TSUBSC(Dst& dst, Src0& src0, typename Src0::DType scalar, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tsubsc<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tsubsc dst src0 scalar src1:", PTO_SAYS(), dst, src0, scalar, src1, rest...);
   detail::compute_scalar<detail::tsubsc>(dst, scalar, src0, src1);
   return {};
 }

@@ -7,10 +7,21 @@
 
 // --- order within a core: that of the program --------------------------------------------------------------
 
-inline void get_buf(pipe_t, uint64_t, uint64_t = 0) {}
-inline void rls_buf(pipe_t, uint64_t, uint64_t = 0) {}
+PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+  PTO_TRACE("get_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
+}
+PTO_INST void rls_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+  PTO_TRACE("rls_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
+}
+#ifdef PTO_TRACED
+namespace pto::detail {
+[[gnu::noinline]] inline void memory_barrier(const char* form) { PTO_TRACE(form, PTO_SAYS()); }
+}  // namespace pto::detail
+#define mem_bar(kind) ::pto::detail::memory_barrier("mem_bar: barrier_type=" #kind)
+#else
 #define mem_bar(...) ((void)0)
-#define __VEC_SCOPE__
+#endif
+#define __VEC_SCOPE__ PTO_VECTOR_SCOPE
 
 // --- other words of the core -------------------------------------------------------------------------------
 
@@ -37,12 +48,14 @@ inline T ld_dev(__gm__ T* from, int64_t offset) {
     return before;
   };
   pto::detail::wait_until(once, "a turn");
+  pto::detail::stay_inside("ld_dev", from, offset, offset + static_cast<int64_t>(sizeof(T)));
   T found;
   __atomic_load(reinterpret_cast<T*>(reinterpret_cast<char*>(from) + offset), &found, __ATOMIC_SEQ_CST);
   return found;
 }
 template <class T>
 inline void st_dev(T value, __gm__ T* to, int64_t offset) {
+  pto::detail::stay_inside("st_dev", to, offset, offset + static_cast<int64_t>(sizeof(T)));
   __atomic_store(reinterpret_cast<T*>(reinterpret_cast<char*>(to) + offset), &value, __ATOMIC_SEQ_CST);
 }
 

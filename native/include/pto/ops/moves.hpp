@@ -148,6 +148,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
   PTO_LEGAL(check_tmov<Dst, Src, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src: reluPreMode", PTO_SAYS(Relu), dst, src);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::NoWords{});
   return {};
 }
@@ -156,6 +157,7 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
   PTO_LEGAL(check_tmov_with_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::NoWords{});
   return {};
 }
@@ -164,6 +166,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
   PTO_LEGAL(check_tmov_with_preQuantScalar<Dst, Src, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src preQuantScalar: reluPreMode", PTO_SAYS(Relu), dst, src, word);
   detail::move_any<Relu, detail::Split::first>(dst, src, detail::OneWord{word});
   return {};
 }
@@ -172,6 +175,7 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
   PTO_LEGAL(check_tmov_with_preQuantScalar_accToVecMode<Dst, Src, Mode, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src preQuantScalar: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src, word);
   detail::move_any<Relu, detail::split_of(Mode)>(dst, src, detail::OneWord{word});
   return {};
 }
@@ -181,6 +185,7 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
   PTO_LEGAL(check_tmov_with_fp_accToVecMode<Dst, Src, Fp, Mode, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src fp: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src, fp);
   detail::extract<Relu, detail::split_of(Mode)>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
 }
@@ -188,6 +193,7 @@ template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu
 PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
   PTO_LEGAL(check_tmov_with_fp<Dst, Src, Fp, Relu>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src fp: reluPreMode", PTO_SAYS(Relu), dst, src, fp);
   detail::extract<Relu, detail::Split::first>(dst, src, 0, 0, detail::ColumnWords<Fp>{fp});
   return {};
 }
@@ -199,19 +205,22 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Third& third, Events&... events) {
   TSYNC(events...);
   if constexpr (Src::Loc == TileType::Acc) {
     PTO_LEGAL(check_tmov_with_fp<Dst, Src, Third>(dst, src));
+    PTO_TRACE("tmov dst src fp:", PTO_SAYS(), dst, src, third);
     detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst, src, 0, 0,
                                                                detail::ColumnWords<Third>{third});
   } else {
     PTO_LEGAL(check_tmov_with_tmp<Dst, Src, Third>(dst, src));
+    PTO_TRACE("tmov dst src tmp:", PTO_SAYS(), dst, src, third);
     detail::box_scales<1>(dst, src);
   }
   return {};
 }
 template <int GroupAxis, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp>)
-PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Tmp&, Events&... events) {
+PTO_INST RecordEvent TMOV(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, Events&... events) {
   PTO_LEGAL(check_tmov_with_tmp<Dst, Src, Tmp, GroupAxis>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tmov dst src tmp: grp_axis", PTO_SAYS(GroupAxis), dst, src, tmp);
   detail::box_scales<GroupAxis>(dst, src);
   return {};
 }
@@ -220,33 +229,46 @@ PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Tmp&, Events&... events) {
 template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src);
   return TMOV<Dst, Src, Relu>(dst, src, events...);
 }
 template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
           class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu), dst, src);
   return TMOV<Dst, Src, Mode, Relu>(dst, src, events...);
 }
 template <STPhase Phase, class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src preQuantScalar: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src, word);
   return TMOV<Dst, Src, Relu>(dst, src, word, events...);
 }
 template <STPhase Phase, class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMode::NoRelu,
           class... Events>
   requires(all_events_v<Events...>)
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, uint64_t word, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src preQuantScalar: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu),
+            dst, src, word);
   return TMOV<Dst, Src, Mode, Relu>(dst, src, word, events...);
 }
 template <STPhase Phase, class Dst, class Src, class Fp, AccToVecMode Mode,
           ReluPreMode Relu = ReluPreMode::NoRelu, class... Events>
 PTO_INST RecordEvent TMOV(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src fp: st_phase accToVecMode reluPreMode", PTO_SAYS(Phase, Mode, Relu), dst, src, fp);
   return TMOV<Dst, Src, Fp, Mode, Relu>(dst, src, fp, events...);
 }
 template <STPhase Phase, class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu,
           class... Events>
 PTO_INST RecordEvent TMOV_FP(Dst& dst, Src& src, Fp& fp, Events&... events) {
+  PTO_TRACE_WAITS(events...);
+  PTO_TRACE("tmov dst src fp: st_phase reluPreMode", PTO_SAYS(Phase, Relu), dst, src, fp);
   return TMOV_FP<Dst, Src, Fp, Relu>(dst, src, fp, events...);
 }
 
@@ -257,6 +279,7 @@ template <class TileT, PadValue Pad = PadValue::Zero, class... Events>
 PTO_INST RecordEvent TFILLPAD(TileT& dst, TileT& src, Events&... events) {
   PTO_LEGAL(check_tfillpad<TileT, TileT>());
   TSYNC(events...);
+  PTO_TRACE("tfillpad dst src:", PTO_SAYS(), dst, src);
   detail::fill_padding(dst, src);
   return {};
 }
@@ -271,6 +294,10 @@ PTO_INST RecordEvent TFILLPAD(Dst& dst, Src& src, Events&... events) {
     PTO_LEGAL(check_tfillpad<Dst, Src>());
   }
   TSYNC(events...);
+  PTO_TRACE(Mode == TFillPadMode::Expand    ? "tfillpad_expand dst src:"
+            : Mode == TFillPadMode::InPlace ? "tfillpad_inplace dst src:"
+                                            : "tfillpad dst src:",
+            PTO_SAYS(), dst, src);
   detail::fill_padding(dst, src);
   return {};
 }
@@ -282,6 +309,7 @@ PTO_INST RecordEvent TRESHAPE(Dst& dst, Src& src, Events&... events) {
   PTO_LEGAL(check_treshape<Dst, Src>());
   TSYNC(events...);
   detail::alias(dst, src, 0);
+  PTO_TRACE("treshape result src:", PTO_SAYS(), dst, src);
   return {};
 }
 
@@ -291,6 +319,7 @@ PTO_INST RecordEvent TSUBVIEW(Dst& dst, Src& src, uint16_t row, uint16_t col, Ev
   PTO_LEGAL(check_subview<Dst, Src>());
   TSYNC(events...);
   detail::alias(dst, src, detail::bytes_of<typename Src::DType>(static_cast<size_t>(src.offset(row, col))));
+  PTO_TRACE("subview result source:", PTO_SAYS(), dst, src, row, col);
   return {};
 }
 

@@ -335,6 +335,8 @@ template <auto quant_type, class Dst, class Src, class Exp, class Max, class Sca
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   PTO_LEGAL(check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tquant dst src exp max scaling: quant_type scale_alg", PTO_SAYS(quant_type, scale_alg), dst, src,
+            *exp, *max, *scaling);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
 }
@@ -344,6 +346,8 @@ template <auto quant_type, QuantScaleAlg scale_alg, class Dst, class Src, class 
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   PTO_LEGAL(check_tquant_with_exp_max_scaling<Dst, Src, Exp, Max, Scaling, quant_type>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tquant dst src exp max scaling: quant_type scale_alg", PTO_SAYS(quant_type, scale_alg), dst, src,
+            *exp, *max, *scaling);
   detail::quantise_mx<quant_type, scale_alg>(dst, src, exp, max, scaling, static_cast<Exp*>(nullptr));
   return {};
 }
@@ -355,6 +359,8 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* sca
   PTO_LEGAL(
       check_tquant_with_exp_max_scaling_exp_zz<Dst, Src, Exp, Max, Scaling, ExpZz, quant_type>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tquant dst src exp max scaling exp_zz: quant_type", PTO_SAYS(quant_type), dst, src, *exp, *max,
+            *scaling, *exp_zz);
   detail::quantise_mx<quant_type, QuantScaleAlg::OCP>(dst, src, exp, max, scaling,
                                                       store_mode == VecStoreMode::NZ ? exp_zz : nullptr);
   return {};
@@ -364,6 +370,8 @@ template <int grp_axis, auto mx_alg, class Dst = void, class Src = void, class E
           class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tquant_axis dst src exp max scaling: grp_axis mx_alg", PTO_SAYS(grp_axis, mx_alg), dst, src,
+            *exp, *max, *scaling);
   detail::quantise_axis<grp_axis, mx_alg, false, false>(dst, src, exp, max, scaling);
   return {};
 }
@@ -372,6 +380,8 @@ template <int grp_axis, auto mx_alg, bool interleave, class Dst = void, class Sr
           class Max = void, class Scaling = void, class... Events>
 PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Exp* exp, Max* max, Scaling* scaling, Events&... events) {
   TSYNC(events...);
+  PTO_TRACE("tquant_axis dst src exp max scaling: grp_axis mx_alg interleave",
+            PTO_SAYS(grp_axis, mx_alg, interleave), dst, src, *exp, *max, *scaling);
   detail::quantise_axis<grp_axis, mx_alg, grp_axis == 0, interleave>(dst, src, exp, max, scaling);
   return {};
 }
@@ -388,6 +398,7 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nu
     PTO_LEGAL(check_tquant_with_fp<Dst, Src, Para, quant_type>(dst, src));
   }
   TSYNC(events...);
+  PTO_TRACE_EITHER(offset != nullptr, ("tquant dst src fp offset: quant_type", PTO_SAYS(quant_type), dst, src, scale, *offset), ("tquant dst src fp: quant_type", PTO_SAYS(quant_type), dst, src, scale));
   detail::quantise_int8(dst, src, scale, offset);
   return {};
 }

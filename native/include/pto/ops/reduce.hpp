@@ -444,9 +444,10 @@ inline void fold_pairs(Dst& dst, const Src& src) {
 
 /// With scratch for the tree of sums that hardware can make; the cpu profile has none.
 template <class Dst, class Src, class Tmp, class... Events>
-PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Tmp&, bool pairs, Events&... events) {
+PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, bool pairs, Events&... events) {
   PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
   TSYNC(events...);
+  PTO_TRACE("tcolsum dst src tmp: isBinary", PTO_SAYS(pairs), dst, src, tmp);
   if (pairs && detail::kIsa != detail::Isa::cpu) {
     detail::fold_pairs(dst, src);
   } else {

@@ -15,6 +15,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWSUM(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trowsum<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowsum dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fold<detail::Along::row, false, true>(dst, src);
   return {};
 }
@@ -24,6 +25,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWPROD(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trowprod<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowprod dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fold<detail::Along::row, true, false>(dst, src);
   return {};
 }
@@ -33,6 +35,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWMAX(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trowmax<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowmax dst src:", PTO_SAYS(), dst, src, rest...);
   detail::extreme_value<detail::Along::row, true>(dst, src);
   return {};
 }
@@ -42,6 +45,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TROWMIN(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_trowmin<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowmin dst src:", PTO_SAYS(), dst, src, rest...);
   detail::extreme_value<detail::Along::row, false>(dst, src);
   return {};
 }
@@ -51,6 +55,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLSUM(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tcolsum<Dst, Src>(dst, src));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("tcolsum dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fold<detail::Along::col, false, false>(dst, src);
   return {};
 }
@@ -60,6 +65,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLPROD(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tcolprod<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolprod dst src:", PTO_SAYS(), dst, src, rest...);
   detail::fold<detail::Along::col, true, false>(dst, src);
   return {};
 }
@@ -69,6 +75,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLMAX(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tcolmax<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolmax dst src:", PTO_SAYS(), dst, src, rest...);
   detail::extreme_value<detail::Along::col, true>(dst, src);
   return {};
 }
@@ -78,6 +85,7 @@ template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TCOLMIN(Dst& dst, Src& src, Rest&... rest) {
   PTO_LEGAL(check_tcolmin<Dst, Src>(dst, src));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolmin dst src:", PTO_SAYS(), dst, src, rest...);
   detail::extreme_value<detail::Along::col, false>(dst, src);
   return {};
 }
@@ -87,6 +95,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandadd dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandadd>(dst, src0, src1);
   return {};
 }
@@ -96,6 +105,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandsub dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandsub>(dst, src0, src1);
   return {};
 }
@@ -105,6 +115,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandmul dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandmul>(dst, src0, src1);
   return {};
 }
@@ -114,6 +125,7 @@ template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class S
 PTO_INST RecordEvent TROWEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpanddiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpanddiv dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpanddiv>(dst, src0, src1);
   return {};
 }
@@ -123,6 +135,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandmax dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandmax>(dst, src0, src1);
   return {};
 }
@@ -132,6 +145,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandmin dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandmin>(dst, src0, src1);
   return {};
 }
@@ -141,6 +155,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TROWEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_trowexpandexpdif<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<1>(rest...);
+  PTO_TRACE("trowexpandexpdif dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_rows<detail::trowexpandexpdif>(dst, src0, src1);
   return {};
 }
@@ -150,6 +165,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandadd dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandadd>(dst, src0, src1);
   return {};
 }
@@ -159,6 +175,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDSUB(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandsub<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandsub dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandsub>(dst, src0, src1);
   return {};
 }
@@ -168,6 +185,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandmul dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandmul>(dst, src0, src1);
   return {};
 }
@@ -177,6 +195,7 @@ template <auto Precision = DivAlgorithm::DEFAULT, class Dst, class Src0, class S
 PTO_INST RecordEvent TCOLEXPANDDIV(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpanddiv<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpanddiv dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpanddiv>(dst, src0, src1);
   return {};
 }
@@ -186,6 +205,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandmax dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandmax>(dst, src0, src1);
   return {};
 }
@@ -195,6 +215,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandmin dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandmin>(dst, src0, src1);
   return {};
 }
@@ -204,6 +225,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TCOLEXPANDEXPDIF(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tcolexpandexpdif<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tcolexpandexpdif dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::expand_cols<detail::tcolexpandexpdif>(dst, src0, src1);
   return {};
 }
@@ -213,6 +235,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTADD(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tpartadd<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartadd dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::combine_parts<detail::tpartadd>(dst, src0, src1);
   return {};
 }
@@ -222,6 +245,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMUL(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tpartmul<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartmul dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::combine_parts<detail::tpartmul>(dst, src0, src1);
   return {};
 }
@@ -231,6 +255,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMAX(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tpartmax<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartmax dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::combine_parts<detail::tpartmax>(dst, src0, src1);
   return {};
 }
@@ -240,6 +265,7 @@ template <class Dst, class Src0, class Src1, class... Rest>
 PTO_INST RecordEvent TPARTMIN(Dst& dst, Src0& src0, Src1& src1, Rest&... rest) {
   PTO_LEGAL(check_tpartmin<Dst, Src0, Src1>(dst, src0, src1));
   detail::finish_call<0>(rest...);
+  PTO_TRACE("tpartmin dst src0 src1:", PTO_SAYS(), dst, src0, src1, rest...);
   detail::combine_parts<detail::tpartmin>(dst, src0, src1);
   return {};
 }

@@ -13,6 +13,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
   PTO_LEGAL(check_textract<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract dst src indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, row, col);
   if constexpr (is_conv_tile_v<Src>) {
     detail::copy_fractal_window(dst, src, row, col);
   } else {
@@ -25,6 +26,8 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_textract_with_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract dst src indexRow indexCol: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src,
+            row, col);
   detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
   return {};
 }
@@ -34,6 +37,8 @@ PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, u
                               Events&... events) {
   PTO_LEGAL(check_textract_with_preQuantScalar<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract dst src preQuantScalar indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, word,
+            row, col);
   detail::extract<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
@@ -43,6 +48,8 @@ PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, uint64_t word, uint16_t row, u
                               Events&... events) {
   PTO_LEGAL(check_textract_with_preQuantScalar_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract dst src preQuantScalar indexRow indexCol: accToVecMode reluPreMode",
+            PTO_SAYS(Mode, Relu), dst, src, word, row, col);
   detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
@@ -52,6 +59,8 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
 PTO_INST RecordEvent TEXTRACT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_textract_fp_with_accToVecMode<Dst, Src, Fp, Mode>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract_fp dst src fp indexRow indexCol: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst,
+            src, fp, row, col);
   detail::extract<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
@@ -59,6 +68,7 @@ template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu
 PTO_INST RecordEvent TEXTRACT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_textract_fp<Dst, Src, Fp>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("textract_fp dst src fp indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, fp, row, col);
   detail::extract<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
@@ -70,6 +80,8 @@ PTO_INST RecordEvent TEXTRACT(Dst0& dst0, Dst1& dst1, Src& src, uint16_t row0 = 
   PTO_LEGAL(
       check_textract_with_dst1_indexRow1_indexCol1<Dst0, Dst1, Src>(dst0, dst1, src, row0, col0, row1, col1));
   TSYNC(events...);
+  PTO_TRACE("textract dst dst1 src indexRow indexCol indexRow1 indexCol1:", PTO_SAYS(), dst0, dst1, src, row0,
+            col0, row1, col1);
   detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst0, src, row0, col0, detail::NoWords{});
   detail::extract<ReluPreMode::NoRelu, detail::Split::first>(dst1, src, row1, col1, detail::NoWords{});
   return {};
@@ -82,6 +94,7 @@ template <class Dst, class Src, ReluPreMode Relu = ReluPreMode::NoRelu, class...
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row = 0, uint16_t col = 0, Events&... events) {
   PTO_LEGAL(check_tinsert<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert dst src indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, row, col);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::NoWords{});
   return {};
 }
@@ -90,6 +103,8 @@ template <class Dst, class Src, AccToVecMode Mode, ReluPreMode Relu = ReluPreMod
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_tinsert_with_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert dst src indexRow indexCol: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst, src,
+            row, col);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::NoWords{});
   return {};
 }
@@ -99,6 +114,8 @@ PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, ui
                              Events&... events) {
   PTO_LEGAL(check_tinsert_with_preQuantScalar<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert dst src preQuantScalar indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, word,
+            row, col);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
@@ -108,6 +125,8 @@ PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, uint64_t word, uint16_t row, ui
                              Events&... events) {
   PTO_LEGAL(check_tinsert_with_preQuantScalar_accToVecMode<Dst, Src, Relu>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert dst src preQuantScalar indexRow indexCol: accToVecMode reluPreMode",
+            PTO_SAYS(Mode, Relu), dst, src, word, row, col);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::OneWord{word});
   return {};
 }
@@ -117,6 +136,8 @@ template <class Dst, class Src, class Fp, AccToVecMode Mode, ReluPreMode Relu = 
 PTO_INST RecordEvent TINSERT(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_tinsert_fp_with_accToVecMode<Dst, Src, Fp, Mode>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert_fp dst src fp indexRow indexCol: accToVecMode reluPreMode", PTO_SAYS(Mode, Relu), dst,
+            src, fp, row, col);
   detail::insert<Relu, detail::split_of(Mode)>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }
@@ -124,6 +145,7 @@ template <class Dst, class Src, class Fp, ReluPreMode Relu = ReluPreMode::NoRelu
 PTO_INST RecordEvent TINSERT_FP(Dst& dst, Src& src, Fp& fp, uint16_t row, uint16_t col, Events&... events) {
   PTO_LEGAL(check_tinsert_fp<Dst, Src, Fp>(dst, src, row, col));
   TSYNC(events...);
+  PTO_TRACE("tinsert_fp dst src fp indexRow indexCol: reluPreMode", PTO_SAYS(Relu), dst, src, fp, row, col);
   detail::insert<Relu, detail::Split::first>(dst, src, row, col, detail::ColumnWords<Fp>{fp});
   return {};
 }

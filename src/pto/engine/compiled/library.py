@@ -43,6 +43,12 @@ class Launch(ctypes.Structure):
     )
 
 
+class Tracer(ctypes.Structure):
+    """`pto_tracer` of launch.h: who is told what a traced build does, and where a core was that failed."""
+
+    _fields_ = (("told", ctypes.c_void_p), ("frames", ctypes.c_uint64 * 12))
+
+
 class ArrayArgument(ctypes.Structure):
     """`pto_array` of launch.hpp: a piece of global memory."""
 

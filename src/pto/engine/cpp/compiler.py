@@ -304,6 +304,17 @@ NO_REGISTERS = "-DPTO_CPU_NO_REGISTERS"
 VERIFIED = "-DPTO_CPU_VERIFIED"
 
 
+#: Every call tells of itself, see trace.hpp.
+TRACED = "-DPTO_TRACED"
+
+
+def placed(compiler: Compiler) -> list[str]:
+    """Flags for code whose calls are told the lines of: tables of lines, and frames that lead from callee to
+    caller."""
+    lines = "-gline-tables-only" if compiler.is_clang else "-g1"
+    return [lines, "-gz=none", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls"]
+
+
 def header_flags(text: str) -> list[str]:
     """Flags that leave headers out which a source does not use; what it includes may use them."""
     if _REGISTERS.search(text) or _INCLUDED.search(text):

@@ -9,6 +9,7 @@ an array of float32, `void*` and `uint8_t*` take any array.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import re
@@ -29,10 +30,11 @@ from ...objects.contents import check_whole
 from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
 from ..binding import Binding, Windows
-from ..compiled.kernel import CompiledKernel
-from ..compiled.library import Library, Outcome, loaded
+from ..compiled.kernel import CompiledKernel, special_words
+from ..compiled.library import Library, Outcome, Tracer, loaded
 from ..memory import GlobalMemory, Pointer
 from . import handwritten, messages
+from .places import Places
 
 
 class AnyPointer(Type):
@@ -75,6 +77,8 @@ class FileKernel(CompiledKernel):
     """A kernel of a C++ file or of a library."""
 
     engine = "cpp"
+    #: Whether it tells of every call, see `engine/traced`.
+    traced = False
 
     def __init__(
         self, path: str, entry: str | None = None, target: str | Profile | None = None, checked: bool = False,
@@ -92,11 +96,15 @@ class FileKernel(CompiledKernel):
             self._load(target, capacity or {})
         about = self._choose(entry)
         self.name = about.name
+        self.kind = about.kind
         self.subblocks = about.subblocks
         self._params = list(about.params)
         #: What tells this kernel from one of a program.
         self.functions, self.roles = [], []
-        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params])
+        #: Where a core of a checked build was that failed.
+        self._tracer = Tracer() if checked else None
+        program = ctypes.addressof(self._tracer) if self._tracer is not None else 0
+        self._ready(self._library, about.symbol, self.name, [p.type for p in self._params], program)
 
     @property
     def args(self) -> list[Any]:
@@ -117,7 +125,7 @@ class FileKernel(CompiledKernel):
         self.profile = resolve(target, handwritten.target_of(source.text)).override(capacity)
 
         def build() -> Built:
-            built = handwritten.cached(source, made, self.profile, self.checked, self.auto)
+            built = handwritten.cached(source, made, self.profile, self.checked, self.auto, self.traced)
             if not built.ok:
                 shown = {os.path.abspath(source.name): source}
                 raise DiagnosticError(messages.diagnostics(built.output, shown))
@@ -133,6 +141,7 @@ class FileKernel(CompiledKernel):
             with open(self.path, "rb") as f:
                 check_whole(f.read())
             self._library = Library(os.path.abspath(self.path))
+            self.built = Built(os.path.abspath(self.path), "")
         except (OSError, BadElf) as e:
             why = str(e).removeprefix(f"{os.path.abspath(self.path)}: ")
             raise DiagnosticError([
@@ -148,6 +157,9 @@ class FileKernel(CompiledKernel):
                            help=f"build it again: pto build --arch {wanted}")
             ])  # fmt: skip
         lacks = [("run-time checks", "--checked")] if self.checked and not facts["checked"] else []
+        lacks += (
+            [("calls that tell of themselves", "--traced")] if self.traced and not facts.get("traced") else []
+        )
         lacks += [("auto mode", "--auto")] if self.auto and not facts.get("auto") else []
         lacks += [("these capacities", f"--capacity {loc}={size}") for loc, size in capacity.items()][:1]
         for what, option in lacks:
@@ -172,6 +184,23 @@ class FileKernel(CompiledKernel):
 
     def _binding(self, gm: GlobalMemory, windows: Windows | None, rank: int) -> Binding:
         return _FileBinding(self, gm, windows, rank)
+
+    def _special(self, binding: Binding) -> bytes:
+        return special_words(binding.values[self._longest])
+
+    def _at(self, frames: Sequence[int]) -> Span | None:
+        """The innermost place of the user's in some return addresses."""
+        if self.__dict__.get("_places") is None:
+            self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        return self._places.span(frames)
+
+    def _place(self, done: Outcome) -> tuple[Span | None, str]:
+        if self._tracer is not None:
+            found = self._at([a for a in self._tracer.frames if a])
+            ctypes.memset(self._tracer.frames, 0, ctypes.sizeof(self._tracer.frames))
+            if found is not None:
+                return found, ""
+        return super()._place(done)
 
     def _problem(self, done: Outcome, kept: Any, binding: Binding) -> Diagnostic:
         d = super()._problem(done._replace(touched=range(0), mark=-1), kept, binding)

@@ -15,7 +15,7 @@ from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
-from .compiler import arch_flags, find, header_flags
+from .compiler import TRACED, arch_flags, find, header_flags, placed
 from .launcher import Entry, about, guard, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
@@ -202,28 +202,43 @@ def _subblocks(text: str) -> int:
 
 
 def library(
-    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, work: str
+    source: Source,
+    made: list[Entry],
+    profile: Profile,
+    checked: bool,
+    auto: bool,
+    work: str,
+    traced: bool = False,
 ) -> Built:
     """Compile a file with its launchers in a folder."""
     from pathlib import Path
 
-    units, flags = _units(source, made, profile, checked, auto)
+    units, flags = _units(source, made, profile, checked, auto, traced)
     return compile_units(find(), units, [], flags, Path(work))
 
 
-def cached(source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool = False) -> Built:
-    """The same, from the cache where neither the file nor one that it includes has changed."""
-    units, flags = _units(source, made, profile, checked, auto)
+def cached(
+    source: Source,
+    made: list[Entry],
+    profile: Profile,
+    checked: bool,
+    auto: bool = False,
+    traced: bool = False,
+) -> Built:
+    """The same, from the cache where neither the file nor one that it includes has changed; with `traced` one
+    that tells of every call (`engine/traced`)."""
+    units, flags = _units(source, made, profile, checked, auto, traced)
     return cached_with_includes(units, flags, source.text)
 
 
 def _units(
-    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool
+    source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, traced: bool
 ) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
     flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
     flags += ["-DPTO_CHECKED"] * checked + ["-D__PTO_AUTO__"] * auto
-    described = about(made, profile.name, checked, os.path.basename(body), auto)
+    flags += [TRACED] * traced + placed(find()) * (checked or traced)
+    described = about(made, profile.name, checked, os.path.basename(body), auto, traced)
     if made[0].mixed:
         units = [
             Unit(f"{kind}.cpp", half(kind, made, body), (guard(kind),), apart=True)

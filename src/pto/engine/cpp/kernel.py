@@ -18,7 +18,7 @@ from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments
 from ..compiled.library import loaded
 from ..entry import Launchable
 from . import build, messages
-from .compiler import VERIFIED, arch_flags, header_flags
+from .compiler import TRACED, VERIFIED, arch_flags, find, header_flags, placed
 from .launcher import Entry, about, single
 
 _BODY = "kernel.inc"
@@ -28,6 +28,8 @@ class CppKernel(CompiledKernel):
     """A kernel on engine `cpp`; compiled when it is made."""
 
     engine = "cpp"
+    #: Whether it tells of every call, see `engine/traced`.
+    traced = False
 
     def __init__(
         self,
@@ -38,10 +40,10 @@ class CppKernel(CompiledKernel):
         checks: bool = False,
     ) -> None:
         super().__init__(module, entry, target, check)
-        self.findings = flag_findings(self) if check else []
+        self.findings = flag_findings(self) if check and not self.traced else []
         #: The emitted C++.
         lowered = self.lowered("always")
-        self.source = compiled_cpp(lowered)
+        self.source = compiled_cpp(lowered, lines=self.traced)
         #: The shared library, and whether it was built before.
         self.built, library = loaded(lambda: self._build(lowered, checks))
         longest = most_arguments(self)
@@ -58,6 +60,7 @@ class CppKernel(CompiledKernel):
         flags = [*arch_flags(self.profile), *header_flags(self.source)]
         flags += [VERIFIED] if self.checked else []
         flags += ["-DPTO_CHECKED"] if checks else []
+        flags += [TRACED, *placed(find())] if self.traced else []
         built = build.cached([unit], [build.Unit(_BODY, self.source)], flags)
         if not built.ok:  # once more, so that the compiler names lines of the program
             lines = build.Unit(_BODY, compiled_cpp(lowered, lines=True))

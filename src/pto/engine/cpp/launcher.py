@@ -48,7 +48,14 @@ class Entry(Record):
         return "mixed" if self.mixed else next(kind for kind in _KINDS if getattr(self, kind))
 
 
-def about(entries: Sequence[Entry], target: str, checked: bool, file: str = "", auto: bool = False) -> str:
+def about(
+    entries: Sequence[Entry],
+    target: str,
+    checked: bool,
+    file: str = "",
+    auto: bool = False,
+    traced: bool = False,
+) -> str:
     """What a library says about itself, as C++; `describe` of files.py reads it."""
     kernels = [
         {"name": e.name, "symbol": e.symbol, "kind": e.kind, "args": e.args, "types": e.types,
@@ -56,6 +63,8 @@ def about(entries: Sequence[Entry], target: str, checked: bool, file: str = "", 
         for e in entries
     ]  # fmt: skip
     facts = {"format": 1, "target": target, "checked": checked, "auto": auto, "file": file}
+    if traced:
+        facts["traced"] = True
     text = json.dumps({**facts, "kernels": kernels})
     return f"PTO_ABOUT({json.dumps(text)})\n"
 

@@ -123,7 +123,8 @@ class _Run:
             core, op, event = follower.core or grid.active[0], follower.op, follower.event
             if why.code == _DEADLOCK:
                 core, op, event = self._waiting(why)
-            stop = Stop(STUCK if why.code == _DEADLOCK else FAULT, moment, grid, core, op, event)
+            reason = STUCK if why.code == _DEADLOCK else FAULT
+            stop = Stop(reason, moment, grid, core, op, event, self.session.places.sign)
             stop.diagnostic = why
             return stop
         core = follower.core

@@ -123,7 +123,8 @@ def _directions(mask: int) -> list[int]:
     return [d for d in (C2V, V2C) if mask & d] if mask <= BOTH else [C2V if mask in (5, 7) else V2C]
 
 
-def _open(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
+def open_ends(core: Core, op: Operation, key: Any, memory: Pointer | None, buffers: dict[int, Any]) -> Ends:
+    """What a core has of a TPipe that an operation describes; both sides name the same key."""
     mask = int(op.attr("dir_mask") or C2V)
     size = int(op.attr("slot_size") or 0)
     slots = fifo_slots(op)
@@ -157,7 +158,7 @@ def initialize_pipe(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     on_chip = core.profile.isa == "a5" and "gm_slot_tensor" not in args
     if on_chip and any(at is not None for at in buffers.values()):
         memory = None  # A5 has its slots where the consumer works
-    core.pipes[number] = _open(core, op, _meeting_point(op) or number, memory, buffers)
+    core.pipes[number] = open_ends(core, op, _meeting_point(op) or number, memory, buffers)
 
 
 def _meeting_point(op: Operation) -> str:
@@ -184,7 +185,7 @@ def initialize_local_pipe(core: Core, op: Operation, args: dict[str, Any]) -> An
     flag = op.attr("flag_base")
     key = f"flag {flag}" if flag is not None else f"at {first}"
     buffers = {d: a if isinstance(a, int) else None for d, a in buffers.items()}
-    return _open(core, op, key, memory, buffers)
+    return open_ends(core, op, key, memory, buffers)
 
 
 @fifo("reserve_buffer")

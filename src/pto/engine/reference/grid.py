@@ -64,8 +64,10 @@ class Grid:
         in_order: bool = False,
         semantics: Semantics = SEMANTICS["hw"],
         timeout: float | None = None,
+        dry: bool = False,
     ) -> None:
         self.program = program
+        self.dry = dry
         self.profile = profile
         self.gm = gm
         self.roles = roles
@@ -153,19 +155,28 @@ class Grid:
         index = rank * self.blocks + block
         cluster = Cluster(index)
         for kind, sub, code in self.roles:
-            core = Core(self.profile, self.gm, kind, block, sub, self._outs[rank], rank, index)
+            core = self.make_core(self.profile, self.gm, kind, block, sub, self._outs[rank], rank, index)
             core.grid, core.cluster = self, cluster
             core.eager = self.schedule is None
             core.in_order = self.in_order
+            core.dry = self.dry
             core.semantics = self.semantics
             core.watch, core.port = self.watch, self._port
             cluster.cores.append(core)
             self.active.append(core)
             if self.watch is not None:
                 self.watch.tell("core_started", core)
-            core.start(code, [self._spmd(core, v) for v in self.args[rank][code.name]])
+            self.begin(core, code)
         self._started[rank] += 1
         return True
+
+    def make_core(self, *about: Any) -> Core:
+        """A core of the launch."""
+        return Core(*about)
+
+    def begin(self, core: Core, code: Code) -> None:
+        """Let a core begin with the function that it runs."""
+        core.start(code, [self._spmd(core, v) for v in self.args[core.rank][code.name]])
 
     def _spmd(self, core: Core, value: Any) -> Any:
         """An argument; a name stands for what only the launch knows of the core."""

@@ -136,11 +136,11 @@ def subview(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     check_valid(new, new.v_row, new.v_col)
     inside = r >= 0 and c >= 0 and r + rows <= source.rows and c + cols <= source.cols
     new.edge = None if inside else (source, r, c)
-    _check_edge(core, op, new)
+    check_edge(core, op, new)
     return new
 
 
-def _check_edge(core: Core, op: Operation, tile: Tile) -> None:
+def check_edge(core: Core, op: Operation, tile: Tile) -> None:
     """Whether a window stays in its source. On hardware instructions touch what is valid, and the rest of a
     window at the edge may lie outside; on cpu they also pad it."""
     if tile.edge is None:
@@ -182,7 +182,7 @@ def set_validshape(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     tile: Tile = args["source"]
     check_valid(tile, args["valid_row"], args["valid_col"])
     tile.v_row, tile.v_col = args["valid_row"], args["valid_col"]
-    _check_edge(core, op, tile)
+    check_edge(core, op, tile)
 
 
 @handle("tile_buf_addr")
@@ -280,7 +280,7 @@ def tensor_view_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source, type = args["addr"], op.result.type
     assert isinstance(type, PtrType)
-    dtype = str(type.dtype)
+    dtype = type.elem.counted
     if isinstance(source, Pointer):
         return source.at(source.offset, dtype)
     if not isinstance(source, int):

@@ -18,6 +18,7 @@ from ..memory import WINDOWS_BASE, GlobalMemory
 from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError
+from .dry import depends_on_data
 from .grid import Grid
 from .lower import LoweredModule
 from .semantics import preset
@@ -85,6 +86,8 @@ class ReferenceKernel(Launchable):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
+        timeline: Any = False,
+        dry: bool = False,
     ) -> Launch:
         """A launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
         changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` are for
@@ -99,6 +102,10 @@ class ReferenceKernel(Launchable):
         `semantics` ("hw" or "doc") says what
         vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
         `engine/watch.py`.
+
+        `timeline` gives the result a timeline of the machine: True for that of the target, or one by name, by
+        file of parameters or as `isa.timing.Machine`. `dry` issues everything and computes no tile, where no
+        scalar depends on one: arrays keep what they hold.
         """
         from ..sanitize import parse_names, watching
 
@@ -108,8 +115,10 @@ class ReferenceKernel(Launchable):
         result.checked = names
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
-        watch = watching(names, shadow, memory_map, watchers)
-        program = self.program(watch is not None and watch.tracks, watch is not None and bool(watch.reached))
+        watch = watching(names, shadow, memory_map, watchers, self._recorder(timeline, dry))
+        program = self.program(
+            watch is not None and watch.tracks, watch is not None and bool(watch.reached)
+        )
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
@@ -135,8 +144,23 @@ class ReferenceKernel(Launchable):
             self.in_order and order is None,
             preset(semantics),
             timeout,
+            dry,
         )
         return Launch(self, grid, bindings, result)
+
+    def _recorder(self, timeline: Any, dry: bool) -> Watcher | None:
+        """What records the timeline of a launch, where one is wanted."""
+        if dry:
+            depends = depends_on_data(self.prepared)
+            if depends is not None:
+                raise DiagnosticError([depends])
+        if timeline is False or timeline is None:
+            return None
+        from ...isa.timing import machine
+        from ..timing import Recorder
+
+        found = machine(None if timeline is True else timeline, self.profile)
+        return Recorder(found, dry)
 
 
 class Launch:

@@ -76,10 +76,14 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
 
 
 def watching(
-    names: frozenset[str], shadow: str | None, memory_map: bool, more: Sequence[Watcher] = ()
+    names: frozenset[str],
+    shadow: str | None,
+    memory_map: bool,
+    more: Sequence[Watcher] = (),
+    recorder: Watcher | None = None,
 ) -> Watchers | None:
-    """What watches a launch, `more` last; None where nothing does."""
-    found: list[Watcher] = []
+    """What watches a launch, `recorder` (of a timeline) first, `more` last; None where nothing does."""
+    found: list[Watcher] = [recorder] if recorder is not None else []
     if names or shadow is not None or memory_map:
         from .reports import Reports
 

@@ -103,10 +103,10 @@ class Undefined:
     # -- shadows ---------------------------------------------------------------------------------------
 
     def shadow(self, buffer: Buffer) -> tuple[Array, Array] | None:
-        """(undefined bytes, origin numbers) of an on-chip buffer. Global memory is taken as defined, unless
-        somebody knows better (`unwritten`)."""
+        """(undefined bytes, origin numbers) of an on-chip buffer. What was given from outside, as global
+        memory is, is taken as defined, unless somebody knows better (`unwritten`)."""
         found = buffer.shadows.get("undef")
-        if buffer.space == "gm":
+        if buffer.given:
             return found
         size = buffer.data.size
         if found is None or found[0].size < size:

@@ -1,0 +1,318 @@
+// What a traced build (-DPTO_TRACED) tells of every call: the calls themselves, their operands, and where they stand.
+//
+// A call that changes something begins with
+//
+//   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
+//
+// which names a row of the table, its operands in the order they follow, and after the colon its attributes: `name`,
+// `name@Tag` for a number of that tag of the micro level, `name=word`. A register that is a result is `>name`, and given
+// as PTO_RESULT: what it holds when the call is over is told as well. Without a text nothing is told. Each core
+// collects records, and the launch hands them to who asked for them (`pto_launch::trace`): the reference engine, which
+// executes them under watch (src/pto/engine/traced). What a traced call calls itself is part of it and not told. Calls
+// are functions of their own in such a build, and have frames, so that the place of a call is the address that it
+// returns to. In every other build all of this is nothing.
+//
+// A record is made of 64-bit words: how many there are; the text of the call; five return addresses, innermost first;
+// how many operands and (from bit 32 on) attributes; the attributes; a `TracedType` of each operand; then the values of
+// the operands, as many words as the type says. What comes before the values is the same whenever the same call is made.
+#pragma once
+
+#include "pto/core/macros.hpp"
+
+#ifndef PTO_TRACED
+#define PTO_TRACE(...) ((void)0)
+#define PTO_TRACE_EITHER(...) ((void)0)
+#define PTO_TRACE_WAITS(...) ((void)0)
+#define PTO_TRACE_PHASE(...) ((void)0)
+#define PTO_VECTOR_SCOPE
+#define PTO_UNTRACED ((void)0)
+#else
+
+#define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
+#define PTO_RESULT(...) ::pto::detail::traced_result(__VA_ARGS__)
+#define PTO_VECTOR_SCOPE if (const ::pto::detail::TracedScope pto_scope_{}; true)
+#define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
+#define PTO_TRACE_IN_(...) __VA_ARGS__
+/// One of two, each in parentheses.
+#define PTO_TRACE_EITHER(condition, first, second)                                                             \
+  const ::pto::detail::Tracing pto_tracing_ =                                                                  \
+      condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first)                      \
+                : ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ second)
+/// What a call waits for whose own call is not told of: its events.
+#define PTO_TRACE_WAITS(...) ::pto::detail::await_events(__VA_ARGS__)
+/// The phase of the product that is called next.
+#define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
+#define PTO_UNTRACED const ::pto::detail::Tracing pto_tracing_ {}
+
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+
+#include "pto/core/dtypes.hpp"
+#include "pto/core/enums.hpp"
+#include "pto/core/machine.hpp"
+
+namespace pto::detail {
+
+/// Kinds of operands.
+enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask };
+
+/// What is the same for all operands of a type.
+struct TracedType {
+  Traced kind;
+  int32_t dtype;     // a DType; -1: none
+  int32_t words;     // of each value
+  int32_t facts[9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
+                     // compact mode; tensors: layout; pipes: flag, direction, slot size, slots, local slots, no split
+  uint64_t pad;      // of tiles
+  int64_t dims[6];   // of convolution tiles
+};
+
+template <class... Arguments>
+inline void await_events(Arguments&... arguments) {
+  [[maybe_unused]] const auto await = [](auto& argument) {
+    if constexpr (requires { argument.srcPipe; argument.Wait(); }) argument.Wait();
+  };
+  (await(arguments), ...);
+}
+
+inline void say_phase(uint64_t phase) {
+  Trace* trace = core().trace;
+  if (trace != nullptr) trace->phase = phase;
+}
+/// The id of an event that names none: the next one of those between two pipes.
+inline int next_event(pipe_t from, pipe_t to) {
+  Trace* trace = core().trace;
+  if (trace == nullptr || from < 0 || from >= kPipes || to < 0 || to >= kPipes) return 0;
+  return trace->events[from][to]++ % kEventIds;
+}
+inline uint64_t traced_phase() {
+  Trace* trace = core().trace;
+  if (trace == nullptr) return 0;
+  const uint64_t phase = trace->phase;
+  trace->phase = 0;
+  return phase;
+}
+
+/// Values of attributes.
+template <size_t N>
+struct Said {
+  uint64_t words[N + 1];
+};
+template <class... Values>
+inline Said<sizeof...(Values)> said(Values... values) {
+  return {{static_cast<uint64_t>(values)..., 0}};
+}
+
+template <class T>
+concept TracedTile = requires(const T& t) { T::Loc; T::BFractal; t.GetValidRow(); };
+template <class T>
+concept TracedConvTile = requires { T::Loc; T::totalDimCount; };
+template <class T>
+concept TracedTensor = requires { T::staticStride; };
+template <class T>
+concept TracedPipe = requires(const T& t) { T::DIR_TYPE; T::is_no_split; t.fifo.GM_SLOT_BUFFER; };
+template <class T>
+inline constexpr bool is_traced_float = false;
+template <DType D>
+inline constexpr bool is_traced_float<SmallFloat<D>> = true;
+template <class T>
+concept TracedElement = std::is_arithmetic_v<T> || is_traced_float<T> || std::is_same_v<T, int4b_t>;
+
+template <class T>
+concept TracedRegister = requires { typename T::Element; T::kLanes; } && sizeof(T) == 256;
+template <class T>
+concept TracedMask = requires(const T& t) { t.word[3]; } && sizeof(T) == 32;
+/// A register, or a mask, that a call makes.
+template <class T>
+struct TracedResult {
+  using Made = T;
+  const T& value;
+};
+template <class T>
+inline TracedResult<T> traced_result(const T& value) {
+  return {value};
+}
+template <class T>
+concept IsTracedResult = requires { typename T::Made; };
+template <class T>
+concept TracedCast = requires { typename T::Given; };
+
+template <class T>
+constexpr TracedType traced_type_of() {
+  if constexpr (TracedCast<T>) return traced_type_of<typename T::Given>();
+  if constexpr (IsTracedResult<T>) return traced_type_of<typename T::Made>();
+  TracedType type{};
+  type.dtype = -1;
+  type.words = 1;
+  if constexpr (TracedTile<T>) {
+    type.kind = Traced::tile;
+    type.words = 4;
+    const int32_t facts[] = {static_cast<int32_t>(T::Loc), T::Rows, T::Cols, T::ValidRow, T::ValidCol,
+                             static_cast<int32_t>(T::BFractal), static_cast<int32_t>(T::SFractal), T::SFractalSize,
+                             static_cast<int32_t>(T::Compact)};
+    for (int i = 0; i < 9; ++i) type.facts[i] = facts[i];
+    type.pad = static_cast<uint64_t>(T::PadVal);
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedConvTile<T>) {
+    type.kind = Traced::conv_tile;
+    type.words = 8;
+    type.facts[0] = static_cast<int32_t>(T::Loc);
+    type.facts[1] = static_cast<int32_t>(T::layout);
+    type.facts[2] = T::totalDimCount;
+    for (int d = 0; d < 6; ++d) type.dims[d] = T::staticShape[d];
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedTensor<T>) {
+    type.kind = Traced::tensor;
+    type.words = 11;
+    type.facts[0] = static_cast<int32_t>(T::layout);
+    for (int d = 0; d < 5; ++d) type.dims[d] = T::staticShape[d];
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedRegister<T>) {
+    type.kind = Traced::vector;
+    type.words = 1 + 32;
+    type.facts[0] = T::kLanes;
+    type.dtype = static_cast<int32_t>(dtype_of<typename T::Element>);
+  } else if constexpr (TracedMask<T>) {
+    type.kind = Traced::mask;
+    type.words = 1 + 4;
+  } else if constexpr (TracedPipe<T>) {
+    type.kind = Traced::pipe;
+    type.words = 3;
+    const int32_t facts[] = {T::flag, T::DIR_TYPE, static_cast<int32_t>(T::RingFiFo::SLOT_SIZE),
+                             static_cast<int32_t>(T::RingFiFo::SLOT_NUM),
+                             static_cast<int32_t>(T::RingFiFo::LOCAL_SLOT_NUM), T::is_no_split};
+    for (int i = 0; i < 6; ++i) type.facts[i] = facts[i];
+  } else if constexpr (std::is_pointer_v<T>) {
+    type.kind = Traced::pointer;
+    type.words = 2;
+    using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+    if constexpr (TracedElement<Element>) type.dtype = static_cast<int32_t>(dtype_of<Element>);
+  } else if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(DType::i64);
+  } else if constexpr (TracedElement<T>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(dtype_of<T>);
+  } else if constexpr (std::is_arithmetic_v<T>) {
+    type.kind = Traced::number;
+    type.dtype = static_cast<int32_t>(sizeof(T) == 4 ? DType::i32 : DType::i64);
+  } else {
+    type.kind = Traced::object;
+  }
+  return type;
+}
+template <class T>
+inline constexpr TracedType traced_type = traced_type_of<T>();
+
+template <class T>
+inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
+  if constexpr (TracedCast<T> || IsTracedResult<T>) {
+    return traced_value(me, at, value.value);
+  } else if constexpr (TracedRegister<T> || TracedMask<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+    std::memcpy(at, &value, sizeof value);
+    at += sizeof value / sizeof *at;
+  } else if constexpr (TracedTile<T> || TracedConvTile<T>) {
+    const auto* data = reinterpret_cast<const char*>(const_cast<T&>(value).data());
+    *at++ = data == nullptr ? ~uint64_t{0} : static_cast<uint64_t>(data - me.space[static_cast<int>(T::Loc)]);
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+    if constexpr (TracedTile<T>) {
+      *at++ = value.GetValidRow();
+      *at++ = value.GetValidCol();
+    } else {
+      for (int d = 0; d < 6; ++d) *at++ = static_cast<uint64_t>(value.GetShape(d));
+    }
+  } else if constexpr (TracedTensor<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(value.data());
+    for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.sizes()[d]);
+    for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.strides()[d]);
+  } else if constexpr (TracedPipe<T>) {
+    *at++ = reinterpret_cast<uintptr_t>(value.fifo.GM_SLOT_BUFFER);
+    *at++ = value.fifo.C2V_CONSUMER_BUF;
+    *at++ = value.fifo.V2C_CONSUMER_BUF;
+  } else if constexpr (std::is_pointer_v<T>) {
+    const auto address = reinterpret_cast<uintptr_t>(value);
+    int space = 0;
+    while (space < kSpaces && address - reinterpret_cast<uintptr_t>(me.space[space]) >= room(space)) ++space;
+    *at++ = static_cast<uint64_t>(space);
+    *at++ = space < kSpaces ? address - reinterpret_cast<uintptr_t>(me.space[space]) : address;
+  } else if constexpr (std::is_enum_v<T> || std::is_integral_v<T>) {
+    *at++ = static_cast<uint64_t>(static_cast<int64_t>(value));
+  } else if constexpr (traced_type<T>.kind == Traced::number) {
+    *at = 0;
+    std::memcpy(at++, &value, sizeof value < 8 ? sizeof value : 8);
+  } else {
+    *at++ = reinterpret_cast<uintptr_t>(&value);
+  }
+  return at;
+}
+
+/// A call that is told of, for as long as it lasts.
+class Tracing {
+ public:
+  /// Of what this call calls nothing is told.
+  Tracing() : me_(core()) {
+    if (me_.trace != nullptr) ++me_.trace->depth;
+  }
+  template <size_t Attributes, class... Operands>
+  Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands) : me_(core()) {
+    Trace* trace = me_.trace;
+    if (trace == nullptr || trace->depth++ > 0 || form == nullptr) return;
+    constexpr size_t most =
+        8 + Attributes + (static_cast<size_t>(traced_type<std::remove_cvref_t<Operands>>.words + 1) + ... + 0);
+    if (trace->count + most > Trace::kWords) trace->flush(me_);
+    uint64_t* const first = trace->words + trace->count;
+    uint64_t* at = first + 1;
+    *at++ = reinterpret_cast<uintptr_t>(form);
+    for (int i = 0; i < 5; ++i) {
+      *at = 0;
+      if (frame != nullptr) frame = caller_of(frame, *at);
+      ++at;
+    }
+    *at++ = sizeof...(Operands) | uint64_t{Attributes} << 32;
+    for (size_t i = 0; i < Attributes; ++i) *at++ = said.words[i];
+    ((*at++ = reinterpret_cast<uintptr_t>(&traced_type<std::remove_cvref_t<Operands>>)), ...);
+    ((note_result(operands, at), at = traced_value(me_, at, operands)), ...);
+    *first = static_cast<uint64_t>(at - first);
+    trace->count += static_cast<size_t>(at - first);
+  }
+  ~Tracing() {
+    if (me_.trace == nullptr) return;
+    --me_.trace->depth;
+    for (int i = 0; i < results_; ++i) std::memcpy(result_[i].to, result_[i].from, result_[i].bytes);
+  }
+  Tracing(const Tracing&) = delete;
+  Tracing& operator=(const Tracing&) = delete;
+
+ private:
+  template <class T>
+  void note_result([[maybe_unused]] const T& operand, [[maybe_unused]] uint64_t* at) {
+    if constexpr (IsTracedResult<T>) {
+      if (results_ < 3) result_[results_++] = {at + 1, &operand.value, sizeof operand.value};
+    }
+  }
+
+  /// What a call makes, and where in the record it is told once it is made: nobody takes the record before.
+  struct Result {
+    uint64_t* to;
+    const void* from;
+    size_t bytes;
+  };
+  Core& me_;
+  Result result_[3];
+  int results_ = 0;
+};
+
+[[gnu::noinline]] inline void begin_scope() { PTO_TRACE("vecscope.begin:", PTO_SAYS()); }
+[[gnu::noinline]] inline void end_scope() { PTO_TRACE("vecscope.end:", PTO_SAYS()); }
+/// A vector scope, for as long as it lasts.
+struct TracedScope {
+  TracedScope() { begin_scope(); }
+  ~TracedScope() { end_scope(); }
+  TracedScope(const TracedScope&) = delete;
+  TracedScope& operator=(const TracedScope&) = delete;
+};
+
+}  // namespace pto::detail
+#endif

@@ -1,0 +1,136 @@
+"""Where calls stand: from return addresses to spans of C++, and what a call was given there, as written."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ...diag import Source, Span
+from .compiler import include_dir
+from .handwritten import without_comments
+from .lines import Line, Lines
+
+_NAME = re.compile(r"[A-Za-z_]\w*")
+
+
+class _Info(ctypes.Structure):
+    """`Dl_info` of the C library."""
+
+    _fields_ = (
+        ("file", ctypes.c_char_p),
+        ("base", ctypes.c_void_p),
+        ("symbol", ctypes.c_char_p),
+        ("address", ctypes.c_void_p),
+    )
+
+
+class Call(NamedTuple):
+    """A call as it is written: where, and the texts of its arguments, if they can be read."""
+
+    span: Span | None
+    arguments: tuple[str, ...] = ()
+
+
+class Places:
+    """Places in the sources of one library."""
+
+    def __init__(self, path: str, known: Sequence[Source] = ()) -> None:
+        """`known` are sources that have been read."""
+        self._lines = Lines(path)
+        self._ours = f"{include_dir()}{os.sep}"
+        self._process = ctypes.CDLL(None)
+        self._sources: dict[str, Source | None] = {}
+        for source in known:
+            self._sources[os.path.abspath(source.name)] = source
+        self._texts: dict[str, str] = {}
+
+    def line(self, address: int) -> Line | None:
+        """The line of a return address."""
+        info = _Info()
+        if not self._process.dladdr(ctypes.c_void_p(address), ctypes.byref(info)) or not info.base:
+            return None
+        return self._lines.at(address - 1 - info.base)
+
+    def of(self, addresses: Sequence[int]) -> Line | None:
+        """The innermost line that is none of our headers."""
+        for address in addresses:
+            line = self.line(address) if address else None
+            if line is not None and not line.file.startswith(self._ours) and self.source(line.file):
+                return line
+        return None
+
+    def span(self, addresses: Sequence[int]) -> Span | None:
+        """The innermost place that is none of our headers."""
+        line = self.of(addresses)
+        source = self.source(line.file) if line is not None else None
+        if line is None or source is None or line.line > source.lines:
+            return None
+        return source.at(line.line)
+
+    def source(self, file: str) -> Source | None:
+        if file not in self._sources:
+            try:
+                with open(file, encoding="utf-8", errors="replace") as f:
+                    text = f.read()
+                shown = os.path.relpath(file)
+                self._sources[file] = Source(file if shown.startswith("..") else shown, text)
+            except OSError:
+                self._sources[file] = None
+        return self._sources[file]
+
+    def call(self, addresses: Sequence[int], names: Sequence[str]) -> Call:
+        """The call of one of some names that returns to an address."""
+        line = self.of(addresses)
+        if line is None:
+            return Call(None)
+        source = self.source(line.file)
+        assert source is not None
+        if line.line > source.lines:
+            return Call(None)
+        text = self._texts.get(line.file)
+        if text is None:
+            text = self._texts[line.file] = without_comments(source.text)
+        begin, end = source.bounds(line.line)
+        found = [m for m in _NAME.finditer(text, begin, end) if m[0] in names]
+        if not found:
+            return Call(source.at(line.line))
+        column = begin + line.column
+        m = next((m for m in reversed(found) if line.column and m.start() < column), found[0])
+        arguments, close = _arguments(text, m.end())
+        return Call(Span(source, m.start(), close), arguments)
+
+
+def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
+    """The arguments of a call whose name ends at a place, and where it ends; none where there is no call."""
+    name_ends = at
+    while at < len(text) and text[at] in " \t\n":
+        at += 1
+    if at < len(text) and text[at] == "<":
+        depth = 0
+        for n in range(at, min(len(text), at + 2000)):
+            depth += {"<": 1, ">": -1}.get(text[n], 0)
+            if not depth:
+                at = n + 1
+                break
+    while at < len(text) and text[at] in " \t\n":
+        at += 1
+    if at >= len(text) or text[at] != "(":
+        return (), name_ends
+    parts: list[str] = []
+    depth, start = 0, at + 1
+    for n in range(at, min(len(text), at + 4000)):
+        c = text[n]
+        if c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+            if not depth:
+                parts.append(text[start:n])
+                return tuple(" ".join(p.split()) for p in parts if p.strip()), n + 1
+        elif c == "," and depth == 1:
+            parts.append(text[start:n])
+            start = n + 1
+    return (), name_ends

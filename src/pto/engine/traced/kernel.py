@@ -1,0 +1,374 @@
+"""C++ kernels on the reference engine.
+
+    pto run k.cpp --sanitize all -- @a.npy f32:16x64
+    pto.kernel("k.cpp").run(a, out, sanitize="all")
+
+The kernel is compiled with -DPTO_TRACED and runs by itself, on copies of its arguments; what its cores tell
+(`stream`) is executed by the cores of the reference engine (`sites`), with everything that watches there.
+Their results are those of the launch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ...diag import Diagnostic, Source
+from ...ir.builder import Builder
+from ...ir.core import Block, Module
+from ...isa.profiles import Profile
+from ..binding import Binding, bound
+from ..compiled.arguments import word
+from ..compiled.kernel import CompiledKernel
+from ..compiled.library import Outcome
+from ..cpp.files import FileKernel
+from ..cpp.kernel import CppKernel
+from ..cpp.places import Places
+from ..entry import LaunchResult, check_options
+from ..memory import WINDOWS_BASE, GlobalMemory
+from ..reference import interval
+from ..reference.code import Code, Step
+from ..reference.core import BLOCKED, Core, RunError
+from ..reference.grid import Grid
+from ..reference.instr import IllegalInstruction
+from ..reference.lower import LoweredModule
+from ..reference.semantics import preset
+from ..watch import Watcher
+from .sites import Memory, Site, Sites
+from .spelling import in_cpp
+from .stream import Feed, Recorded, Stream
+
+if TYPE_CHECKING:
+    from ..ranks import World
+    from ..registry import Request
+
+_KINDS = {"mix": 0, "cube": 1, "vector": 2}
+
+
+class TracedCore(Core):
+    """A core that executes what one of the kernel tells."""
+
+    feed: Feed | Recorded
+    sites: Sites
+
+    def begin(self, feed: Feed | Recorded, sites: Sites) -> None:
+        self.feed = feed
+        self.sites = sites
+        #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
+        self.placed: dict[Any, Any] = {}
+        self.tiles: dict[Any, Any] = {}
+        #: Views by what a record says of them.
+        self.views: dict[Any, Any] = {}
+        #: Tiles by where they begin: a pointer to there was made from one.
+        self.homes_at: dict[tuple[str, int], Any] = {}
+        #: Windows that leave their source, by the object in C++.
+        self.edges: dict[int, Any] = {}
+        #: Registers by the object in C++, and by what they hold.
+        self.vectors: dict[Any, Any] = {}
+
+    def run(self, limit: int = 1 << 62) -> None:
+        if self.queued:
+            self.drain()
+        self.waiting = ""
+        feed, sites, code = self.feed, self.sites, self.code
+        ticks = 0
+        try:
+            while ticks < limit:
+                if not feed.ready():
+                    self.done = True
+                    break
+                site, values = sites.of(feed.words, feed.at)
+                self.pc = site.pc
+                if site.scope:
+                    self._scope(site)
+                    ticks += 1
+                    continue
+                if len(self.regs) < code.registers:
+                    self.regs += [None] * (code.registers - len(self.regs))
+                site.load(self, feed.words, values)
+                if site.step(self) == BLOCKED:
+                    break
+                if site.after is not None:
+                    site.after(self, feed.words, values)
+                feed.taken()
+                ticks += 1
+        except IllegalInstruction as problem:
+            raise self.illegal(code.ops[self.pc], problem) from None
+        except LookupError as missing:
+            raise self.unplaced(code.ops[self.pc], missing) from None
+        finally:
+            self.ticks += ticks
+
+    def _scope(self, first: Site) -> None:
+        """A vector scope is an item of pipe V; calls on registers that stand in none are one of their own."""
+        feed, sites = self.feed, self.sites
+        function = self.code.function
+        code = Code(function)
+        if first.scope == "begin":
+            feed.taken()
+        depth = 0
+        while feed.ready():
+            site, values = sites.of(feed.words, feed.at)
+            if site.scope == "begin":
+                depth += 1
+            elif site.scope == "end" and first.scope == "begin":
+                depth -= 1
+                if depth < 0:
+                    feed.taken()
+                    break
+            elif site.scope != "inside" and first.scope == "inside":
+                break
+            else:
+                code.steps.append(_executed(site, feed.words, values))
+                code.ops.append(site.op)
+            feed.taken()
+        code.steps.append(interval.end)
+        code.ops.append(first.op)
+        registers: list[Any] = [None] * self.code.registers
+        self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
+
+
+def _executed(site: Site, words: list[int], values: int) -> Step:
+    """A record as a step."""
+
+    def step(core: Any) -> None:
+        site.load(core, words, values)
+        site.step(core)
+        if site.after is not None:
+            site.after(core, words, values)
+
+    return step
+
+
+class TracedGrid(Grid):
+    """A launch whose cores are told what to do."""
+
+    stream: Stream
+    sites: dict[str, Sites]
+
+    def make_core(self, *about: Any) -> Core:
+        return TracedCore(*about)
+
+    def begin(self, core: Core, code: Code) -> None:
+        assert isinstance(core, TracedCore)
+        core.start(code, [])
+        core.begin(
+            self.stream.feed((core.rank, core.block, _KINDS[core.kind], core.sub)), self.sites[code.name]
+        )
+
+
+class TaskGrid(TracedGrid):
+    """A block of a task, of which all has been told."""
+
+    feeds: dict[tuple[str, int], Recorded]
+    number = 0  # of the block
+
+    def make_core(self, *about: Any) -> Core:
+        core = super().make_core(*about)
+        core.block = self.number
+        return core
+
+    def begin(self, core: Core, code: Code) -> None:
+        assert isinstance(core, TracedCore)
+        core.start(code, [])
+        core.begin(self.feeds[core.kind, core.sub], self.sites[code.name])
+
+
+class _Traced(CompiledKernel):
+    """A kernel that tells of its calls, on the reference engine."""
+
+    engine = "traced"
+    _places: Places
+    #: The program that the C++ was emitted from.
+    _like: Module | None = None
+
+    def _told(self) -> Source:
+        """What it is made of."""
+        raise NotImplementedError
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
+        """Kind and sub-block of the cores of a block."""
+        raise NotImplementedError
+
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
+        """One launch, to its end; options are those of the reference engine."""
+        return self.begin(*args, **options).end()
+
+    def begin(
+        self,
+        *args: Any,
+        blocks: int = 1,
+        subblocks: int | None = None,
+        sanitize: str | Sequence[str] = (),
+        schedule: int | None = None,
+        shadow: str | None = None,
+        memory_map: bool = False,
+        out: TextIO | None = None,
+        progress: Callable[[int, int, int], None] | None = None,
+        max_steps: int | None = None,
+        timeout: float | None = None,
+        semantics: str = "hw",
+        watchers: Sequence[Watcher] = (),
+        threads: int = 1,
+        ranks: World | None = None,
+    ) -> TracedLaunch:
+        from ..sanitize import parse_names, watching
+
+        check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
+        result = LaunchResult(self.engine)
+        names = parse_names(sanitize)
+        result.checked = names
+        gm = GlobalMemory()
+        bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
+        watch = watching(names, shadow, memory_map, watchers)
+        memory = Memory(gm.buffers)
+        cores = self._cores(subblocks)
+        module = module_of(self._told(), cores)
+        program, roles, sites = roles_of(
+            module, self.profile, watch is not None and watch.tracks, cores,
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
+        )  # fmt: skip
+        order = None
+        if schedule is not None:
+            from ..sanitize.schedule import Schedule
+
+            order = Schedule(schedule)
+        values = [{kind: [] for kind in sites} for _ in bindings]
+        grid = TracedGrid(
+            program, self.profile, gm, roles, values, blocks, out or sys.stdout, watch, order, progress,
+            max_steps, False, preset(semantics), timeout,
+        )  # fmt: skip
+        grid.sites = sites
+        words = [
+            word(t, v) if isinstance(v, int | float | str) else memory.word(t, v)
+            for binding in bindings
+            for t, v in zip(self._types, binding.values[self._longest], strict=True)
+        ]
+        arrays = [(a.address, a.copy.size, a.buffer.name.encode(), 0) for a in memory.arrays]
+        special = self._special(bindings[0])
+
+        def call(tracer: int) -> Outcome:
+            return self._library.call(
+                self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None,
+                arrays, tracer,
+            )  # fmt: skip
+
+        grid.stream = Stream(call)
+        return TracedLaunch(self, grid, bindings, result)
+
+    def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
+        """What ended the kernel itself, where the reference engine found nothing."""
+        d = self._problem(done._replace(touched=range(0)), None, bindings[done.rank])  # type: ignore[arg-type]
+        d.span = self._places.span(frames) or d.span
+        return d
+
+
+class TracedKernel(_Traced, FileKernel):
+    """One of a C++ file."""
+
+    traced = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+
+    def _told(self) -> Source:
+        return self.text or Source(self.path, "")
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
+        if self.kind != "mixed":
+            return [(self.kind, 0)]
+        return [("cube", 0), *(("vector", n) for n in range(subblocks or self.subblocks))]
+
+
+class TracedProgram(_Traced, CppKernel):
+    """One of a program, as the C++ that is emitted for it. Its calls stand at the lines of the program."""
+
+    traced = True
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._places = Places(self.built.path, self.module.sources)
+        self._like = self.module
+
+    def _told(self) -> Source:
+        return self.module.source
+
+    def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
+        most = subblocks or self.subblocks
+        return [
+            (kind, sub)
+            for kind, sub, _ in self.roles
+            if kind != "vector" or sub < most or len(self.roles) == 1
+        ]
+
+
+class TracedLaunch:
+    """A launch that has begun, as `reference.kernel.Launch`."""
+
+    def __init__(
+        self, kernel: _Traced, grid: TracedGrid, bindings: list[Binding], result: LaunchResult
+    ) -> None:
+        self.kernel = kernel
+        self.grid = grid
+        self.bindings = bindings
+        self.result = result
+
+    def end(self) -> LaunchResult:
+        grid, result = self.grid, self.result
+        problem: Diagnostic | None = None
+        try:
+            if not grid.go():
+                problem = grid.stuck().diagnostic
+        except RunError as e:
+            problem = e.diagnostic
+        finally:
+            grid.stream.stop()
+        done = grid.stream.end()
+        for binding in self.bindings:
+            binding.write_back()
+        if problem is not None:
+            result.diagnostics.append(problem)
+        if grid.watch is not None:
+            grid.watch.tell("launch_ended", result)
+        if grid.broken is not None and result.ok:
+            result.diagnostics.append(grid.broken.diagnostic)
+        if result.ok and done.status:
+            result.diagnostics.append(self.kernel.told(done, grid.stream.frames, self.bindings))
+        if isinstance(self.kernel, FileKernel):
+            for d in result.diagnostics:
+                in_cpp(d)
+        return result
+
+
+def roles_of(
+    module: Module, profile: Profile, track: bool, cores: Sequence[tuple[str, int]],
+    make: Callable[[LoweredModule, Code, Block], Sites],
+) -> tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]:  # fmt: skip
+    """What is executed on the cores of a block: the program, their code, and sites by kind of core."""
+    program = LoweredModule(module, profile, track)
+    codes: dict[str, Code] = {}
+    sites: dict[str, Sites] = {}
+    for kind in dict.fromkeys(kind for kind, _ in cores):
+        function = module.function(kind)
+        assert function is not None
+        codes[kind] = Code(function)
+        sites[kind] = make(program, codes[kind], function.regions[0].blocks[0])
+    return program, [(kind, sub, codes[kind]) for kind, sub in cores], sites
+
+
+def module_of(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
+    """A module with an empty function for each kind of core."""
+    builder = Builder.module()
+    for kind in dict.fromkeys(kind for kind, _ in roles):
+        builder.at(None).func(kind, [])
+    return Module(builder.built.op, source)
+
+
+def made(request: Request) -> CompiledKernel:
+    """The kernel that is asked for."""
+    r = request
+    if isinstance(r.program, Module):
+        return TracedProgram(r.program, r.entry, r.target, r.check)
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)

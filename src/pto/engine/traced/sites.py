@@ -1,0 +1,756 @@
+"""From records to steps: an operation per call site, lowered once; each record only brings values.
+
+A site is a call in the C++ text with what is the same every time it is made: its row, its attributes and the
+types of its operands. Its operation stands in a function of a module that grows as sites are found, and its
+step is what lowering makes of it for programs; so those who watch see no difference.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import struct
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
+from ...ir.builder import Builder
+from ...ir.core import Block, Module, Operation, Value
+from ...ir.types import (
+    INDEX,
+    ConvTileType,
+    MaskType,
+    PtrType,
+    ScalarType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
+from ...isa import row as find_row
+from ...isa.dtypes import DTYPES, NUMBERS
+from ...isa.enums import ENUMS
+from ...isa.machine import C2V, EVERY_PIPE, MEMORIES, PIPES, V2C
+from ...isa.micro_tags import TAGS
+from ...isa.record import Record
+from ...isa.row import Row
+from ...isa.tile import COMPACT_MODES
+from ..compiled.library import ViewArgument
+from ..cpp.places import Places
+from ..elements import decode
+from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View, array_of
+from ..reference import fifo
+from ..reference.code import Code, Step
+from ..reference.core import RunError
+from ..reference.handles import check_edge, make_tile
+from ..reference.lower import Lower, LoweredModule
+from ..registers import maker
+
+_LOCATIONS = tuple(MEMORIES)
+_DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
+_LAYOUTS = tuple(ENUMS["layout"].values)
+_UNBOUND = (1 << 64) - 1
+#: Return addresses of a record, and where it says how many operands it has.
+FRAMES = 5
+_COUNTS = 2 + FRAMES
+
+#: Gives the value of an operand from the words of a record that begin at a place.
+Load = Callable[[Any, list[int], int], Any]
+
+
+# -- types ---------------------------------------------------------------------------------------------------
+
+
+class _RawType(ctypes.Structure):
+    """`TracedType` of trace.hpp."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("words", ctypes.c_int32),
+        ("facts", ctypes.c_int32 * 9),
+        ("pad", ctypes.c_uint64),
+        ("dims", ctypes.c_int64 * 6),
+    )
+
+
+_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE, _VECTOR, _MASK = range(9)
+
+
+class Kind(Record):
+    """The type of an operand: that of its value, and how many words a record has of it."""
+
+    kind: int
+    dtype: str  # empty for none
+    words: int
+    type: Type | None
+    layout: str = ""
+    facts: tuple[int, ...] = ()
+    id: int = 0  # no other type has it
+
+
+def kind_at(address: int) -> Kind:
+    """A type that the kernel describes."""
+    raw = _RawType.from_address(address)
+    dtype = _DTYPES[raw.dtype] if raw.dtype >= 0 else ""
+    elem = ScalarType(dtype or "u8")
+    facts = list(raw.facts)
+    made: Type | None = None
+    layout = ""
+    if raw.kind == _TILE:
+        loc, rows, cols, v_row, v_col, blayout, slayout, fractal, compact = facts
+        made = TileBufType(
+            elem, _LOCATIONS[loc], rows, cols, None if v_row < 0 else v_row, None if v_col < 0 else v_col,
+            tuple(ENUMS["blayout"].values)[blayout], tuple(ENUMS["slayout"].values)[slayout], fractal,
+            raw.pad, COMPACT_MODES[compact],
+        )  # fmt: skip
+    elif raw.kind == _CONV:
+        dims = tuple(None if d < 0 else d for d in list(raw.dims)[: facts[2]])
+        made = ConvTileType(elem, _LOCATIONS[facts[0]], dims, _LAYOUTS[facts[1]].upper())
+    elif raw.kind == _TENSOR:
+        made = ViewType(elem, tuple(None if d < 0 else d for d in list(raw.dims)[:5]))
+        layout = _LAYOUTS[facts[0]].upper()
+    elif raw.kind == _POINTER:
+        made = PtrType(elem)
+    elif raw.kind == _NUMBER:
+        made = elem
+    elif raw.kind == _PIPE:
+        made = TokenType("tpipe")
+    elif raw.kind == _VECTOR:
+        made = VRegType(elem, facts[0])
+    elif raw.kind == _MASK:
+        made = MaskType()
+    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
+
+
+def attribute(row: Row, name: str, word: int) -> Attribute | None:
+    """A number of C++ as the attribute that it stands for; None where it has no name."""
+    name, _, tag = name.partition("@")
+    if tag:
+        numbers = {**TAGS[tag].words, **TAGS[tag].unnamed}
+        named = [w for w, n in numbers.items() if n == word and w in row.attr_index[name].choices]
+        return StrAttr(named[0]) if named else None
+    kind = row.attr_index[name].kind
+    if kind == "pipe":
+        found = next((p for p in (*PIPES.values(), EVERY_PIPE) if p.cpp == word), None)
+        return None if found is None else EnumAttr(kind, f"PIPE_{found.name}")
+    if kind in ENUMS:
+        value = next((v for v, n in ENUMS[kind].values.items() if n == word), None)
+        return None if value is None else EnumAttr(kind, value)
+    if kind == "bool":
+        return BoolAttr(bool(word))
+    choices = row.attr_index[name].choices
+    if choices and isinstance(choices[0], str):
+        return StrAttr(choices[word])
+    return IntAttr(word - (1 << 64) if word >> 63 else word, ScalarType("i64"))
+
+
+def spelled(row: Row) -> tuple[str, ...]:
+    """Names that calls of a row have in C++."""
+    return _spelled(row.full_name)
+
+
+@cache
+def _spelled(name: str) -> tuple[str, ...]:
+    row = find_row(name)
+    assert row is not None
+    if row.name == "alloc_tile":
+        return ("TASSIGN",)
+    found = [m for form in row.forms for m in re.findall(r"(?<![\w$])([A-Za-z_]\w*)\s*[<(]", form.cpp)]
+    return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
+
+
+#: Functions of C++ that make calls of others.
+_ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
+
+#: A name as it is written: of a variable, a member, an element.
+_WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
+
+
+# -- memory --------------------------------------------------------------------------------------------------
+
+
+class Copied(Record):
+    """An array as the kernel has it: a copy at an address."""
+
+    address: int
+    buffer: Buffer
+    copy: Any
+
+
+class Memory:
+    """Global memory of a launch, by the addresses that the kernel knows."""
+
+    def __init__(self, buffers: Sequence[Buffer] = ()) -> None:
+        self._views: list[ViewArgument] = []
+        made = [(buffer, np.array(buffer.data)) for buffer in buffers]
+        self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
+
+    def hold(self, arrays: Sequence[Copied]) -> None:
+        """From now on these are all there are."""
+        self.arrays = sorted(arrays, key=lambda a: a.address)
+        self._starts = [a.address for a in self.arrays]
+
+    def word(self, type: Type, place: Pointer | View) -> int:
+        """An argument: the address of a byte, or of the description of a tensor."""
+        address = place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
+        if not isinstance(type, ViewType):
+            return address
+        assert isinstance(place, View)
+        self._views.append(ViewArgument(address, *place.dims5))
+        return ctypes.addressof(self._views[-1])
+
+    def at(self, address: int) -> tuple[Buffer, int]:
+        """The array an address lies in, or the one before it, and how far it is from its start."""
+        if not self.arrays:
+            return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
+        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)]
+        return found.buffer, address - found.address
+
+
+# -- sites ---------------------------------------------------------------------------------------------------
+
+
+class Site:
+    """A call: its step, and what fills its registers from a record."""
+
+    __slots__ = ("after", "loads", "op", "pc", "scope", "step")
+
+    def __init__(self, op: Operation, pc: int, step: Step, loads: list[tuple[int, int, Load]]) -> None:
+        self.op = op
+        self.pc = pc
+        self.step = step
+        #: Register, words before, and what makes the value.
+        self.loads = loads
+        #: What is done with a core after the step.
+        self.after: Callable[[Any, list[int], int], None] | None = None
+        #: Whether a vector scope begins or ends here, or it is "inside" of one.
+        self.scope = ""
+
+    def load(self, core: Any, words: list[int], at: int) -> None:
+        regs = core.regs
+        for slot, offset, make in self.loads:
+            regs[slot] = make(core, words, at + offset)
+
+
+def _nothing(core: Any) -> None: ...
+
+
+#: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
+_ORDERED = {("tscatter", "S"): "V"}
+
+
+class _Lower(Lower):
+    """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
+
+    def pipe(self, op: Operation) -> str:
+        found = super().pipe(op)
+        assert op.row is not None
+        return _ORDERED.get((op.row.name, found), found)
+
+
+class Sites:
+    """The sites of a kernel on one kind of core."""
+
+    def __init__(
+        self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
+        like: Module | None = None,
+    ) -> None:  # fmt: skip
+        self._lower = _Lower(program, code)
+        self._program = program
+        self._code = code
+        self._block = block
+        self._places = places
+        self._memory = memory
+        self._found: dict[tuple[int, ...], Site] = {}
+        #: Operations by line, of a program that the C++ was emitted from.
+        self._like: dict[int, Operation] = {}
+        for op in like.walk() if like is not None else ():
+            if op.loc is not None and op.row is not None and not op.regions:
+                self._like[op.loc.line] = op
+
+    def of(self, words: list[int], at: int) -> tuple[Site, int]:
+        """The site of a record, and where the values of its operands begin."""
+        counts = words[at + _COUNTS]
+        start = at + _COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
+        key = tuple(words[at + 1 : start])
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._make(key)
+        return found, start
+
+    def _scope(self, key: tuple[int, ...], name: str) -> Site:
+        """Where a vector scope begins or ends."""
+        call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
+        row = find_row("vecscope")
+        assert row is not None
+        op = self._block.append(Operation(row.full_name, row, [], [], None, None, call.span))
+        site = Site(op, self._lower.emit(op, _nothing), _nothing, [])
+        site.scope = "begin" if name.endswith("begin") else "end"
+        return site
+
+    def _make(self, key: tuple[int, ...]) -> Site:
+        form = ctypes.string_at(key[0]).decode()
+        head, _, attrs = form.partition(":")
+        name, *operands = head.split()
+        if name.startswith("vecscope."):
+            return self._scope(key, name)
+        row = find_row(name)
+        assert row is not None, form
+        middle = _COUNTS + (key[_COUNTS - 1] >> 32)
+        said, given = key[_COUNTS:middle], key[middle:]
+        call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
+        spelled_out = dict(a.split("=") for a in attrs.split() if "=" in a)
+        counted = [a for a in attrs.split() if "=" not in a]
+        made_attrs = {n.partition("@")[0]: attribute(row, n, w) for n, w in zip(counted, said, strict=True)}
+        made_attrs |= {n: StrAttr(word) for n, word in spelled_out.items()}
+        if made_attrs.get("event_id", 0) is None:  # outside those that have names
+            row = find_row(f"{name}_dyn")
+            assert row is not None
+            made_attrs.pop("event_id")
+        builder = Builder(self._block).at(call.span)
+        kinds = [kind_at(address) for address in given]
+        like = self._like.get(call.span.line) if call.span is not None else None
+        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like).site()
+
+
+class _Making:
+    """A site in the making."""
+
+    def __init__(
+        self, sites: Sites, row: Row, builder: Builder, attrs: dict[str, Attribute | None], names: list[str],
+        kinds: list[Kind], texts: Sequence[str], said: Sequence[int], like: Operation | None,
+    ) -> None:  # fmt: skip
+        self.sites = sites
+        self.row = row
+        self.builder = builder
+        self.attrs: dict[str, Attribute] = {n: a for n, a in attrs.items() if a is not None}
+        self.said = said
+        self.kinds = kinds
+        scratch = [o.name for o in row.operands if o.role == "tmp" and o.name not in names]
+        extra = iter(scratch)
+        #: Names of operands by place; those behind the ones that the form names are scratch, or events.
+        self.names = [
+            n if n is not None else (next(extra, "") if k.kind == _TILE else "")
+            for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
+        ]
+        self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
+        #: Of emitted C++: the operation of the program.
+        self.like = like
+        self.values: dict[str, Value | list[Value]] = {}
+        self.loads: list[tuple[Value, int, Load]] = []
+
+    def site(self) -> Site:
+        special = _SPECIAL.get(self.row.name)
+        if special is not None:
+            return special(self)
+        if any(k.kind in (_VECTOR, _MASK) for k in self.kinds):
+            return self.vector()
+        self.operands()
+        if self.row.name == "mem_bar":
+            site = self.made()
+            site.scope = "inside"
+            return site
+        if self.row.name.endswith("_flag_dyn"):
+            id = signed(self.said[2])
+            self.values["event_id"] = self.value(INDEX, "", 0, lambda core, words, at: id)
+        return self.made()
+
+    def written(self, at: int) -> str:
+        """An operand as it is written, if that is a name."""
+        if self.like is not None:
+            if self.row.name == "alloc_tile":
+                return self.like.results[0].name if self.like.results else ""
+            name = self.names[at] if at < len(self.names) else ""
+            value = (
+                self.like.get(name) if self.like.row is self.row and name in self.row.operand_index else None
+            )
+            return value.name if value is not None else ""
+        return self.texts[at] if at < len(self.texts) else ""
+
+    def called(self, at: int) -> str:
+        """What an operand is called: as it is written, else as the table has it."""
+        return self.written(at) or self.names[at]
+
+    def value(self, type: Type, name: str, offset: int, load: Load) -> Value:
+        value = self.sites._block.add_arg(type, name)
+        self.loads.append((value, offset, load))
+        return value
+
+    def operands(self) -> None:
+        offset = 0
+        for at, kind in enumerate(self.kinds):
+            name = self.names[at]
+            if name and kind.type is not None:
+                declared = self.row.operands[self.row.operand_index[name]]
+                made = self.operand(at, kind, declared.kinds, offset)
+                if declared.variadic:
+                    listed = self.values.setdefault(name, [])
+                    assert isinstance(listed, list)
+                    listed.append(made)
+                else:
+                    self.values[name] = made
+            offset += kind.words
+
+    def operand(self, at: int, kind: Kind, wanted: Sequence[str], offset: int) -> Value:
+        called = self.called(at)
+        type = kind.type
+        assert type is not None
+        if kind.kind == _NUMBER:
+            index = "index" in wanted and not DTYPES[kind.dtype].is_float
+            return self.value(INDEX if index else type, called, offset, number(kind.dtype))
+        if kind.kind == _POINTER:
+            return self.value(type, called, offset, self.pointer(kind, called))
+        if kind.kind == _TENSOR:
+            return self.value(type, called, offset, self.tensor(kind, called))
+        if kind.kind == _CONV:
+            return self.value(type, called, offset, conv_tile(kind, called))
+        if kind.kind == _PIPE:
+            return self.value(type, called, offset, self.pipe(kind))
+        return self.value(
+            type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo))
+        )
+
+    def vector(self) -> Site:
+        """A call on registers. What it makes is kept by what it holds: C++ copies registers unseen."""
+        results = [(at, n[1:]) for at, n in enumerate(self.names) if n.startswith(">")]
+        offsets = [sum(k.words for k in self.kinds[:at]) for at in range(len(self.kinds))]
+        for at, kind in enumerate(self.kinds):
+            name = self.names[at]
+            if name.startswith(">") or kind.type is None:
+                continue
+            declared = self.row.operands[self.row.operand_index[name]]
+            if kind.kind in (_VECTOR, _MASK):
+                type = self.typed(kind)
+                self.values[name] = self.value(
+                    type, self.called(at), offsets[at], register(type, self.called(at))
+                )
+            else:
+                self.values[name] = self.operand(at, kind, declared.kinds, offsets[at])
+        types = [self.typed(self.kinds[at]) for at, _ in results]
+        lower = self.sites._lower
+        lower.inside = True
+        site = self.made(types)
+        lower.inside = False
+        site.scope = "inside"
+        kept = []
+        for (at, _), value in zip(results, site.op.results, strict=True):
+            value.name = self.called(at).removeprefix(">")
+            kept.append((lower.slot(value), offsets[at], self.kinds[at].words))
+
+        def keep(core: Any, words: list[int], at: int) -> None:
+            if len(core.vectors) > _MOST_VECTORS:
+                core.vectors.clear()
+            for slot, offset, count in kept:
+                here = at + offset
+                contents = tuple(words[here + 1 : here + count])
+                core.vectors[words[here]] = core.vectors[contents] = (contents, core.regs[slot])
+
+        site.after = keep
+        return site
+
+    def typed(self, kind: Kind) -> Type:
+        """The type of a register; a mask is for elements of the size that the call names."""
+        if kind.kind != _MASK:
+            assert kind.type is not None
+            return kind.type
+        named = re.search(r"_(b8|b16|b32)$", self.row.name)
+        if named:
+            return MaskType(named[1])
+        sized = next((k for k in self.kinds if k.kind == _VECTOR), None)
+        return MaskType(f"b{DTYPES[sized.dtype].bits}") if sized is not None else MaskType()
+
+    def pointer(self, kind: Kind, called: str) -> Load:
+        at = self.sites._memory.at
+        dtype = kind.dtype or "u8"
+
+        def load(core: Any, words: list[int], place: int) -> Pointer:
+            space, address = words[place], words[place + 1]
+            if space < len(_LOCATIONS):
+                loc = _LOCATIONS[space]
+                return Pointer(core.buffers[loc], address, dtype, called, core.homes_at.get((loc, address)))
+            buffer, offset = at(address)
+            return Pointer(buffer, offset, dtype, called)
+
+        return load
+
+    def pipe(self, kind: Kind) -> Load:
+        """What finds a FIFO: what a core has of it is made when it is first used there."""
+        flag, direction, size, slots, local, nosplit = kind.facts[:6]
+        attrs: dict[str, Attribute] = {
+            name: IntAttr(value, ScalarType("i32"))
+            for name, value in (
+                ("dir_mask", direction), ("slot_size", size), ("slot_num", slots), ("local_slot_num", local),
+                ("flag_base", flag),
+            )
+        }  # fmt: skip
+        made = Operation("pto.initialize_l2g2l_pipe", find_row("initialize_l2g2l_pipe"), [], [])
+        made.attrs = {**attrs, "nosplit": BoolAttr(bool(nosplit))}
+        at = self.sites._memory.at
+        key = f"flag {flag}"
+
+        def load(core: Any, words: list[int], place: int) -> Any:
+            found = core.pipes.get((flag, direction))
+            if found is None:
+                address, c2v, v2c = words[place : place + 3]
+                memory = Pointer(*at(address), "u8", "") if address else None
+                found = core.pipes[flag, direction] = fifo.open_ends(
+                    core, made, key, memory, {C2V: c2v, V2C: v2c}
+                )
+            return found
+
+        return load
+
+    def tensor(self, kind: Kind, called: str) -> Load:
+        at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
+        fresh = bool(self.row.fifo)  # FIFO instructions change what they are given
+
+        def load(core: Any, words: list[int], place: int) -> View:
+            key = (called, dtype, layout, *words[place : place + 11])
+            found = core.views.get(key)
+            if found is None or fresh:
+                buffer, offset = at(words[place])
+                shape, strides = (tuple(map(signed, words[place + n : place + n + 5])) for n in (1, 6))
+                found = View(buffer, offset, shape, strides, dtype, layout, called)
+                if len(core.views) < _MOST_VIEWS and not fresh:
+                    core.views[key] = found
+            return found
+
+        return load
+
+    def made(self, results: Sequence[Type] = ()) -> Site:
+        """The site of the operation with what was found."""
+        op = self.builder.op(self.row.full_name, list(results), self.attrs, **self.values)
+        lower, code = self.sites._lower, self.sites._code
+        lower.missing.clear()
+        lower.instruction(op)
+        if lower.missing:
+            raise RunError(lower.missing[0])
+        pc = len(code.steps) - 1
+        return Site(op, pc, code.steps[pc], [(lower.slot(v), at, load) for v, at, load in self.loads])
+
+
+def signed(word: int) -> int:
+    return word - (1 << 64) if word >> 63 else word
+
+
+def number(dtype: str) -> Load:
+    """What makes a number of the bits of a word."""
+    info = DTYPES[dtype]
+    if not info.is_float:
+        return lambda core, words, at: signed(words[at])
+    if dtype == "f32":
+        return lambda core, words, at: struct.unpack("<f", struct.pack("<I", words[at] & 0xFFFFFFFF))[0]
+    if dtype == "f64":
+        return lambda core, words, at: struct.unpack("<d", struct.pack("<Q", words[at]))[0]
+    code = np.dtype(f"u{max(1, info.bits // 8)}")
+    mask = (1 << info.bits) - 1
+    return lambda core, words, at: float(decode(dtype, np.array([words[at] & mask], code))[0])
+
+
+def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
+    """What makes a tile: its address, the object that it is in C++, its valid rows and columns; `fresh` for
+    instructions that change it. It is called as it is written, as where it was placed, or `name`."""
+    type = kind.type
+    assert isinstance(type, TileBufType)
+    loc, id = type.loc, -kind.id  # no object is there
+
+    def load(core: Any, words: list[int], at: int) -> Tile:
+        address, this, rows, cols = words[at : at + 4]
+        placed = core.placed.get((loc, address, this)) or core.placed.get((loc, address, id))
+        key = (id, called, address, rows, cols)
+        edge = core.edges.get(this)
+        found = core.tiles.get(key)
+        if fresh or found is None or found.storage is not placed or found.edge is not edge:
+            bound = None if address == _UNBOUND else signed(address)
+            found = make_tile(
+                core, type, bound, (rows, cols), called or (placed.name if placed else "") or name
+            )
+            found.storage, found.edge = placed, edge
+            if not fresh:
+                core.tiles[key] = found
+        return found
+
+    return load
+
+
+#: Registers and views that are remembered.
+_MOST_VECTORS = 4096
+_MOST_VIEWS = 4096
+
+
+def register(type: Type, called: str) -> Load:
+    """What finds a register: the one that a call left in the object, or one with the same contents; what no
+    call is known to have made holds what C++ says."""
+    mask = isinstance(type, MaskType)
+    count = 4 if mask else 32
+    new = maker(type, called)
+
+    def load(core: Any, words: list[int], at: int) -> Any:
+        contents = tuple(words[at + 1 : at + 1 + count])
+        known = core.vectors.get(words[at])
+        if known is None or known[0] != contents:
+            known = core.vectors.get(contents)
+        made = new()
+        if known is not None and known[1].dtype == made.dtype:
+            return known[1]
+        data = np.array(contents, np.uint64)
+        if mask:
+            made.keep(np.unpackbits(data.view(np.uint8), bitorder="little"))
+        else:
+            made.keep(data.view(array_of(made.dtype)))
+        made.buffer.given = True
+        return made
+
+    return load
+
+
+def conv_tile(kind: Kind, called: str) -> Load:
+    type = kind.type
+    assert isinstance(type, ConvTileType)
+
+    def load(core: Any, words: list[int], at: int) -> ConvTile:
+        address = words[at]
+        made = ConvTile(
+            type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called
+        )
+        made.dims = tuple(signed(w) for w in words[at + 2 : at + 2 + len(type.dims)])
+        return made
+
+    return load
+
+
+# -- calls that are not an operation as they stand ----------------------------------------------------------
+
+
+def _assigned(m: _Making) -> Site:
+    """TASSIGN: a tile with an address."""
+    kind = m.kinds[0]
+    called = m.called(0)
+    type = kind.type
+    assert type is not None
+    m.values["addr"] = m.value(ScalarType("i64"), "addr", 0, lambda core, words, at: signed(words[at]))
+    if isinstance(type, TileBufType):
+        if type.v_row is None:
+            m.values["valid_row"] = m.value(INDEX, "valid_row", 2, lambda core, words, at: words[at])
+        if type.v_col is None:
+            m.values["valid_col"] = m.value(INDEX, "valid_col", 3, lambda core, words, at: words[at])
+    site = m.made([type])
+    site.op.result.name = called
+    slot = m.sites._lower.slot(site.op.result)
+
+    def place(core: Any, words: list[int], at: int) -> None:
+        made = core.regs[slot]
+        if isinstance(made, Tile) and isinstance(type, TileBufType):
+            address = words[at]
+            assert made.address is not None
+            core.homes_at[type.loc, address] = Home(made.address, made.address + made.size, made.name, made)
+            core.placed[type.loc, address, words[at + 1]] = made.storage
+            core.placed[type.loc, address, -kind.id] = made.storage
+
+    site.after = place
+    return site
+
+
+def _renamed(m: _Making) -> Site:
+    """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what
+    is left to do is to say whose bytes they are, and whether a window leaves its source."""
+    into, load = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
+    made, of = (kind.type for kind in m.kinds[:2])
+    assert isinstance(made, TileBufType) and isinstance(of, TileBufType)
+    types = made, of
+    window = m.row.name == "subview"
+    name, loc = m.called(0), types[0].loc
+    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, load)
+    if window:
+        m.values["offsets"] = [m.value(INDEX, "", 8 + n, number("i64")) for n in range(2)]
+        m.attrs["sizes"] = ArrayAttr(
+            tuple(IntAttr(n, ScalarType("i64")) for n in (types[0].rows, types[0].cols))
+        )
+    op = m.builder.op(m.row.full_name, [types[0]], m.attrs, **m.values)
+    op.result.name = name
+    lower = m.sites._lower
+    from_slot = lower.slot(op.operands[0])
+
+    def step(core: Any) -> None:
+        return None
+
+    def place(core: Any, words: list[int], at: int) -> None:
+        source = core.regs[from_slot]
+        if source.storage is not None:
+            core.placed[loc, words[at], words[at + 1]] = source.storage
+            core.placed[loc, words[at], -m.kinds[0].id] = source.storage
+        core.edges.pop(words[at + 1], None)
+        if window:
+            r, c = words[at + 8], words[at + 9]
+            if r + types[0].rows > source.rows or c + types[0].cols > source.cols:
+                core.edges[words[at + 1]] = (source, r, c)
+        check_edge(core, op, into(core, words, at))
+
+    pc = lower.emit(op, step)
+    site = Site(op, pc, step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+    site.after = place
+    return site
+
+
+def _element(m: _Making) -> Site:
+    """A read of one element, whose value only C++ sees."""
+    m.operands()
+    kind = m.kinds[0].type
+    assert isinstance(kind, TileBufType)
+    site = m.made([kind.elem])
+    slot = m.sites._lower.slot(site.op.result)
+
+    def use(core: Any, words: list[int], at: int) -> None:
+        if slot in core.poison:
+            core.grid.undefined_use(core, site.op, core.poison.pop(slot), "a value that C++ goes on with")
+
+    site.after = use
+    return site
+
+
+def _resized(m: _Making) -> Site:
+    """SetValidShape: records have the valid region of every tile; a window may leave its source now."""
+    made = tile(m.kinds[0], m.written(0), m.names[0])
+    kind = m.kinds[0].type
+    assert kind is not None
+    m.values["source"] = m.value(kind, m.called(0), 0, made)
+    m.values["valid_row"] = m.value(INDEX, "", 2, number("i64"))
+    m.values["valid_col"] = m.value(INDEX, "", 3, number("i64"))
+    op = m.builder.op(m.row.full_name, [], m.attrs, **m.values)
+    lower = m.sites._lower
+    slot = lower.slot(op.operands[0])
+
+    def step(core: Any) -> None:
+        check_edge(core, op, core.regs[slot])
+
+    return Site(op, lower.emit(op, step), step, [(lower.slot(v), at, load) for v, at, load in m.loads])
+
+
+def _tested(m: _Making) -> Site:
+    """TTEST: C++ knows what came of it."""
+    m.operands()
+    return m.made([ScalarType("i1")])
+
+
+def _scale(m: _Making) -> Site:
+    """The scale of pushes: C++ names the element type."""
+    m.operands()
+    m.attrs["out_type"] = StrAttr(_DTYPES[m.said[0]])
+    return m.made()
+
+
+_SPECIAL: dict[str, Callable[[_Making], Site]] = {
+    "alloc_tile": _assigned,
+    "treshape": _renamed,
+    "subview": _renamed,
+    "set_validshape": _resized,
+    "tgetval": _element,
+    "ttest": _tested,
+    "set_quant_scalar": _scale,
+}

@@ -1,0 +1,231 @@
+// Kernels of the cube core with flags by hand. See test_cpp.py for the comments at the end of lines.
+#include "pto/pto-inst.hpp"
+
+using namespace pto;
+
+constexpr int kSize = 32, kCount = kSize * kSize, kBytes = kCount * 2;
+using Operand = GlobalTensor<half, Shape<1, 1, 1, kSize, kSize>, Stride<kCount, kCount, kCount, kSize, 1>>;
+using Result = GlobalTensor<float, Shape<1, 1, 1, kSize, kSize>, Stride<kCount, kCount, kCount, kSize, 1>>;
+using InL1 = Tile<TileType::Mat, half, kSize, kSize, BLayout::ColMajor, kSize, kSize, SLayout::RowMajor, 512>;
+using Left = TileLeft<half, kSize, kSize>;
+using Right = TileRight<half, kSize, kSize>;
+using Acc = TileAcc<float, kSize, kSize>;
+
+#define FLAG(from, to, id) \
+  set_flag(from, to, id);  \
+  wait_flag(from, to, id)
+
+struct Tiles {
+  InL1 x1, y1;
+  Left x0;
+  Right y0;
+  Acc z;
+  AICORE void assign() {
+    TASSIGN(x1, 0);
+    TASSIGN(y1, kBytes);
+    TASSIGN(x0, 0);
+    TASSIGN(y0, 0);
+    TASSIGN(z, 0);
+  }
+};
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void move_before_load(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);  // good
+  TMOV(t.x0, t.x1);                       // FOUND PTO-E2201
+  TMOV(t.y0, t.y1);                       // FOUND PTO-E2201
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  TMATMUL(t.z, t.x0, t.y0);
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);
+}
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void product_before_move(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);  // good
+  TMATMUL(t.z, t.x0, t.y0);            // FOUND PTO-E2201
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);
+}
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void store_before_product(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  TMATMUL(t.z, t.x0, t.y0);
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);  // good
+  TSTORE(gc, t.z);                    // FOUND PTO-E2201
+}
+
+// RUN: f16:64x32 f16:64x32 f32:32x32
+__global__ AICORE void next_load_too_early(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  for (int k = 0; k < 2; ++k) {
+    Operand ga(a + k * kCount), gb(b + k * kCount);
+    if (k > 0) wait_flag(PIPE_MTE1, PIPE_MTE2, EVENT_ID0);  // good
+    TLOAD(t.x1, ga);                                        // FOUND PTO-E2201
+    TLOAD(t.y1, gb);                                        // FOUND PTO-E2201
+    FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    if (k > 0) wait_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+    TMOV(t.x0, t.x1);
+    TMOV(t.y0, t.y1);
+    if (k == 0) set_flag(PIPE_MTE1, PIPE_MTE2, EVENT_ID0);  // good
+    FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    if (k == 0) {
+      TMATMUL(t.z, t.x0, t.y0);
+      set_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+    } else {
+      TMATMUL_ACC(t.z, t.z, t.x0, t.y0);
+    }
+  }
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);
+}
+
+// RUN: f16:64x32 f16:64x32 f32:32x32
+__global__ AICORE void next_move_too_early(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  for (int k = 0; k < 2; ++k) {
+    Operand ga(a + k * kCount), gb(b + k * kCount);
+    if (k > 0) wait_flag(PIPE_MTE1, PIPE_MTE2, EVENT_ID0);
+    TLOAD(t.x1, ga);
+    TLOAD(t.y1, gb);
+    FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    if (k > 0) wait_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);  // good
+    TMOV(t.x0, t.x1);                                    // FOUND PTO-E2201
+    TMOV(t.y0, t.y1);
+    if (k == 0) set_flag(PIPE_MTE1, PIPE_MTE2, EVENT_ID0);
+    FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    if (k == 0) {
+      TMATMUL(t.z, t.x0, t.y0);
+      set_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);  // good
+    } else {
+      TMATMUL_ACC(t.z, t.z, t.x0, t.y0);
+    }
+  }
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);
+}
+
+// RUN: f16:32x32 f16:32x32 f32:64x32
+__global__ AICORE void accumulator_too_early(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  for (int i = 0; i < 2; ++i) {
+    Result gc(c + i * kCount);
+    if (i > 0) wait_flag(PIPE_FIX, PIPE_M, EVENT_ID0);  // good
+    TMATMUL(t.z, t.x0, t.y0);                           // FOUND PTO-E2201
+    FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+    TSTORE(gc, t.z);
+    if (i == 0) set_flag(PIPE_FIX, PIPE_M, EVENT_ID0);  // good
+  }
+}
+
+// RUN: f16:64x32 f16:64x32 f32:32x32
+__global__ AICORE void first_step_accumulates(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  for (int k = 0; k < 2; ++k) {
+    Operand ga(a + k * kCount), gb(b + k * kCount);
+    pipe_barrier(PIPE_ALL);
+    TLOAD(t.x1, ga);
+    TLOAD(t.y1, gb);
+    FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+    TMOV(t.x0, t.x1);
+    TMOV(t.y0, t.y1);
+    FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    if (k == 0) TMATMUL(t.z, t.x0, t.y0);               // good
+    if (k > 0) TMATMUL_ACC(t.z, t.z, t.x0, t.y0);       // good
+    TMATMUL_ACC(t.z, t.z, t.x0, t.y0);                  // bad
+  }
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);  // FOUND PTO-E2203
+}
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void operands_overlap(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TASSIGN(t.y1, kBytes / 2);  // bad
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);  // FOUND PTO-E2210
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  TMATMUL(t.z, t.x0, t.y0);
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, t.z);
+}
+
+// RUN: f16:64x32 f16:64x32 f32:32x32
+__global__ AICORE void l1_ping_pong(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Result gc(c);
+  InL1 x1[2], y1[2];
+  Left x0;
+  Right y0;
+  Acc z;
+  for (int i = 0; i < 2; ++i) {
+    TASSIGN(x1[i], 2 * i * kBytes);
+    TASSIGN(y1[i], (2 * i + 1) * kBytes);
+  }
+  TASSIGN(x0, 0);
+  TASSIGN(y0, 0);
+  TASSIGN(z, 0);
+  for (int k = 0; k < 2; ++k) {
+    Operand ga(a + k * kCount), gb(b + k * kCount);
+    TLOAD(x1[k], ga);
+    set_flag(PIPE_MTE2, PIPE_MTE1, static_cast<event_t>(k));  // bad
+    TLOAD(y1[k], gb);
+    set_flag(PIPE_MTE2, PIPE_MTE1, static_cast<event_t>(k));  // good
+  }
+  for (int k = 0; k < 2; ++k) {
+    wait_flag(PIPE_MTE2, PIPE_MTE1, static_cast<event_t>(k));
+    if (k > 0) wait_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+    TMOV(x0, x1[k]);
+    TMOV(y0, y1[k]);  // FOUND PTO-E2201
+    FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+    if (k == 0) TMATMUL(z, x0, y0);
+    if (k == 0) set_flag(PIPE_M, PIPE_MTE1, EVENT_ID0);
+    if (k > 0) TMATMUL_ACC(z, x0, y0);
+  }
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, z);
+}
