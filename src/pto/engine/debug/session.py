@@ -46,6 +46,8 @@ from .points import Breakpoint, Places, PointError, Points, Watchpoint
 from .stop import END, FAULT, STUCK, Stop, at_of, number
 
 _DEADLOCK = "PTO-E2104"
+#: Seconds after which who waits for a stop looks whether a signal has come.
+_LOOK = 0.2
 
 
 class Debuggable(Protocol):
@@ -252,7 +254,11 @@ class Session:
             self._stops.put(stop)
 
     def _wait(self) -> Stop:
-        return self.came(self._stops.get())
+        while True:
+            try:  # a signal that comes just before a wait without end would be seen only behind it
+                return self.came(self._stops.get(timeout=_LOOK))
+            except queue.Empty:
+                continue
 
     def came(self, stop: Stop | BaseException | None) -> Stop:
         """Take a stop that was posted."""
