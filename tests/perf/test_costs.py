@@ -182,12 +182,39 @@ def test_pto_cost_show_and_table(capsys: pytest.CaptureFixture[str]):
 
 
 def test_pto_run_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    arguments = ["run", "examples/06_loop_double_buffer.pto", "--time", "--timeline", str(tmp_path / "t.json")]
+    arguments = [
+        "run",
+        "examples/06_loop_double_buffer.pto",
+        "--time",
+        "--timeline",
+        str(tmp_path / "t.json"),
+    ]
     assert main([*arguments, "--", "f32:256x128", "f32:256x128"]) == 0
     said = capsys.readouterr().out
     for word in ("us on Ascend 910B1", "MTE2", "flag from line", "critical path", "roofline"):
         assert word in said
     assert '"traceEvents"' in (tmp_path / "t.json").read_text()
+
+
+def test_cpp_kernels_have_timelines():
+    x, y = np.zeros((64, 128), np.float32), np.zeros((64, 128), np.float32)
+    timeline = pto.kernel("examples/17_race.cpp", engine="traced").run(x, y, timeline=True).timeline
+    assert {s.reason for s in timeline.stalls()} >= {"flag"}
+    assert {s.site.name: s.site.line for s in timeline.stalls()}["texp"] == 29
+
+
+def test_python_kernels_have_timelines():
+    import pto.language as pl
+
+    @pl.jit
+    def twice(x: pl.Tensor, y: pl.Out[pl.Tensor]):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[:] = pl.mul(x, 2.0)
+
+    x = np.ones((16, 64), np.float32)
+    found = twice.run(x, np.zeros_like(x), timeline=True)
+    assert found.timeline.us > 5 and found.launches[0].timeline is found.timeline
+    assert any(site.file.endswith("test_costs.py") for site in found.timeline.trace.sites)
 
 
 def test_a_dry_run_leaves_arrays_alone():

@@ -90,8 +90,8 @@ inline Told told = nullptr;
 
 inline void tell(const pto::detail::Core& core, int32_t over) {
   const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
-  told(core.task, core.block_idx, core.block_num, which, over, core.arrays, core.array_count, core.trace->words,
-       core.trace->count);
+  told(core.task, core.block_idx, core.block_num, which, over, core.arrays, core.array_count,
+       core.trace->words, core.trace->count);
   core.trace->count = 0;
 }
 

@@ -157,6 +157,7 @@ ENGINES: dict[str, Engine] = {
                 "timeout",
                 "semantics",
                 "watchers",
+                "timeline",
             ),
             compiles=True,
             instead={"checked": "the reference engine always checks"},

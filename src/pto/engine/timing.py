@@ -98,7 +98,7 @@ class Recorder(Watcher):
 
     def core_started(self, core: WatchedCore) -> None:
         self._cores[core] = len(self.trace.cores)
-        self.trace.cores.append(CoreInfo(core.index, core.name, core.kind))
+        self.trace.cores.append(CoreInfo(core.index, core.name, core.kind, core.rank))
 
     def launch_ended(self, result: LaunchResult) -> None:
         trace = self.trace

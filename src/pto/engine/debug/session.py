@@ -71,9 +71,9 @@ class _Once:
         if len(text) > skip:
             self._session.printed = self._written
             self._session.out.write(text[skip:])
+            self._session.out.flush()  # before what a stop says
 
-    def flush(self) -> None:
-        self._session.out.flush()
+    def flush(self) -> None: ...
 
 
 class _Run:
@@ -183,7 +183,7 @@ class Session:
         self.out: Any = out or sys.stdout
         self.printed = 0
         self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
-        text = getattr(kernel, "text", None) or Source(getattr(kernel, "path", kernel.name), "")
+        text = getattr(kernel, "text", None) or Source(str(getattr(kernel, "path", "")), "")
         self.places = Places(
             self.module, kernel.functions, text if self.module is None else self.module.source
         )

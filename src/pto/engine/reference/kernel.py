@@ -107,7 +107,7 @@ class ReferenceKernel(Launchable):
         file of parameters or as `isa.timing.Machine`. `dry` issues everything and computes no tile, where no
         scalar depends on one: arrays keep what they hold.
         """
-        from ..sanitize import parse_names, watching
+        from ..sanitize import parse_names, recorder, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
@@ -115,10 +115,12 @@ class ReferenceKernel(Launchable):
         result.checked = names
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
-        watch = watching(names, shadow, memory_map, watchers, self._recorder(timeline, dry))
-        program = self.program(
-            watch is not None and watch.tracks, watch is not None and bool(watch.reached)
-        )
+        depends = depends_on_data(self.prepared) if dry else None
+        if depends is not None:
+            raise DiagnosticError([depends])
+        timing = recorder(timeline, self.profile, dry)
+        watch = watching(names, shadow, memory_map, watchers, timing)
+        program = self.program(watch is not None and watch.tracks, watch is not None and bool(watch.reached))
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
@@ -147,20 +149,6 @@ class ReferenceKernel(Launchable):
             dry,
         )
         return Launch(self, grid, bindings, result)
-
-    def _recorder(self, timeline: Any, dry: bool) -> Watcher | None:
-        """What records the timeline of a launch, where one is wanted."""
-        if dry:
-            depends = depends_on_data(self.prepared)
-            if depends is not None:
-                raise DiagnosticError([depends])
-        if timeline is False or timeline is None:
-            return None
-        from ...isa.timing import machine
-        from ..timing import Recorder
-
-        found = machine(None if timeline is True else timeline, self.profile)
-        return Recorder(found, dry)
 
 
 class Launch:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, Source
 from ...ir.builder import Builder
-from ...ir.core import Block, Module
+from ...ir.core import Block, Module, Operation
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
@@ -24,7 +24,7 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
-from ..cpp.places import Places
+from ..cpp.places import Places, loop_around
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference import interval
@@ -147,6 +147,16 @@ class TracedGrid(Grid):
     stream: Stream
     sites: dict[str, Sites]
 
+    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
+        a, b = old.loc, new.loc
+        found = None if a is None or b is None else loop_around(a, b)
+        if found is None or not isinstance(found.source, Source):
+            return None
+        own = found.source is self.module.source
+        lines = found.line, found.source.place(found.end - 1)[0]
+        first, last = (f"{n}" if own else f"{n} of {found.source.name}" for n in lines)
+        return first, last
+
     def make_core(self, *about: Any) -> Core:
         return TracedCore(*about)
 
@@ -212,8 +222,9 @@ class _Traced(CompiledKernel):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
+        timeline: Any = False,
     ) -> TracedLaunch:
-        from ..sanitize import parse_names, watching
+        from ..sanitize import parse_names, recorder, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
@@ -221,7 +232,8 @@ class _Traced(CompiledKernel):
         result.checked = names
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
-        watch = watching(names, shadow, memory_map, watchers)
+        timing = recorder(timeline, self.profile)
+        watch = watching(names, shadow, memory_map, watchers, timing)
         memory = Memory(gm.buffers)
         cores = self._cores(subblocks)
         module = module_of(self._told(), cores)

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from ...diag import Diagnostic
 from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation, Value
@@ -139,6 +140,8 @@ def attribute(row: Row, name: str, word: int) -> Attribute | None:
     if kind == "pipe":
         found = next((p for p in (*PIPES.values(), EVERY_PIPE) if p.cpp == word), None)
         return None if found is None else EnumAttr(kind, f"PIPE_{found.name}")
+    if kind == "quant_type":
+        return EnumAttr(kind, _QUANTISATIONS[word]) if word < len(_QUANTISATIONS) else None
     if kind in ENUMS:
         value = next((v for v, n in ENUMS[kind].values.items() if n == word), None)
         return None if value is None else EnumAttr(kind, value)
@@ -241,6 +244,26 @@ class Site:
 def _nothing(core: Any) -> None: ...
 
 
+#: Calls that only load registers, or of which only the scalar unit knows what they are for.
+_LOADS = re.compile(r"vld|plds|vsld|vgather|scalar access")
+#: What `QuantType` numbers.
+_QUANTISATIONS = ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM")
+#: What `MxQuantAlg` numbers: the type of quantisation and the algorithm of its scale.
+_ALGORITHMS = (("MXFP8", "OCP"), ("MXFP8", "NV"), ("MXFP4_E2M1", "OCP"), ("MXFP4_E2M1", "NV"))
+
+
+def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
+    """TQUANT with an axis and an algorithm: the row, its attributes, and numbers of those that have one."""
+    axis, algorithm, *interleaves = said
+    if axis:
+        return "tquant_hif4", "", ()
+    kind, scale = _ALGORITHMS[algorithm]
+    number = _QUANTISATIONS.index(kind)
+    if interleaves:
+        return "tquant_dn", f" quant_type interleave scale_alg={scale}", (number, interleaves[0])
+    return "tquant", f" quant_type grp_axis scale_alg={scale}", (number, 0)
+
+
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
 
@@ -294,16 +317,38 @@ class Sites:
         site.scope = "begin" if name.endswith("begin") else "end"
         return site
 
+    def _untold(self, key: tuple[int, ...], name: str) -> Site:
+        """A call that does not say what it does. Loads of registers need not: those are taken as they are."""
+        row = find_row("trap")
+        assert row is not None
+        call = self._places.call(key[1 : 1 + FRAMES], (name.partition(" ")[0],))
+        op = self._block.append(Operation(row.full_name, row, [], [], None, None, call.span))
+        step = _nothing
+        if not _LOADS.match(name):
+
+            def step(core: Any) -> None:
+                message = f"{name} cannot be watched yet: nobody knows what it leaves in memory"
+                help = "run it without --sanitize, or leave this kernel out"
+                raise RunError(Diagnostic("PTO-E2003", message, call.span, help=help))
+
+        site = Site(op, self._lower.emit(op, step), step, [])
+        site.scope = "inside" if name.startswith("v") else ""
+        return site
+
     def _make(self, key: tuple[int, ...]) -> Site:
         form = ctypes.string_at(key[0]).decode()
         head, _, attrs = form.partition(":")
         name, *operands = head.split()
         if name.startswith("vecscope."):
             return self._scope(key, name)
-        row = find_row(name)
-        assert row is not None, form
         middle = _COUNTS + (key[_COUNTS - 1] >> 32)
         said, given = key[_COUNTS:middle], key[middle:]
+        if name == "untold":
+            return self._untold(key, ctypes.string_at(said[0]).decode())
+        if name == "tquant_axis":
+            name, attrs, said = _quantised(said)
+        row = find_row(name)
+        assert row is not None, form
         call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
         spelled_out = dict(a.split("=") for a in attrs.split() if "=" in a)
         counted = [a for a in attrs.split() if "=" not in a]

@@ -25,10 +25,10 @@ from .trace import BARRIER, DRAIN, GIVE, INSIDE, TAKE, WORK, Range, Trace
 if TYPE_CHECKING:
     from .timeline import Timeline
 
-#: Candidates that are simulated, and the least share of the total that is told.
+#: Candidates that are simulated at most, and the least share of the total that is told.
 MOST, LEAST = 12, 0.01
-#: Longer traces are not tried again and again.
-LONGEST = 400_000
+#: Events that are simulated for advice at most, some seconds; longer traces get none.
+BUDGET = 300_000
 
 
 class Advice(NamedTuple):
@@ -53,7 +53,8 @@ class _Candidate(NamedTuple):
 def advise(timeline: Timeline) -> list[Advice]:
     """What helps, the most first."""
     trace = timeline.trace
-    if len(trace) > LONGEST or trace.in_order:
+    most = min(MOST, BUDGET // max(1, len(trace)))
+    if not most or trace.in_order:
         return []
     streams = _Streams(trace)
     waited = _waited(timeline)
@@ -65,7 +66,7 @@ def advise(timeline: Timeline) -> list[Advice]:
     found.sort(key=lambda c: -c.worth)
     out: list[Advice] = []
     before: set[tuple[int, int]] | None = None
-    for candidate in found[:MOST]:
+    for candidate in found[:most]:
         changed = timeline.what_if(candidate.change)
         gain = timeline.cycles - changed.cycles
         if gain < LEAST * timeline.cycles:
@@ -75,6 +76,21 @@ def advise(timeline: Timeline) -> list[Advice]:
         if not candidate.orders or unordered(changed.trace, timeline.machine.isa) <= (before or set()):
             out.append(Advice(candidate.kind, candidate.text, gain, candidate.lines, changed.trace))
     return sorted(out, key=lambda a: -a.gain)
+
+
+def chain(timeline: Timeline, rounds: int = 3) -> list[list[Advice]]:
+    """What helps, then what would help with the best of that done, and so on."""
+    out: list[list[Advice]] = []
+    known: set[str] = set()
+    for _ in range(rounds if len(timeline.trace) * rounds * 2 <= BUDGET else 1):
+        found = [a for a in advise(timeline) if a.text not in known]
+        if not found:
+            break
+        out.append(found)
+        known |= {a.text for a in found}
+        best = found[0].trace
+        timeline = timeline.what_if(lambda _, best=best: best)
+    return out
 
 
 def _waited(timeline: Timeline) -> dict[int, float]:
@@ -243,44 +259,50 @@ def _buffers(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Itera
         line = trace.sites[site].line
         if trace.waits[events[0]][0][1] == "slot":
             text = f"one more slot for the FIFO of line {line}"
-            yield _Candidate("slot", text, (line,), waited[site], False, _shifted(events))
+            yield _Candidate("slot", text, (line,), waited[site], False, one_buffer_more(events))
             continue
-        tile = _only_refilled(trace, streams, events)
-        if tile is None:
+        tiles = _only_refilled(trace, streams, events)
+        if not tiles:
             continue
-        size = tile.high - tile.low
-        room = trace.capacity.get(tile.space, 0)
-        if used[tile.space] + size > room:
+        sizes = {
+            name: max(r.high - r.low for r in tiles if r.name == name) for name in {r.name for r in tiles}
+        }
+        more: dict[str, int] = defaultdict(int)
+        for space, name in {(r.space, r.name) for r in tiles}:
+            more[space] += sizes[name]
+        if any(used[space] + size > trace.capacity.get(space, 0) for space, size in more.items()):
             continue
-        text = f"one more buffer for %{tile.name} ({size} bytes of {tile.space}; waits at line {line})"
-        yield _Candidate("buffer", text, (line,), waited[site], False, _shifted(events))
+        names = " and ".join(f"%{name}" for name in sorted(sizes))
+        memory = ", ".join(f"{size} bytes of {space}" for space, size in more.items())
+        text = f"one more buffer for {names} ({memory}; waits at line {line})"
+        yield _Candidate("buffer", text, (line,), waited[site], False, one_buffer_more(events))
 
 
-def _only_refilled(trace: Trace, streams: _Streams, events: Sequence[int]) -> Range | None:
-    """The tile that a wait keeps from being overwritten, where that is all it is for."""
-    found: Range | None = None
+def _only_refilled(trace: Trace, streams: _Streams, events: Sequence[int]) -> set[Range]:
+    """The tiles that a wait keeps from being overwritten, where that is all it is for; else none."""
+    found: set[Range] = set()
     for e in events[:8]:
         stream = streams.pipes[trace.core[e], trace.pipe[e]]
-        behind: list[Range] = []
-        for other in stream[streams.place[e] + 1 : streams.place[e] + 4]:
-            if trace.kind[other] == WORK:
-                behind += trace.touched.get(other, ())
+        writes: list[Range] = []
+        for other in stream[streams.place[e] + 1 : streams.place[e] + 17]:
+            if trace.kind[other] == TAKE and writes:
                 break
-        writes = [r for r in behind if r.write and not r.space.startswith("gm")]
+            if trace.kind[other] == WORK:
+                writes += [r for r in trace.touched.get(other, ()) if r.write and r.space in trace.capacity]
         for giver, _ in trace.waits[e]:
             work = _given_work(trace, streams, giver)
             if work is None:
-                return None
+                return set()
             for tile in writes:
                 near = [r for r in work if r.space == tile.space and r.low < tile.high and tile.low < r.high]
                 if any(r.write for r in near):
-                    return None
+                    return set()
                 if near:
-                    found = tile
+                    found.add(tile)
     return found
 
 
-def _shifted(events: Sequence[int]) -> Callable[[Trace], Trace]:
+def one_buffer_more(events: Sequence[int]) -> Callable[[Trace], Trace]:
     """Every wait takes what the one before it took; the first takes nothing."""
 
     def change(trace: Trace) -> Trace:

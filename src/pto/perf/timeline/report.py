@@ -90,12 +90,18 @@ def text(t: Timeline, advice: bool = True) -> str:
     out += _stalls(t)
     out += _path(t)
     if advice:
-        from .advice import advise
+        from .advice import BUDGET, chain
 
-        found = advise(t)
-        if found:
+        if len(trace) > BUDGET:
+            out += ["", "no advice for a trace of this length: time fewer blocks, or a smaller case"]
+        rounds = chain(t)
+        if rounds:
             out += ["", "advice, each tried on this timeline"]
-            out += [f"  {one.text}: {us(one.gain):.2f} us ({one.gain / t.cycles:.0%}) less" for one in found]
+        for n, found in enumerate(rounds):
+            then = "then " if n else ""
+            out += [
+                f"  {then}{one.text}: {us(one.gain):.2f} us ({one.gain / t.cycles:.0%}) less" for one in found
+            ]
     if t.guessed:
         names = sorted(t.guessed, key=lambda n: -t.guessed[n])
         listed = ", ".join(names[:6]) + (", .." if len(names) > 6 else "")

@@ -153,7 +153,11 @@ class _Simulation:
         self.result = Simulated(len(trace))
         self.heap: list[tuple[float, int, int, int]] = []
         self.number = 0
-        self.groups = (_Shared(cap_of(trace, machine)), _Shared(machine.write_cap))
+        self.rank_of = {c.block: c.rank for c in trace.cores}
+        ranks = max(self.rank_of.values(), default=0) + 1
+        self.groups = [
+            _Shared(cap) for _ in range(ranks) for cap in (cap_of(trace, machine), machine.write_cap)
+        ]
         self.group_of = {path: 0 for path in READS} | {path: 1 for path in WRITES}
         self.latency = {
             "flag": machine.flag, "token": machine.flag, "unit flag": machine.flag, "entry": machine.cross,
@@ -211,9 +215,14 @@ class _Simulation:
         slots = slots_of(self.trace, machine)
         if self.trace.meets or self._across(slots, waiting):
             slots = len(waiting)  # cores that wait for each other are all at work, or nobody gets on
-        for block in waiting[:slots]:
-            self.push(machine.launch, _BLOCK, block)
-        self.queue = waiting[slots:]
+        self.queue: dict[int, list[int]] = {}  # blocks that wait for cores, by rank
+        for block in waiting:
+            own = self.queue.setdefault(self.rank_of[block], [])
+            own.append(block)
+        for own in self.queue.values():
+            for block in own[:slots]:
+                self.push(machine.launch, _BLOCK, block)
+            del own[:slots]
         self.left_in = {b: sum(len(c.events) for c in self.blocks[b]) for b in waiting}
         heap = self.heap
         while heap:
@@ -453,15 +462,17 @@ class _Simulation:
                     elif not other.pipes[p].waiting:
                         self.pipes_to_try.append(other.pipes[p])
         left = self.left_in[core.block] = self.left_in[core.block] - 1
-        if not left and self.queue:
-            end = max(c.last_done for c in self.blocks[core.block])
-            self.push(end + self.machine.block, _BLOCK, self.queue.pop(0))
+        if not left:
+            waiting = self.queue[self.rank_of[core.block]]
+            if waiting:
+                end = max(c.last_done for c in self.blocks[core.block])
+                self.push(end + self.machine.block, _BLOCK, waiting.pop(0))
 
     # -- transfers that share global memory --------------------------------------------------------------
 
     def begin_transfer(self, e: int, now: float) -> None:
         charge = self.trace.charges[self.trace.charge[e]]
-        which = self.group_of[charge.path]
+        which = 2 * self.trace.cores[self.trace.core[e]].rank + self.group_of[charge.path]
         group = self.groups[which]
         group.advance(now)
         group.changed(charge.bytes / charge.busy)

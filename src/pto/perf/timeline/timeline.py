@@ -86,7 +86,8 @@ class Timeline:
     @property
     def waves(self) -> int:
         """How often cores take a further block."""
-        return -(-self.blocks // max(1, slots_of(self.trace, self.machine)))
+        ranks = len({c.rank for c in self.trace.cores}) or 1
+        return -(-self.blocks // max(1, ranks * slots_of(self.trace, self.machine)))
 
     @cached_property
     def pipes(self) -> list[PipeUse]:

@@ -33,11 +33,13 @@ class Site(NamedTuple):
 
 
 class CoreInfo(NamedTuple):
-    """A core of the launch: its block (over all ranks), its name in it and its kind (cube, vector, mix)."""
+    """A core of the launch: its block (over all ranks), its name in it and its kind (cube, vector, mix).
+    Every rank is a device of its own."""
 
     block: int
     name: str
     kind: str
+    rank: int = 0
 
 
 class Range(NamedTuple):
