@@ -23,13 +23,14 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup generate demo test fuzz oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
+	@echo 'make emitted   sanitizers of C++: the whole corpus as emitted C++, kernels under 200 schedules'
 	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
 	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
 	@echo 'make lint      format check, linter, type checker'
@@ -72,6 +73,10 @@ test: $(SETUP)
 MINUTES ?= 10
 fuzz: $(SETUP)
 	$(BIN)/python -m tests.fuzz.rounds --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) -- $(ARGS)
+
+# Reports of all programs of the corpus and of the C++ emitted for them; C++ kernels under 200 schedules each.
+emitted: $(SETUP)
+	PTO_TEST_EMITTED=1 PTO_TEST_SCHEDULES=200 $(BIN)/python -m pytest -n $(JOBS) -q tests/sanitize/test_emitted.py tests/sanitize/test_cpp.py
 
 oldest:
 	$(MAKE) setup VENV=build/oldest PYTHON=$(or $(filter-out python3,$(PYTHON)),python3.10)

@@ -502,6 +502,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto": ("pto.cli.main",),
     "pto run": ("pto.cli.main", "run"),
     "pto debug": ("pto.cli.main", "debug"),
+    "pto tune": ("pto.cli.main", "tune"),
     "pto objdump": ("pto.cli.main", "objdump"),
     "pto ranks": ("pto.cli.main", "ranks"),
     "pto python": ("pto.cli.main", "python"),

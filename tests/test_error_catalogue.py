@@ -96,6 +96,8 @@ _PYTHON_TESTS = {
     "PTO-E2629": "runtime/test_session.py::test_e2629_what_must_not_be",
     "PTO-E2801": "perf/test_records.py::test_e2801_unreadable",
     "PTO-E2802": "perf/test_records.py::test_e2802_contradictions",
+    "PTO-E2901": "tune/test_tune.py::test_e2901_what_makes_no_sense",
+    "PTO-E2902": "tune/test_tune.py::test_the_tool",
     "PTO-E3001": "language/test_problems.py::test_e3001_python_that_is_not_in_the_language",
     "PTO-E3002": "language/test_problems.py::test_e3002_names",
     "PTO-E3003": "language/test_problems.py::test_e3003_and_e3004_arguments_and_types",

@@ -139,13 +139,26 @@ def test_what_is_wrong_with_options(folder: Path, capsys: pytest.CaptureFixture[
 
 def test_a_terminal(folder: Path) -> None:
     """Typed, completed, repeated, interrupted: as at a terminal, for that is what it is."""
+    print_once = """\
+      %ten = arith.constant 10 : index
+      %tenth = arith.cmpi eq, %i, %ten : index
+      scf.if %tenth {
+        %one = arith.constant 1 : i32
+        pto.print ins("here %d", %one : i32)
+      }
+    }
+    pto.barrier <PIPE_ALL>
+    pto.tstore"""
+    text = LOOP.replace("    }\n    pto.barrier <PIPE_ALL>\n    pto.tstore", print_once)
+    assert text != LOOP
+    (folder / "endless.pto").write_text(text)
     here, there = pty.openpty()
     tool = [
         sys.executable,
         "-m",
         "pto.cli.main",
         "debug",
-        "loop.pto",
+        "endless.pto",
         "--break",
         "4",
         "--",
@@ -173,16 +186,14 @@ def test_a_terminal(folder: Path) -> None:
         env={**os.environ, "TERM": "dumb"},
     ) as process:
         try:
-            assert "before tadd at loop.pto:4" in until("(pto) ")
+            assert "before tadd at endless.pto:4" in until("(pto) ")
             assert "before func.return" in until("(pto) ", "step\n")
             assert "before barrier" in until("(pto) ", "\n")  # once more
             assert "%t[0, 1] = 2\n" in until("(pto) ", "pri\t%t[0, 1]\n")
             until("(pto) ", "delete\n")
-            got = ""
-            while "Interrupted: core 0" not in got:  # it may come before the launch goes on
-                until("continue\n", "continue\n")
-                process.send_signal(signal.SIGINT)  # as Ctrl-C does
-                got = until("(pto) ")
+            until("here", "continue\n")  # what the program prints: it runs
+            process.send_signal(signal.SIGINT)  # as Ctrl-C does
+            assert "Interrupted: core 0" in until("(pto) ")
             assert "%i = " in until("(pto) ", "info loops\n")
             os.write(here, b"quit\n")
             assert process.wait(120) == 0

@@ -88,6 +88,9 @@ def test_operands_and_values() -> None:
         )  # global memory, still as it was
         assert stop.read("%x").shape == (30,)
         assert stop.read("%i * 2 + 1") == 3
+        assert (
+            stop.read("$src0[0, 3]") == stop.read("'u'[0, 3]") == 6
+        )  # an operand by its role; a name in quotes
         with pytest.raises(ExpressionError, match="no value %q"):
             stop.read("%q")
         with pytest.raises(ExpressionError, match=r"row 4 is outside 0\.\.3"):
@@ -115,6 +118,8 @@ def test_wrong_places_are_refused() -> None:
     ])  # fmt: skip
     with pytest.raises(ValueError, match="expected a name"):
         k.debug(*loop_args(), watch="%t + 1")
+    with pytest.raises(ValueError, match="no value %od in the program; did you mean 'odd'"):
+        k.debug(*loop_args(), watch="%od")
 
 
 # -- watchpoints -------------------------------------------------------------------------------------------

@@ -47,6 +47,14 @@ def test_entries_name_rows_that_exist_and_expressions_that_read():
                 lowered(text)
 
 
+def test_copies_by_the_words_of_their_calls_are_no_guesses():
+    """They cost what the grouped forms cost."""
+    raw = "copy_gm_to_cbuf copy_cbuf_to_ubuf copy_ubuf_to_cbuf load_cbuf_to_ca load_cbuf_to_cb load_cbuf_to_ca_s4"
+    for name in (*raw.split(), "load_cbuf_to_cb_s4", "load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx"):
+        row = isa.row(name)
+        assert row is not None and costs_of(row, "a5")[0].evidence != GUESSED, name
+
+
 def test_every_parameter_says_what_it_rests_on():
     for found in MACHINES.values():
         assert set(found.values) == set(found.evidence) == set(PARAMETERS)

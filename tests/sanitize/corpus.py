@@ -25,7 +25,7 @@ import numpy as np
 
 import pto
 from pto.diag import Diagnostic
-from pto.engine.entry import LaunchResult
+from pto.engine.entry import Launchable, LaunchResult
 from pto.engine.memory import array_of
 from pto.engine.reference.kernel import ReferenceKernel
 
@@ -82,7 +82,7 @@ class Program:
         """One launch, and what all arrays hold afterwards."""
         return self.launch(self.kernel, **options)
 
-    def launch(self, kernel: ReferenceKernel, **options: Any) -> tuple[LaunchResult, list[bytes]]:
+    def launch(self, kernel: Launchable, **options: Any) -> tuple[LaunchResult, list[bytes]]:
         """The same with another kernel that takes what this one does."""
         if "ranks" in self.options:
             return self._launch_ranks(kernel, **options)
@@ -90,7 +90,7 @@ class Program:
         result = kernel.run(*values, **self.options, **options)
         return result, [v.tobytes() for v in values if isinstance(v, np.ndarray)]
 
-    def _launch_ranks(self, kernel: ReferenceKernel, **options: Any) -> tuple[LaunchResult, list[bytes]]:
+    def _launch_ranks(self, kernel: Launchable, **options: Any) -> tuple[LaunchResult, list[bytes]]:
         world = pto.ranks(self.options["ranks"], window_bytes=1 << 16)
         rng = np.random.default_rng(7)
         columns: list[list[Any]] = []

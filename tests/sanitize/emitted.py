@@ -56,8 +56,8 @@ class Emitted(TracedProgram):
     def _build(self, lowered: Lowered, checks: bool) -> Built:
         return self.library
 
-    def _ready(self, library: Any, symbol: str, *rest: Any) -> None:
-        super()._ready(library, self.symbol, *rest)
+    def _ready(self, library: Any, symbol: str, function: str, types: list[Any], program: int = 0) -> None:
+        super()._ready(library, self.symbol, function, types, program)
 
 
 def _unit(names: Sequence[str], flags: Sequence[str], made: dict[str, Any]) -> Built:

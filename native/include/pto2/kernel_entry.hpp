@@ -78,10 +78,51 @@ inline Slot open_slot(uint64_t word) {
   PTO2_EXPORT uint64_t pto2_kernel_abi() { return pto2::kernel_abi(); } \
   PTO2_EXPORT uint64_t pto2_kernel_room(int space) { return pto2::kernel_room(space); }
 
+#ifdef PTO_TRACED
+namespace pto2 {
+
+/// Who is told what tasks do (core/trace.hpp): records of a core; the task, its block of how many, the core (its kind,
+/// with its sub-block from bit 8 on), whether there will be no more, and the memory that the task works on. Called
+/// without records when a task begins.
+using Told = void (*)(int64_t task, uint32_t block, uint32_t blocks, uint32_t core, int32_t over,
+                      const pto_array* arrays, int32_t array_count, const uint64_t* words, uint64_t count);
+inline Told told = nullptr;
+
+inline void tell(const pto::detail::Core& core, int32_t over) {
+  const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
+  told(core.task, core.block_idx, core.block_num, which, over, core.arrays, core.array_count,
+       core.trace->words, core.trace->count);
+  core.trace->count = 0;
+}
+
+/// A task of a traced library.
+template <class Function>
+inline void traced_task(Function&& function, int64_t* args, pto::detail::Core& core) {
+  if (told == nullptr) return function(args);
+  core.trace = new pto::detail::Trace;
+  core.trace->flush = [](pto::detail::Core& me) { tell(me, 0); };
+  tell(core, 0);
+  function(args);
+  tell(core, 1);
+  delete core.trace;
+  core.trace = nullptr;
+}
+
+}  // namespace pto2
+
+#define PTO2_CALL_(function) pto2::traced_task(function, args, *core)
+#define PTO2_TRACER_ \
+  PTO2_EXPORT void pto2_tell(pto2::Told told) { pto2::told = told; }
+#else
+#define PTO2_CALL_(function) function(args)
+#define PTO2_TRACER_
+#endif
+
 // The pointer to the core belongs to this library: each has its own, set when a task starts and after a wait.
 #define PTO2_KERNEL(function)                                            \
   PTO2_EXPORT void pto2_kernel(int64_t* args, pto::detail::Core* core) { \
     pto::detail::current = core;                                         \
-    function(args);                                                      \
+    PTO2_CALL_(function);                                                \
   }                                                                      \
+  PTO2_TRACER_                                                           \
   PTO2_KERNEL_ABI

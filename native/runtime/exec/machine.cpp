@@ -335,6 +335,8 @@ Ran Machine::on_core(VirtualCore& core, const Kernel& kernel, const Graph& graph
   me.subblock_num = static_cast<uint32_t>(core.payload.lanes);
   me.subblock_idx = static_cast<uint32_t>(core.payload.lane);
   me.mark = -1;
+  me.trace = nullptr;
+  me.task = core.payload.task_id;
   me.array_count = graph.memory(core.payload, state.arrays);
   if (windows_.data != nullptr) state.arrays[me.array_count++] = windows_;
   me.arrays = me.array_count > 0 ? state.arrays : nullptr;

@@ -362,6 +362,9 @@ void TensormapGraph::check(const Submission& submission) {
   if (tested != nullptr && exec_.virtual_time() != nullptr && !exec_.virtual_time()->compute()) {
     refuse(submission, std::string("a predicate decides whether it runs") + kNoValues);
   }
+  if (submission.awaits && exec_.virtual_time() != nullptr) {
+    refuse(submission, "a signal comes without notice: virtual time does not know when");
+  }
   check_blocks(submission);
 }
 

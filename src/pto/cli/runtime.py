@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..engine.sanitize import NAMES, parse_names
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
 from .interrupt import EndOnInterrupt
@@ -84,6 +85,8 @@ def _add_run(verbs: Any) -> None:
     add("--seed", type=_number(0, (1 << 63) - 1), metavar="N", help="replay the schedule of that number")
     add("--rounds", type=_number(1, 1_000_000), default=1, metavar="N", help="run each case N times")
     add("--check-hazards", action="store_true", help="report tasks that write what others use, unordered")
+    add("--sanitize", type=_sanitizers, default=frozenset(), metavar="LIST",
+        help=f"checks of C++ kernels: {', '.join(NAMES)}, or all; hazards are errors then")  # fmt: skip
     add("--track-war", action="store_true", help="order such tasks; no device does that")
     add("--enable-profiling", action="store_true", help="record tasks; write outputs/perf_swimlane_TIME.json")
     add("--trace", metavar="FILE", help="write a trace for ui.perfetto.dev")
@@ -109,6 +112,13 @@ def _add_run(verbs: Any) -> None:
     add("-d", "--device", type=_number(0, 1 << 16), default=0, help=argparse.SUPPRESS)
     add("-c", "--pto-isa-commit", help=argparse.SUPPRESS)
     add_diagnostics(p)
+
+
+def _sanitizers(text: str) -> frozenset[str]:
+    try:
+        return parse_names(text)
+    except ValueError as e:
+        raise argparse.ArgumentTypeError(str(e)) from None
 
 
 def _number(least: int, most: int) -> Any:
@@ -168,7 +178,7 @@ class _Session:
         if runtime not in folders.RUNTIMES:
             return
         jobs = config.jobs(runtime, PLATFORMS[o.platform])
-        if not any(job.is_program for job in jobs):
+        if not any(job.is_program for job in jobs) and not o.sanitize:
             self._ahead = Ahead(jobs, self._progress.step, o.jobs)
 
     def _run(self) -> None:
@@ -196,7 +206,8 @@ class _Session:
                 o.seed,
                 o.check_hazards,
                 o.track_war,
-                virtual,
+                virtual_time=virtual,
+                sanitize=o.sanitize,
             ),
             runners.make_engine,
             self._log,

@@ -77,8 +77,8 @@ def _count(text: str) -> int:
 def _run(o: Any, problems: list[Diagnostic]) -> None:
     from ..reading import read
     from ..tune import picture
+    from ..tune.explore import search
     from ..tune.measure import TIMED, Program
-    from ..tune.search import search
     from ..tune.source import fill
     from ..tune.space import Space, refuse
 

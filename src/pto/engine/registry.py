@@ -69,7 +69,6 @@ class Engine(Record):
     required: bool = False  # whether the tools are of little use without
     remembers: str = ""  # "module:function": takes a text, options and a function that makes its kernel
     remark: str = ""  # "module:function": what `pto doctor` adds to a kernel that ran
-    stops: str = ""  # "module:function": the stops of a launch, where it has the option `debug`
     #: What it does instead of an option that it does not have.
     instead: Mapping[str, str] = {}
 
@@ -81,8 +80,8 @@ class Engine(Record):
         return _named(self.remembers)(source, options, make) if self.remembers else make()
 
     def debugged(self, kernel: Launchable, args: Sequence[Any], **options: Any) -> Any:
-        """A launch as its stops."""
-        return _named(self.stops)(kernel, args, **options)
+        """A launch as its stops, of an engine that has the option `debug`."""
+        return _named("pto.engine.debug.session:debugged")(kernel, args, **options)
 
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
@@ -93,10 +92,15 @@ def _named(place: str) -> Callable[..., Any]:
     return getattr(import_module(module), function)
 
 
+def _debuggable(engine: Engine) -> Engine:
+    """Who can be watched can be debugged: the debugger is a watcher."""
+    return engine.replace(options=(*engine.options, "debug")) if "watchers" in engine.options else engine
+
+
 #: By name; of those that take an input and need no compiler, the first that has what is asked for is the one
 #: for it, unless another is named.
 ENGINES: dict[str, Engine] = {
-    engine.name: engine
+    engine.name: _debuggable(engine)
     for engine in (
         Engine(
             "native",
@@ -122,12 +126,10 @@ ENGINES: dict[str, Engine] = {
                 "semantics",
                 "watchers",
                 "ranks",
-                "debug",
                 "timeline",
                 "dry",
             ),
             required=True,
-            stops="pto.engine.debug.session:debugged",
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},
         ),

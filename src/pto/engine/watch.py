@@ -80,6 +80,10 @@ class WatchedLaunch(Protocol):
         """Where an operation is written."""
         ...
 
+    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
+        """The first and last line of a loop around both that the module does not show."""
+        ...
+
 
 #: Asynchronous transfers of a session are what a pipe does, too: this is its name, before a number.
 SESSION = "SDMA"

@@ -133,8 +133,8 @@ _LIST = (
     _algorithm("boxes of scales", "Scales of an operand beside it, by steps and strides of boxes.",
                "left", "right"),
     _algorithm("operand scales", "Scales of an operand beside it.", "left", "right"),
-    _algorithm("bias", "Bias values, narrow floats widened."),
-    _algorithm("fix-pipe parameters", "Parameters of the fix-pipe, as they are."),
+    _algorithm("bias", "Bias values, narrow floats widened; by values or by blocks.", "", "blocks"),
+    _algorithm("fix-pipe parameters", "Parameters of the fix-pipe, as they are.", "", "words"),
     _algorithm("accumulator out", "A matrix of the accumulator through the fix-pipe.",
                "to L1", "to memory", "to UB"),
     # vector registers and memory

@@ -70,6 +70,7 @@ class Job(Record):
     include_dirs: tuple[str, ...] = ()  # of the user's headers, beside that of the source
     form: str = ""  # CHIP, or what the text of an orchestration says
     config: str = "aicpu_orchestration_config"  # of an orchestration: the function that describes it
+    traced: bool = False  # of a kernel: whether its calls tell of themselves
 
     @property
     def is_program(self) -> bool:
@@ -214,6 +215,8 @@ class _Plan(cache.Files):
             if self.common is not None:
                 self.lean += [compiler.LINKED, self.common.path]
             self.flags = [*self.compiler.flags, *kernel_flags(PROFILES[job.profile])]
+            if job.traced:
+                self.flags += [compiler.TRACED, *compiler.placed(self.compiler)]
             if not self.compiler.is_clang:
                 self.flags.append("-fpermissive")  # what users' sources are compiled with elsewhere
             if job.form == CHIP or kinds(text, os.path.dirname(self.source)):

@@ -13,14 +13,15 @@ from typing import Any, Protocol
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
-from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
+from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS, PROFILES
 from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
-from .compile import CHIP, Ahead, CompiledJob, Progress, compile_all, form_of
+from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_of
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
+from .watched import Watch, as_errors
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
 
@@ -63,6 +64,7 @@ class RunnerOptions(Record):
     track_war: bool = False  # and order them
     virtual_time: Any = None  # a `Virtual`: how long things take, not on this host
     rings: Mapping[str, int] = {}  # sizes that differ from the defaults
+    sanitize: frozenset[str] = frozenset()  # checks of what C++ kernels do; hazards are errors then
 
     def engine(self, folder: Folder) -> dict[str, Any]:
         """The configuration of an engine."""
@@ -75,7 +77,7 @@ class RunnerOptions(Record):
             "threads": self.threads,
             "profiling": self.profiling,
             "seed": self.seed,
-            "check_hazards": self.check_hazards,
+            "check_hazards": self.check_hazards or bool(self.sanitize),
             "track_war": self.track_war
             or (config.track_war and (self.runtime or config.runtime) == config.runtime),
             **({"virtual_time": self.virtual_time} if self.virtual_time is not None else {}),
@@ -131,7 +133,7 @@ class Runner:
     ) -> list[CompiledJob]:
         """Compile the orchestration and the kernels, unless that was begun; raises with all that is wrong."""
         self._check_options()
-        jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
+        jobs = self._jobs()
         self._log("info", f"=== Building Runtime: {self.runtime} (platform: {self.options.platform}) ===")
         for k in self.folder.config.kernels:
             if k.function is None:
@@ -140,6 +142,11 @@ class Runner:
         self.libraries = {m.job.source + "\0" + m.job.entry + "\0" + m.job.core_type: m for m in made}
         self._log("info", f"Compiled {len(made) - 1} kernel(s)")
         return made
+
+    def _jobs(self) -> list[Job]:
+        jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
+        traced = bool(self.options.sanitize)
+        return [j.replace(traced=traced and bool(j.core_type) and not j.is_program) for j in jobs]
 
     def _made(self, source: str, entry: str, core_type: str) -> CompiledJob:
         return self.libraries[source + "\0" + entry + "\0" + core_type]
@@ -200,6 +207,7 @@ class Runner:
     def _launch(self, words: list[int]) -> tuple[Any, Sequence[Diagnostic]]:
         try:
             engine = self._engine(self.options.engine(self.folder))
+            watch = self._watch()
             for k in self.folder.config.kernels:
                 if k.function is not None:
                     more = (k.args,) if k.args else ()
@@ -210,12 +218,20 @@ class Runner:
                         engine.add_program(k.func_id, k.name, k.core_type, made.task)
                     else:
                         engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
+                        if watch is not None:
+                            watch.hear(made.path, k.name)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
-            return records, unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
+            found = unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
+            return records, found if watch is None else [*watch.problems(), *as_errors(found)]
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+
+    def _watch(self) -> Watch | None:
+        if not self.options.sanitize:
+            return None
+        return Watch(PROFILES[PLATFORMS[self.options.platform]], self.options.sanitize)
 
     def _threads(self) -> Sequence[Diagnostic]:
         """A warning where a device has not as many AICPU threads."""

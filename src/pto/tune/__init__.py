@@ -4,14 +4,14 @@ ranked by the cost model.
     pto tune k.pto --param TILE=64,128,256 --param STAGES=1..4
 
 `space` has the parameters and their values, `source` what they change in a program, `measure` how long the
-outcome takes, `search` goes over all of them, several at a time, and keeps what it found in a file; `picture`
-draws it.
+outcome takes, `explore` goes over all of them, several at a time, and keeps what it found in a file;
+`picture` draws it.
 """
 
 from __future__ import annotations
 
+from .explore import search
 from .measure import Outcome
-from .search import search
 from .space import Space
 
 __all__ = ["Outcome", "Space", "search"]

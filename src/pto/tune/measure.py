@@ -63,7 +63,7 @@ def _status(problem: Diagnostic) -> str:
     family = problem.code[:7]
     if family == "PTO-E07" or problem.code == "SA-0352":  # tiles beyond a buffer, or larger than one
         return TOO_LARGE
-    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E26") else ILLEGAL
+    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
 
 
 def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
@@ -109,9 +109,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
         result: Any = launched.run(*values, **options, dry=True)
-    except DiagnosticError as e:
-        if e.diagnostics[0].code != "PTO-E2408":  # what it does depends on what it reads
-            raise
+    except DiagnosticError:  # what it does depends on what it reads; anything else is said again
         result = launched.run(*values, **options)
     if not result.ok:
         raise DiagnosticError(list(result.diagnostics))

@@ -276,6 +276,10 @@ def raw_moves() -> Iterator[Case]:
         for plan in plans(name):
             for window in ((1, 2, 3, 2, 5, 2), (0, 0, 3, 4, 4, 3)):
                 yield Bench(plan, **dict(zip(names, window, strict=True)))
+    for name in raw.TABLES:
+        for plan in plans(name):
+            for widen in (0, 1):
+                yield raw.table_case(plan, 2, 2, (1, 3), widen)
     for plan in plans("copy_gm_to_cbuf", 3):
         yield Bench(plan, n_burst=3, len_burst=40, src_stride=56, dst_stride=64)
     for plan in plans("copy_cbuf_to_ubuf", 3):
@@ -387,7 +391,13 @@ def ways_out() -> Iterator[Case]:
 
 @cache
 def _cases(kind: str) -> list[Case]:
-    made = {"copies": copies, "moves": moves, "raw moves": raw_moves, "products": products, "ways out": ways_out}
+    made = {
+        "copies": copies,
+        "moves": moves,
+        "raw moves": raw_moves,
+        "products": products,
+        "ways out": ways_out,
+    }
     return list(made[kind]())
 
 

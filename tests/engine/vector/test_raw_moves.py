@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from pto.engine.elements import ARRAY_DTYPES
 from pto.engine.reference.core import Core, RunError
 from pto.engine.reference.grid import Cluster
 from pto.isa.profiles import profile
@@ -18,7 +19,8 @@ from .fractals import Bench, c0, element, read
 FEEDS = ("load_cbuf_to_ca", "load_cbuf_to_cb", "load_cbuf_to_ca_s4", "load_cbuf_to_cb_s4")
 SCALES = ("load_cbuf_to_ca_mx", "load_cbuf_to_cb_mx")
 LOOPS = ("set_loop_size_outtol1", "set_loop1_stride_outtol1", "set_loop2_stride_outtol1")
-ROWS = (*FEEDS, *SCALES, *LOOPS, "copy_gm_to_cbuf", "copy_cbuf_to_ubuf")
+TABLES = ("copy_cbuf_to_bt", "copy_cbuf_to_fbuf")
+ROWS = (*FEEDS, *SCALES, *LOOPS, *TABLES, "copy_gm_to_cbuf", "copy_cbuf_to_ubuf")
 
 FRACTAL = 512
 #: m_start, k_start, m_step, k_step, src_stride, dst_stride
@@ -131,6 +133,39 @@ def test_blocks_to_either_vector_core() -> None:
         case.execute()
         assert (vectors[sid].buffers["vec"].data == want).all()
         assert not vectors[1 - sid].buffers["vec"].data.any()
+
+
+def table_case(plan: Plan, length: int, count: int, gaps: tuple[int, int], widen: int) -> Bench:
+    own = {"conv_control": widen} if "conv_control" in plan.operands else {}
+    return Bench(plan, n_burst=count, len_burst=length, source_gap=gaps[0], dst_gap=gaps[1], **own)
+
+
+def test_tables_of_bias_and_parameters() -> None:
+    """Bytes as they are, in units; of bias, bf16 is widened, and f16 where the call says so."""
+    for name in TABLES:
+        for plan, (length, count, gaps), widen in product(
+            plans_of(name), ((2, 3, (1, 2)), (1, 1, (0, 0)), (0, 2, (1, 1))), (0, 1)
+        ):
+            case = table_case(plan, length, count, gaps, widen)
+            dtype = element(plan, "src")
+            unit = 32 if name.endswith("bt") else {"a2a3": 128}.get(plan.isa, 64)
+            grows = name.endswith("bt") and (dtype == "bf16" or (dtype == "f16" and widen))
+            src, dst = case.pointer("src"), case.pointer("dst")
+            if grows:
+                src.buffer.data.view(np.uint16)[...] &= 0xBFFF  # finite numbers
+            want = dst.buffer.data.copy()
+            for r in range(count):
+                at, to = (
+                    p.offset + r * (length + gap) * unit for p, gap in zip((src, dst), gaps, strict=True)
+                )
+                found = src.buffer.data[at : at + length * unit]
+                if grows:
+                    to = dst.offset + r * (length + gaps[1]) * unit * 2
+                    codes = found.view(ARRAY_DTYPES[dtype])
+                    found = codes.astype(np.float32).view(np.uint8)
+                want[to : to + found.size] = found
+            case.execute()
+            assert (dst.buffer.data == want).all(), (shown(plan), length, widen)
 
 
 def test_words_that_do_not_fit() -> None:

@@ -34,8 +34,10 @@ typedef struct pto_far {
 typedef struct pto_tracer {
   /// Records of a core, as core/trace.hpp has them: its rank, its block, its kind (0 both, 1 cube, 2 vector) with its
   /// sub-block from bit 8 on, and whether there will be no more. Not 0: the launch is to end. Null: nobody asks.
-  int32_t (*told)(uint32_t rank, uint32_t block, uint32_t core, uint32_t over, const uint64_t* words, uint64_t count);
-  uint64_t frames[12];  // out: where a core that failed was, as return addresses, innermost first; zeros behind them
+  int32_t (*told)(uint32_t rank, uint32_t block, uint32_t core, uint32_t over, const uint64_t* words,
+                  uint64_t count);
+  uint64_t frames
+      [12];  // out: where a core that failed was, as return addresses, innermost first; zeros behind them
 } pto_tracer;
 
 /// What a launch takes and gives. Arguments are 64-bit words: addresses, integers, or the bits of a float.
@@ -56,11 +58,12 @@ typedef struct pto_launch {
   int32_t array_count;
   int32_t mark;         // out, of the core that failed: what it marked last as its place in the source, or -1
   uint64_t touched[2];  // out: first address outside of all arrays and the one behind the last, or zeros
-  const void* program;  // of the virtual machine: what it executes; of a traced or checked build: a pto_tracer, or null
-  uint64_t limit;       // of the virtual machine: nanoseconds that the launch may take; 0: any time
-  uint64_t steps;       // of the virtual machine: repetitions of loops that a core may make; 0: any number
-  int32_t ranks;        // that run together, each with so many blocks; 0: one, whom nobody calls a rank
-  int32_t rank;         // out: that of the core that failed; in, where it is alone: its number
+  const void*
+      program;  // of the virtual machine: what it executes; of a traced or checked build: a pto_tracer, or null
+  uint64_t limit;  // of the virtual machine: nanoseconds that the launch may take; 0: any time
+  uint64_t steps;  // of the virtual machine: repetitions of loops that a core may make; 0: any number
+  int32_t ranks;   // that run together, each with so many blocks; 0: one, whom nobody calls a rank
+  int32_t rank;    // out: that of the core that failed; in, where it is alone: its number
   /// Asked when no core can go on, with a number that grows when one has: 0 while another process may still change
   /// that. Null: none can.
   int32_t (*idle)(uint64_t moves);

@@ -141,10 +141,10 @@ struct Core;
 struct Trace {
   static constexpr size_t kWords = size_t{1} << 14;
   size_t count = 0;
-  int32_t depth = 0;               // calls that are told of and not over
-  uint64_t phase = 0;              // of the product that is called next
+  int32_t depth = 0;                     // calls that are told of and not over
+  uint64_t phase = 0;                    // of the product that is called next
   uint32_t events[kPipes][kPipes] = {};  // made so far, by their pipes
-  void (*flush)(Core&) = nullptr;  // hands over what there is
+  void (*flush)(Core&) = nullptr;        // hands over what there is
   uint64_t words[kWords];
 };
 
@@ -154,8 +154,9 @@ inline const void* caller_of(const void* frame, uint64_t& address) {
   const auto* record = static_cast<const uintptr_t*>(frame);
   address = record[1];
   const uintptr_t here = reinterpret_cast<uintptr_t>(frame), next = record[0];
-  return next > here && next - here < kFarthest && next % sizeof next == 0 ? reinterpret_cast<const void*>(next)
-                                                                           : nullptr;
+  return next > here && next - here < kFarthest && next % sizeof next == 0
+             ? reinterpret_cast<const void*>(next)
+             : nullptr;
 }
 
 /// A target that is known at run time only: in the kernels of the virtual machine.
@@ -195,6 +196,7 @@ struct Core {
   SqueezeRegisters squeeze;
   int32_t mark = -1;         // place in the source of the program
   Trace* trace = nullptr;    // where somebody wants to know what it does
+  int64_t task = -1;         // of a graph of tasks: its number
   uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
   int8_t flags[kPipes][kPipes][kEventIds] =
       {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id

@@ -232,7 +232,8 @@ inline struct sigaction old_actions[kSignalCount];
 [[gnu::cold]] inline bool hand_over(const Launch& launch, const Core& core, bool last) {
   Trace& trace = *core.trace;
   const auto which = static_cast<uint32_t>(core.kind) | core.subblock_idx << 8;
-  const int32_t stop = launch.tracer->told(core.grid->rank, core.block_idx, which, last, trace.words, trace.count);
+  const int32_t stop =
+      launch.tracer->told(core.grid->rank, core.block_idx, which, last, trace.words, trace.count);
   trace.count = 0;
   return stop != 0;
 }

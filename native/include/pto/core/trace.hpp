@@ -25,24 +25,28 @@
 #define PTO_TRACE_WAITS(...) ((void)0)
 #define PTO_TRACE_PHASE(...) ((void)0)
 #define PTO_VECTOR_SCOPE
+#define PTO_UNTOLD(...) ((void)0)
 #define PTO_UNTRACED ((void)0)
 #else
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
 #define PTO_RESULT(...) ::pto::detail::traced_result(__VA_ARGS__)
+/// A call that changes memory and that nobody can execute from what it tells: it is named, unless it is part of another.
+#define PTO_UNTOLD(name) ::pto::detail::untold(name)
 #define PTO_VECTOR_SCOPE if (const ::pto::detail::TracedScope pto_scope_{}; true)
 #define PTO_TRACE(...) const ::pto::detail::Tracing pto_tracing_(__builtin_frame_address(0), __VA_ARGS__)
 #define PTO_TRACE_IN_(...) __VA_ARGS__
 /// One of two, each in parentheses.
-#define PTO_TRACE_EITHER(condition, first, second)                                                             \
-  const ::pto::detail::Tracing pto_tracing_ =                                                                  \
-      condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first)                      \
+#define PTO_TRACE_EITHER(condition, first, second)                                        \
+  const ::pto::detail::Tracing pto_tracing_ =                                             \
+      condition ? ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ first) \
                 : ::pto::detail::Tracing(__builtin_frame_address(0), PTO_TRACE_IN_ second)
 /// What a call waits for whose own call is not told of: its events.
 #define PTO_TRACE_WAITS(...) ::pto::detail::await_events(__VA_ARGS__)
 /// The phase of the product that is called next.
 #define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
-#define PTO_UNTRACED const ::pto::detail::Tracing pto_tracing_ {}
+#define PTO_UNTRACED \
+  const ::pto::detail::Tracing pto_tracing_ {}
 
 #include <cstdint>
 #include <cstring>
@@ -60,18 +64,23 @@ enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, 
 /// What is the same for all operands of a type.
 struct TracedType {
   Traced kind;
-  int32_t dtype;     // a DType; -1: none
-  int32_t words;     // of each value
-  int32_t facts[9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
-                     // compact mode; tensors: layout; pipes: flag, direction, slot size, slots, local slots, no split
-  uint64_t pad;      // of tiles
-  int64_t dims[6];   // of convolution tiles
+  int32_t dtype;  // a DType; -1: none
+  int32_t words;  // of each value
+  int32_t facts
+      [9];  // tiles: location, rows, columns, valid rows and columns (-1: dynamic), BLayout, SLayout, fractal,
+            // compact mode; tensors: layout; pipes: flag, direction, slot size, slots, local slots, no split
+  uint64_t pad;     // of tiles
+  int64_t dims[6];  // of convolution tiles
 };
 
 template <class... Arguments>
 inline void await_events(Arguments&... arguments) {
   [[maybe_unused]] const auto await = [](auto& argument) {
-    if constexpr (requires { argument.srcPipe; argument.Wait(); }) argument.Wait();
+    if constexpr (requires {
+                    argument.srcPipe;
+                    argument.Wait();
+                  })
+      argument.Wait();
   };
   (await(arguments), ...);
 }
@@ -105,22 +114,36 @@ inline Said<sizeof...(Values)> said(Values... values) {
 }
 
 template <class T>
-concept TracedTile = requires(const T& t) { T::Loc; T::BFractal; t.GetValidRow(); };
+concept TracedTile = requires(const T& t) {
+  T::Loc;
+  T::BFractal;
+  t.GetValidRow();
+};
 template <class T>
-concept TracedConvTile = requires { T::Loc; T::totalDimCount; };
+concept TracedConvTile = requires {
+  T::Loc;
+  T::totalDimCount;
+};
 template <class T>
 concept TracedTensor = requires { T::staticStride; };
 template <class T>
-concept TracedPipe = requires(const T& t) { T::DIR_TYPE; T::is_no_split; t.fifo.GM_SLOT_BUFFER; };
+concept TracedPipe = requires(const T& t) {
+  T::DIR_TYPE;
+  T::is_no_split;
+  t.fifo.GM_SLOT_BUFFER;
+};
 template <class T>
 inline constexpr bool is_traced_float = false;
 template <DType D>
-inline constexpr bool is_traced_float<SmallFloat<D>> = true;
+inline constexpr bool is_traced_float<SmallFloat<D> > = true;
 template <class T>
 concept TracedElement = std::is_arithmetic_v<T> || is_traced_float<T> || std::is_same_v<T, int4b_t>;
 
 template <class T>
-concept TracedRegister = requires { typename T::Element; T::kLanes; } && sizeof(T) == 256;
+concept TracedRegister = requires {
+  typename T::Element;
+  T::kLanes;
+} && sizeof(T) == 256;
 template <class T>
 concept TracedMask = requires(const T& t) { t.word[3]; } && sizeof(T) == 32;
 /// A register, or a mask, that a call makes.
@@ -148,8 +171,14 @@ constexpr TracedType traced_type_of() {
   if constexpr (TracedTile<T>) {
     type.kind = Traced::tile;
     type.words = 4;
-    const int32_t facts[] = {static_cast<int32_t>(T::Loc), T::Rows, T::Cols, T::ValidRow, T::ValidCol,
-                             static_cast<int32_t>(T::BFractal), static_cast<int32_t>(T::SFractal), T::SFractalSize,
+    const int32_t facts[] = {static_cast<int32_t>(T::Loc),
+                             T::Rows,
+                             T::Cols,
+                             T::ValidRow,
+                             T::ValidCol,
+                             static_cast<int32_t>(T::BFractal),
+                             static_cast<int32_t>(T::SFractal),
+                             T::SFractalSize,
                              static_cast<int32_t>(T::Compact)};
     for (int i = 0; i < 9; ++i) type.facts[i] = facts[i];
     type.pad = static_cast<uint64_t>(T::PadVal);
@@ -179,14 +208,17 @@ constexpr TracedType traced_type_of() {
   } else if constexpr (TracedPipe<T>) {
     type.kind = Traced::pipe;
     type.words = 3;
-    const int32_t facts[] = {T::flag, T::DIR_TYPE, static_cast<int32_t>(T::RingFiFo::SLOT_SIZE),
+    const int32_t facts[] = {T::flag,
+                             T::DIR_TYPE,
+                             static_cast<int32_t>(T::RingFiFo::SLOT_SIZE),
                              static_cast<int32_t>(T::RingFiFo::SLOT_NUM),
-                             static_cast<int32_t>(T::RingFiFo::LOCAL_SLOT_NUM), T::is_no_split};
+                             static_cast<int32_t>(T::RingFiFo::LOCAL_SLOT_NUM),
+                             T::is_no_split};
     for (int i = 0; i < 6; ++i) type.facts[i] = facts[i];
   } else if constexpr (std::is_pointer_v<T>) {
     type.kind = Traced::pointer;
     type.words = 2;
-    using Element = std::remove_cv_t<std::remove_pointer_t<T>>;
+    using Element = std::remove_cv_t<std::remove_pointer_t<T> >;
     if constexpr (TracedElement<Element>) type.dtype = static_cast<int32_t>(dtype_of<Element>);
   } else if constexpr (std::is_enum_v<T> || std::is_same_v<T, bool>) {
     type.kind = Traced::number;
@@ -256,11 +288,13 @@ class Tracing {
     if (me_.trace != nullptr) ++me_.trace->depth;
   }
   template <size_t Attributes, class... Operands>
-  Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands) : me_(core()) {
+  Tracing(const void* frame, const char* form, const Said<Attributes>& said, const Operands&... operands)
+      : me_(core()) {
     Trace* trace = me_.trace;
     if (trace == nullptr || trace->depth++ > 0 || form == nullptr) return;
     constexpr size_t most =
-        8 + Attributes + (static_cast<size_t>(traced_type<std::remove_cvref_t<Operands>>.words + 1) + ... + 0);
+        8 + Attributes +
+        (static_cast<size_t>(traced_type<std::remove_cvref_t<Operands> >.words + 1) + ... + 0);
     if (trace->count + most > Trace::kWords) trace->flush(me_);
     uint64_t* const first = trace->words + trace->count;
     uint64_t* at = first + 1;
@@ -272,7 +306,7 @@ class Tracing {
     }
     *at++ = sizeof...(Operands) | uint64_t{Attributes} << 32;
     for (size_t i = 0; i < Attributes; ++i) *at++ = said.words[i];
-    ((*at++ = reinterpret_cast<uintptr_t>(&traced_type<std::remove_cvref_t<Operands>>)), ...);
+    ((*at++ = reinterpret_cast<uintptr_t>(&traced_type<std::remove_cvref_t<Operands> >)), ...);
     ((note_result(operands, at), at = traced_value(me_, at, operands)), ...);
     *first = static_cast<uint64_t>(at - first);
     trace->count += static_cast<size_t>(at - first);
@@ -303,6 +337,10 @@ class Tracing {
   Result result_[3];
   int results_ = 0;
 };
+
+[[gnu::noinline]] inline void untold(const char* name) {
+  PTO_TRACE("untold: name", PTO_SAYS(reinterpret_cast<uintptr_t>(name)));
+}
 
 [[gnu::noinline]] inline void begin_scope() { PTO_TRACE("vecscope.begin:", PTO_SAYS()); }
 [[gnu::noinline]] inline void end_scope() { PTO_TRACE("vecscope.end:", PTO_SAYS()); }

@@ -154,9 +154,9 @@ inline void load_bias(uint64_t to, const T* from, bool widen, uint64_t count, ui
 // --- global memory to L1 -----------------------------------------------------------------------------------
 
 template <class To, class From>
-inline void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
-                                     uint64_t length, uint64_t left, uint64_t right, bool pad,
-                                     uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
+PTO_INST void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
+                                       uint64_t length, uint64_t left, uint64_t right, bool pad,
+                                       uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
   using namespace pto::detail;
   const Core& me = core();
   bursts_in("copy_gm_to_cbuf_align_v2", to, pto::TileType::Mat, from,
@@ -164,7 +164,7 @@ inline void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_
             padding_of<To>(pad, left, right, me.pad_value[1]));
 }
 template <class To, class From>
-inline void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_t word, uint64_t strides) {
+PTO_INST void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_t word, uint64_t strides) {
   using pto::detail::bits;
   copy_gm_to_cbuf_align_v2(to, from, bits(word, 0, 4), bits(word, 4, 21), bits(word, 25, 21),
                            bits(word, 46, 6), bits(word, 52, 6), bits(word, 58, 1) != 0, bits(word, 60, 4),
@@ -172,8 +172,8 @@ inline void copy_gm_to_cbuf_align_v2(__cbuf__ To* to, __gm__ From* from, uint64_
 }
 /// Of A2 and A3: blocks and gaps.
 template <class Pad>
-inline void copy_gm_to_cbuf(__cbuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
-                            uint64_t blocks, uint64_t from_gap, uint64_t to_gap, Pad /*mode*/) {
+PTO_INST void copy_gm_to_cbuf(__cbuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap, Pad /*mode*/) {
   using namespace pto::detail;
   bursts_in("copy_gm_to_cbuf", to, pto::TileType::Mat, from, blocks_of(bursts, blocks, from_gap, to_gap),
             DmaLoops{});
@@ -182,25 +182,25 @@ inline void copy_gm_to_cbuf(__cbuf__ void* to, __gm__ const void* from, uint64_t
 inline void set_mte2_nz_para(uint64_t word) { pto::detail::core().cube.fractals = word; }
 
 template <class T>
-inline void copy_gm_to_cbuf_multi_nd2nz(__cbuf__ T* to, __gm__ T* from, uint64_t /*sid*/, uint64_t stride,
-                                        uint64_t /*cache*/, uint64_t n, uint64_t d, uint64_t outer,
-                                        bool small) {
+PTO_INST void copy_gm_to_cbuf_multi_nd2nz(__cbuf__ T* to, __gm__ T* from, uint64_t /*sid*/, uint64_t stride,
+                                          uint64_t /*cache*/, uint64_t n, uint64_t d, uint64_t outer,
+                                          bool small) {
   pto::detail::fractals_in<T>("copy_gm_to_cbuf_multi_nd2nz", to, from, stride, sizeof(T), n, d, outer, small);
 }
 template <class T>
-inline void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t /*sid*/, uint64_t stride,
-                                        uint64_t /*cache*/, uint64_t n, uint64_t d, uint64_t outer,
-                                        bool small) {
+PTO_INST void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t /*sid*/, uint64_t stride,
+                                          uint64_t /*cache*/, uint64_t n, uint64_t d, uint64_t outer,
+                                          bool small) {
   pto::detail::fractals_in<T>("copy_gm_to_cbuf_multi_dn2nz", to, from, sizeof(T), stride, n, d, outer, small);
 }
 template <class T>
-inline void copy_gm_to_cbuf_multi_nd2nz(__cbuf__ T* to, __gm__ T* from, uint64_t word, uint64_t more) {
+PTO_INST void copy_gm_to_cbuf_multi_nd2nz(__cbuf__ T* to, __gm__ T* from, uint64_t word, uint64_t more) {
   using pto::detail::bits;
   copy_gm_to_cbuf_multi_nd2nz(to, from, 0, bits(word, 4, 40), 0, bits(word, 48, 16), bits(more, 0, 21),
                               bits(more, 21, 40), bits(more, 61, 1) != 0);
 }
 template <class T>
-inline void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t word, uint64_t more) {
+PTO_INST void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t word, uint64_t more) {
   using pto::detail::bits;
   copy_gm_to_cbuf_multi_dn2nz(to, from, 0, bits(word, 4, 40), 0, bits(word, 48, 16), bits(more, 0, 21),
                               bits(more, 21, 40), bits(more, 61, 1) != 0);
@@ -208,7 +208,7 @@ inline void copy_gm_to_cbuf_multi_dn2nz(__cbuf__ T* to, __gm__ T* from, uint64_t
 
 /// Fill L1: how often below bit 16, blocks of 32 bytes from there on, and from bit 32 on those between two.
 template <class T, class Value>
-inline void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
+PTO_INST void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   using namespace pto::detail;
   const auto word = static_cast<uint64_t>(config);
   uint64_t code = 0;
@@ -225,33 +225,33 @@ inline void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   for (uint64_t r = 0; r < burst.count; ++r) fill_bytes(target + r * burst.to, 0, burst.length, pad);
 }
 template <class T, class Value>
-inline void create_cbuf_matrix_bf16(__cbuf__ T* to, int64_t config, Value value) {
+PTO_INST void create_cbuf_matrix_bf16(__cbuf__ T* to, int64_t config, Value value) {
   create_cbuf_matrix(to, config, value);
 }
 
 // --- out of L1 ---------------------------------------------------------------------------------------------
 
-inline void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, bool second, uint64_t bursts,
-                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, bool second, uint64_t bursts,
+                                uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   const Burst burst = blocks_of(bursts, blocks, from_gap, to_gap);
   const Ends ends = ends_of("copy_cbuf_to_ubuf", to, pto::TileType::Vec, from, pto::TileType::Mat, burst);
   copy_bursts(of_vector_core(ends.to, second ? 1 : 0), ends.from, burst, DmaLoops{});
 }
-inline void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, uint64_t word) {
+PTO_INST void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, uint64_t word) {
   using pto::detail::bits;
   copy_cbuf_to_ubuf(to, from, bits(word, 0, 1) != 0, bits(word, 4, 12), bits(word, 16, 16),
                     bits(word, 32, 16), bits(word, 48, 16));
 }
 template <class T>
-inline void copy_cbuf_to_bt(uint64_t to, __cbuf__ T* from, uint64_t convert, uint64_t bursts, uint64_t blocks,
-                            uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_cbuf_to_bt(uint64_t to, __cbuf__ T* from, uint64_t convert, uint64_t bursts,
+                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   const bool widen = std::is_same_v<std::remove_cv_t<T>, bfloat16_t> ||
                      (std::is_same_v<std::remove_cv_t<T>, half> && convert != 0);
   pto::detail::load_bias(to, from, widen, bursts, blocks, from_gap, to_gap);
 }
-inline void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, uint64_t bursts, uint64_t units,
-                              uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, uint64_t bursts, uint64_t units,
+                                uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   const Burst burst = blocks_of(bursts, units, from_gap, to_gap, kIsa == Isa::a2a3 ? 128 : 64);
   const Ends ends = ends_of("copy_cbuf_to_fbuf", to, pto::TileType::Scaling, from, pto::TileType::Mat, burst);
@@ -261,8 +261,8 @@ inline void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, uint
 // The window begins at a 16th row and 32 bytes; `_s4` is for elements of 4 bits.
 #define PTO_FEEDS_(name, qualifier, space)                                                              \
   template <class To, class From>                                                                       \
-  inline void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,    \
-                   uint64_t cols, int64_t from_stride, uint64_t to_stride, bool transpose) {            \
+  PTO_INST void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,  \
+                     uint64_t cols, int64_t from_stride, uint64_t to_stride, bool transpose) {          \
     pto::detail::load_operand<To>(#name, pto::TileType::space, to, from,                                \
                                   {row, col, rows, cols, from_stride, static_cast<int64_t>(to_stride)}, \
                                   transpose);                                                           \
@@ -273,13 +273,13 @@ PTO_FEEDS_(load_cbuf_to_cb, __cb__, Right)
 PTO_FEEDS_(load_cbuf_to_cb_s4, __cb__, Right)
 #undef PTO_FEEDS_
 
-inline void load_cbuf_to_ca_mx(uint64_t to, __cbuf__ const void* from, uint64_t x, uint64_t y, uint64_t xs,
-                               uint64_t ys, uint64_t from_stride, uint64_t to_stride) {
+PTO_INST void load_cbuf_to_ca_mx(uint64_t to, __cbuf__ const void* from, uint64_t x, uint64_t y, uint64_t xs,
+                                 uint64_t ys, uint64_t from_stride, uint64_t to_stride) {
   pto::detail::load_scales("load_cbuf_to_ca_mx", pto::TileType::Left, pto::TileType::ScaleLeft, to, from, x,
                            y, xs, ys, from_stride, to_stride);
 }
-inline void load_cbuf_to_cb_mx(uint64_t to, __cbuf__ const void* from, uint64_t x, uint64_t y, uint64_t xs,
-                               uint64_t ys, uint64_t from_stride, uint64_t to_stride) {
+PTO_INST void load_cbuf_to_cb_mx(uint64_t to, __cbuf__ const void* from, uint64_t x, uint64_t y, uint64_t xs,
+                                 uint64_t ys, uint64_t from_stride, uint64_t to_stride) {
   pto::detail::load_scales("load_cbuf_to_cb_mx", pto::TileType::Right, pto::TileType::ScaleRight, to, from, x,
                            y, xs, ys, from_stride, to_stride);
 }

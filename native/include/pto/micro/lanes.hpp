@@ -173,6 +173,7 @@ inline Place place(const volatile void* pointer) {
 /// may have their buffers anywhere.
 inline char* bytes_at(const char* name, const volatile void* pointer, int64_t offset, int64_t size,
                       int align) {
+  PTO_UNTOLD(name);
   Place found = place(pointer);
   found.at += offset;
   if (found.at % align != 0) [[unlikely]]

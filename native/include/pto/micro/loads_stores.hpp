@@ -216,99 +216,99 @@ inline void gather_blocks(void* r, const volatile void* base, const vector_u32& 
 
 }  // namespace pto::detail::micro
 
-#define PTO_LOADS_(V, T)                                                                                                                \
-  template <class D>                                                                                                                    \
-  PTO_INST void vlds(V& r, __ubuf__ T* base, int32_t offset, D) {                                                                       \
-    PTO_TRACE("vlds >r source offset: dist@Dist",                                                                                       \
-              PTO_SAYS(D::value), PTO_RESULT(r), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offset);                     \
-    pto::detail::micro::load<D::value>(r, base, int64_t{offset} * int64_t{sizeof(T)});                                                  \
-  }                                                                                                                                     \
-  template <class D, class P>                                                                                                           \
-  PTO_INST void vlds(V& r, __ubuf__ T*& base, int32_t offset, D, P) {                                                                   \
-    PTO_TRACE("vlds >r source offset: dist@Dist",                                                                                       \
-              PTO_SAYS(D::value), PTO_RESULT(r), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), 0);                          \
-    pto::detail::micro::load<D::value>(r, base, 0);                                                                                     \
-    base += offset;                                                                                                                     \
-  }                                                                                                                                     \
-  template <class D>                                                                                                                    \
-  PTO_INST void vlds(V& low, V& high, __ubuf__ T* base, int32_t offset, D) {                                                            \
-    PTO_TRACE("vldsx2 >low >high source offset: dist@Dist",                                                                             \
-              PTO_SAYS(D::value), PTO_RESULT(low), PTO_RESULT(high), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offset); \
-    pto::detail::micro::load_pair<D::value>(low, high, base, int64_t{offset} * int64_t{sizeof(T)});                                     \
-  }                                                                                                                                     \
-  template <class D, class P>                                                                                                           \
-  PTO_INST void vlds(V& low, V& high, __ubuf__ T*& base, int32_t offset, D, P) {                                                        \
-    PTO_TRACE("vldsx2 >low >high source offset: dist@Dist",                                                                             \
-              PTO_SAYS(D::value), PTO_RESULT(low), PTO_RESULT(high), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), 0);      \
-    pto::detail::micro::load_pair<D::value>(low, high, base, 0);                                                                        \
-    base += offset;                                                                                                                     \
-  }                                                                                                                                     \
-  template <class D>                                                                                                                    \
-  PTO_INST void vsts(const V& value, __ubuf__ T* dest, int32_t offset, D, vector_bool mask) {                                           \
-    PTO_TRACE("vsts value dest offset mask: dist@DistVST",                                                                              \
-              PTO_SAYS(D::value), value, pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), offset, mask);                       \
-    pto::detail::micro::store<D::value>(&value, dest, int64_t{offset} * int64_t{sizeof(T)}, mask);                                      \
-  }                                                                                                                                     \
-  template <class D, class P>                                                                                                           \
-  PTO_INST void vsts(const V& value, __ubuf__ T*& dest, int32_t offset, D, vector_bool mask, P) {                                       \
-    PTO_TRACE("vsts value dest offset mask: dist@DistVST",                                                                              \
-              PTO_SAYS(D::value), value, pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), 0, mask);                            \
-    pto::detail::micro::store<D::value>(&value, dest, 0, mask);                                                                         \
-    dest += offset;                                                                                                                     \
-  }                                                                                                                                     \
-  template <class D>                                                                                                                    \
-  PTO_INST void vsts(const V& low, const V& high, __ubuf__ T* dest, int32_t offset, D,                                                  \
-                     [[maybe_unused]] vector_bool mask) {                                                                               \
-    PTO_TRACE("vstsx2 low high dest offset mask: dist@DistVST",                                                                         \
-              PTO_SAYS(D::value), low, high, pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), offset, mask);                   \
-    pto::detail::micro::store_pair<pto::detail::micro::kPairWidth<D::value>>(                                                           \
-        &low, &high, dest, int64_t{offset} * int64_t{sizeof(T)});                                                                       \
-  }                                                                                                                                     \
-  template <int = 0>                                                                                                                    \
-  PTO_INST void vsldb(V& r, __ubuf__ T* base, int32_t ctl, vector_bool mask) {                                                          \
-    PTO_TRACE("vsldb >r source ctl mask:",                                                                                              \
-              PTO_SAYS(), PTO_RESULT(r), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), ctl, mask);                          \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                                                    \
-    pto::detail::micro::move_blocks<false>("vsldb", &r, base, steps.repeat, steps.step, mask);                                          \
-  }                                                                                                                                     \
-  template <class P>                                                                                                                    \
-  PTO_INST void vsldb(V& r, __ubuf__ T*& base, int32_t ctl, vector_bool mask, P) {                                                      \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                                                    \
-    pto::detail::micro::move_blocks<false>("vsldb", &r, base, 0, steps.step, mask);                                                     \
-    base += steps.repeat / static_cast<int64_t>(sizeof(T));                                                                             \
-  }                                                                                                                                     \
-  template <int = 0>                                                                                                                    \
-  PTO_INST void vsstb(V value, __ubuf__ T* dest, int32_t ctl, vector_bool mask) {                                                       \
-    PTO_TRACE("vsstb value dest ctl mask:",                                                                                             \
-              PTO_SAYS(), value, pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), ctl, mask);                                  \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                                                    \
-    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, steps.repeat, steps.step, mask);                                       \
-  }                                                                                                                                     \
-  template <class P>                                                                                                                    \
-  PTO_INST void vsstb(V value, __ubuf__ T*& dest, int32_t ctl, vector_bool mask, P) {                                                   \
-    const pto::detail::micro::BlockSteps steps(ctl);                                                                                    \
-    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, 0, steps.step, mask);                                                  \
-    dest += steps.repeat / static_cast<int64_t>(sizeof(T));                                                                             \
-  }                                                                                                                                     \
-  template <int = 0>                                                                                                                    \
-  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets, vector_bool mask) {                                                \
-    PTO_TRACE("vgatherb >r source offsets mask:",                                                                                       \
-              PTO_SAYS(), PTO_RESULT(r), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offsets, mask);                      \
-    pto::detail::micro::gather_blocks(&r, base, offsets, mask);                                                                         \
-  }                                                                                                                                     \
-  template <int = 0>                                                                                                                    \
-  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets) {                                                                  \
-    pto::detail::micro::gather_blocks(&r, base, offsets, pto::detail::micro::first_lanes<4>(8));                                        \
+#define PTO_LOADS_(V, T)                                                                            \
+  template <class D>                                                                                \
+  PTO_INST void vlds(V& r, __ubuf__ T* base, int32_t offset, D) {                                   \
+    PTO_TRACE("vlds >r source offset: dist@Dist", PTO_SAYS(D::value), PTO_RESULT(r),                \
+              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offset);                    \
+    pto::detail::micro::load<D::value>(r, base, int64_t{offset} * int64_t{sizeof(T)});              \
+  }                                                                                                 \
+  template <class D, class P>                                                                       \
+  PTO_INST void vlds(V& r, __ubuf__ T*& base, int32_t offset, D, P) {                               \
+    PTO_TRACE("vlds >r source offset: dist@Dist", PTO_SAYS(D::value), PTO_RESULT(r),                \
+              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), 0);                         \
+    pto::detail::micro::load<D::value>(r, base, 0);                                                 \
+    base += offset;                                                                                 \
+  }                                                                                                 \
+  template <class D>                                                                                \
+  PTO_INST void vlds(V& low, V& high, __ubuf__ T* base, int32_t offset, D) {                        \
+    PTO_TRACE("vldsx2 >low >high source offset: dist@Dist", PTO_SAYS(D::value), PTO_RESULT(low),    \
+              PTO_RESULT(high), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offset);  \
+    pto::detail::micro::load_pair<D::value>(low, high, base, int64_t{offset} * int64_t{sizeof(T)}); \
+  }                                                                                                 \
+  template <class D, class P>                                                                       \
+  PTO_INST void vlds(V& low, V& high, __ubuf__ T*& base, int32_t offset, D, P) {                    \
+    PTO_TRACE("vldsx2 >low >high source offset: dist@Dist", PTO_SAYS(D::value), PTO_RESULT(low),    \
+              PTO_RESULT(high), pto::detail::traced_pointer<T>(base, pto::TileType::Vec), 0);       \
+    pto::detail::micro::load_pair<D::value>(low, high, base, 0);                                    \
+    base += offset;                                                                                 \
+  }                                                                                                 \
+  template <class D>                                                                                \
+  PTO_INST void vsts(const V& value, __ubuf__ T* dest, int32_t offset, D, vector_bool mask) {       \
+    PTO_TRACE("vsts value dest offset mask: dist@DistVST", PTO_SAYS(D::value), value,               \
+              pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), offset, mask);              \
+    pto::detail::micro::store<D::value>(&value, dest, int64_t{offset} * int64_t{sizeof(T)}, mask);  \
+  }                                                                                                 \
+  template <class D, class P>                                                                       \
+  PTO_INST void vsts(const V& value, __ubuf__ T*& dest, int32_t offset, D, vector_bool mask, P) {   \
+    PTO_TRACE("vsts value dest offset mask: dist@DistVST", PTO_SAYS(D::value), value,               \
+              pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), 0, mask);                   \
+    pto::detail::micro::store<D::value>(&value, dest, 0, mask);                                     \
+    dest += offset;                                                                                 \
+  }                                                                                                 \
+  template <class D>                                                                                \
+  PTO_INST void vsts(const V& low, const V& high, __ubuf__ T* dest, int32_t offset, D,              \
+                     [[maybe_unused]] vector_bool mask) {                                           \
+    PTO_TRACE("vstsx2 low high dest offset mask: dist@DistVST", PTO_SAYS(D::value), low, high,      \
+              pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), offset, mask);              \
+    pto::detail::micro::store_pair<pto::detail::micro::kPairWidth<D::value>>(                       \
+        &low, &high, dest, int64_t{offset} * int64_t{sizeof(T)});                                   \
+  }                                                                                                 \
+  template <int = 0>                                                                                \
+  PTO_INST void vsldb(V& r, __ubuf__ T* base, int32_t ctl, vector_bool mask) {                      \
+    PTO_TRACE("vsldb >r source ctl mask:", PTO_SAYS(), PTO_RESULT(r),                               \
+              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), ctl, mask);                 \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                \
+    pto::detail::micro::move_blocks<false>("vsldb", &r, base, steps.repeat, steps.step, mask);      \
+  }                                                                                                 \
+  template <class P>                                                                                \
+  PTO_INST void vsldb(V& r, __ubuf__ T*& base, int32_t ctl, vector_bool mask, P) {                  \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                \
+    pto::detail::micro::move_blocks<false>("vsldb", &r, base, 0, steps.step, mask);                 \
+    base += steps.repeat / static_cast<int64_t>(sizeof(T));                                         \
+  }                                                                                                 \
+  template <int = 0>                                                                                \
+  PTO_INST void vsstb(V value, __ubuf__ T* dest, int32_t ctl, vector_bool mask) {                   \
+    PTO_TRACE("vsstb value dest ctl mask:", PTO_SAYS(), value,                                      \
+              pto::detail::traced_pointer<T>(dest, pto::TileType::Vec), ctl, mask);                 \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                \
+    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, steps.repeat, steps.step, mask);   \
+  }                                                                                                 \
+  template <class P>                                                                                \
+  PTO_INST void vsstb(V value, __ubuf__ T*& dest, int32_t ctl, vector_bool mask, P) {               \
+    const pto::detail::micro::BlockSteps steps(ctl);                                                \
+    pto::detail::micro::move_blocks<true>("vsstb", &value, dest, 0, steps.step, mask);              \
+    dest += steps.repeat / static_cast<int64_t>(sizeof(T));                                         \
+  }                                                                                                 \
+  template <int = 0>                                                                                \
+  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets, vector_bool mask) {            \
+    PTO_TRACE("vgatherb >r source offsets mask:", PTO_SAYS(), PTO_RESULT(r),                        \
+              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offsets, mask);             \
+    pto::detail::micro::gather_blocks(&r, base, offsets, mask);                                     \
+  }                                                                                                 \
+  template <int = 0>                                                                                \
+  PTO_INST void vgatherb(V& r, __ubuf__ T* base, vector_u32 offsets) {                              \
+    pto::detail::micro::gather_blocks(&r, base, offsets, pto::detail::micro::first_lanes<4>(8));    \
   }
 PTO_ALL_REGISTERS(PTO_LOADS_)
 #undef PTO_LOADS_
 
-#define PTO_GATHER_(V, T, U)                                                           \
-  template <int = 0>                                                                   \
-  PTO_INST void vgather2(V& r, __ubuf__ T* base, const U& offsets, vector_bool mask) { \
-    PTO_TRACE("vgather2 >r source offsets mask:", PTO_SAYS(), PTO_RESULT(r),           \
-              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offsets, mask);\
-    pto::detail::micro::gather<T>(r, base, offsets, mask);                             \
+#define PTO_GATHER_(V, T, U)                                                            \
+  template <int = 0>                                                                    \
+  PTO_INST void vgather2(V& r, __ubuf__ T* base, const U& offsets, vector_bool mask) {  \
+    PTO_TRACE("vgather2 >r source offsets mask:", PTO_SAYS(), PTO_RESULT(r),            \
+              pto::detail::traced_pointer<T>(base, pto::TileType::Vec), offsets, mask); \
+    pto::detail::micro::gather<T>(r, base, offsets, mask);                              \
   }
 #define PTO_GATHER_B16_(V, T) PTO_GATHER_(V, T, vector_u16)
 #define PTO_GATHER_B32_(V, T) PTO_GATHER_(V, T, vector_u32)

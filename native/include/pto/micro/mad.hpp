@@ -204,24 +204,24 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
 
 // Unit flags hand a matrix from pipe to pipe, which a core with one flow of control does not need.
 template <class C, class A, class B>
-inline void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
-                uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
+PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
+                  uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
   pto::detail::micro_product<false>("mad", dst, lhs, rhs, m, k, n, fractals, from_bias, from_zero);
 }
 template <class C, class A, class B>
-inline void mad_mx(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
-                   uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
+PTO_INST void mad_mx(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
+                     uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
   pto::detail::micro_product<true>("mad_mx", dst, lhs, rhs, m, k, n, fractals, from_bias, from_zero);
 }
 // The same with one word.
 template <class C, class A, class B>
-inline void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t word) {
+PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t word) {
   using pto::detail::bits;
   mad(dst, lhs, rhs, bits(word, 0, 12), bits(word, 12, 12), bits(word, 24, 12), bits(word, 55, 2),
       bits(word, 61, 1) != 0, bits(word, 62, 1) != 0, bits(word, 63, 1) != 0);
 }
 template <class C, class A, class B>
-inline void mad_mx(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t word) {
+PTO_INST void mad_mx(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t word) {
   using pto::detail::bits;
   mad_mx(dst, lhs, rhs, bits(word, 0, 12), bits(word, 12, 12), bits(word, 24, 12), bits(word, 55, 2),
          bits(word, 61, 1) != 0, bits(word, 62, 1) != 0, bits(word, 63, 1) != 0);

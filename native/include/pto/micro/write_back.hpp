@@ -297,14 +297,14 @@ inline void set_fpc(uint64_t word) { pto::detail::core().cube.parameters = word;
 #define PTO_FIX_REST_ uint64_t, uint64_t, bool, bool, uint64_t, bool, bool, bool, bool, bool, bool by_columns
 #define PTO_FIX_CALLS_(name, qualifier, space)                                                               \
   template <class T, class S>                                                                                \
-  inline void name(qualifier T* dst, __cc__ S* src, uint64_t sizes, uint64_t how) {                          \
+  PTO_INST void name(qualifier T* dst, __cc__ S* src, uint64_t sizes, uint64_t how) {                        \
     pto::detail::write_back(#name, pto::TileType::space, dst, src,                                           \
                             pto::detail::fix_words(sizes, how, pto::TileType::space == pto::TileType::Vec)); \
   }                                                                                                          \
   template <class T, class S>                                                                                \
-  inline void name(qualifier T* dst, __cc__ S* src, uint64_t, uint64_t n, uint64_t m, uint64_t to_stride,    \
-                   uint64_t from_stride, uint64_t, uint64_t clips, uint64_t, uint64_t quant, uint64_t relu,  \
-                   bool splits, bool by_rows, PTO_FIX_REST_) {                                               \
+  PTO_INST void name(qualifier T* dst, __cc__ S* src, uint64_t, uint64_t n, uint64_t m, uint64_t to_stride,  \
+                     uint64_t from_stride, uint64_t, uint64_t clips, uint64_t, uint64_t quant,               \
+                     uint64_t relu, bool splits, bool by_rows, PTO_FIX_REST_) {                              \
     pto::detail::write_back(#name, pto::TileType::space, dst, src,                                           \
                             {n, m, to_stride, from_stride, static_cast<int>(quant), static_cast<int>(relu),  \
                              clips != 0, splits, by_rows, by_columns});                                      \
@@ -318,13 +318,13 @@ PTO_FIX_CALLS_(copy_matrix_cc_to_cbuf_s4, __cbuf__, Mat)
 // To UB a call says which vector core, or how to split over both.
 #define PTO_FIX_CALLS_(name)                                                                                \
   template <class T, class S>                                                                               \
-  inline void name(__ubuf__ T* dst, __cc__ S* src, uint64_t sizes, uint64_t how) {                          \
+  PTO_INST void name(__ubuf__ T* dst, __cc__ S* src, uint64_t sizes, uint64_t how) {                        \
     pto::detail::write_back(#name, pto::TileType::Vec, dst, src, pto::detail::fix_words(sizes, how, true)); \
   }                                                                                                         \
   template <class T, class S>                                                                               \
-  inline void name(__ubuf__ T* dst, __cc__ S* src, uint64_t, uint64_t n, uint64_t m, uint64_t to_stride,    \
-                   uint64_t from_stride, uint64_t halves, bool second, uint64_t clips, uint64_t,            \
-                   uint64_t quant, uint64_t relu, bool splits, bool by_rows, PTO_FIX_REST_) {               \
+  PTO_INST void name(__ubuf__ T* dst, __cc__ S* src, uint64_t, uint64_t n, uint64_t m, uint64_t to_stride,  \
+                     uint64_t from_stride, uint64_t halves, bool second, uint64_t clips, uint64_t,          \
+                     uint64_t quant, uint64_t relu, bool splits, bool by_rows, PTO_FIX_REST_) {             \
     pto::detail::write_back(#name, pto::TileType::Vec, dst, src,                                            \
                             {n, m, to_stride, from_stride, static_cast<int>(quant), static_cast<int>(relu), \
                              clips != 0, splits, by_rows, by_columns, static_cast<int>(halves), second});   \

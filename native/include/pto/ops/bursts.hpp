@@ -39,6 +39,7 @@ inline int64_t on_chip_offset(const volatile void* pointer, TileType space) {
 /// launches, may have their buffers anywhere.
 inline char* on_chip_bytes(const char* name, const volatile void* pointer, TileType space, int64_t low,
                            int64_t high) {
+  PTO_UNTOLD(name);
   const int64_t offset = on_chip_offset(pointer, space);
   if (offset < 0) [[unlikely]] {
     if (core().host != nullptr)
@@ -174,23 +175,26 @@ inline void bursts_in(const char* name, const void* to, TileType space, const vo
     const E* const source = static_cast<const E*>(from);
     const E* const target = traced_pointer<E>(to, space);
     if (space == TileType::Mat) {
-      PTO_TRACE("mte_gm_l1 src dst len_burst count src_stride dst_stride loop loop loop loop loop loop:", PTO_SAYS(),
-                source, target, burst.length, burst.count, burst.from, burst.to, loops.size[1], loops.from[1],
-                loops.to[1], loops.size[0], loops.from[0], loops.to[0]);
-    } else if (pad.any) {
-      PTO_TRACE("mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
-                "loop loop pad_value left_padding right_padding:",
-                PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
-                loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0], static_cast<E>(pad.value),
-                pad.left / sizeof(E), pad.right / sizeof(E));
-    } else {
-      PTO_TRACE("mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
-                "loop loop:",
-                PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
+      PTO_TRACE("mte_gm_l1 src dst len_burst count src_stride dst_stride loop loop loop loop loop loop:",
+                PTO_SAYS(), source, target, burst.length, burst.count, burst.from, burst.to, loops.size[1],
                 loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0]);
+    } else if (pad.any) {
+      PTO_TRACE(
+          "mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
+          "loop loop pad_value left_padding right_padding:",
+          PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
+          loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0], static_cast<E>(pad.value),
+          pad.left / sizeof(E), pad.right / sizeof(E));
+    } else {
+      PTO_TRACE(
+          "mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop loop "
+          "loop loop:",
+          PTO_SAYS(), source, target, 0, burst.length, burst.count, burst.from, burst.to, loops.size[1],
+          loops.from[1], loops.to[1], loops.size[0], loops.from[0], loops.to[0]);
     }
   });
 #endif
+  PTO_UNTRACED;
   const Reach reached = reach_of(burst, burst.to, loops, loops.to, row_of(burst, pad));
   char* const target = on_chip_bytes(name, to, space, reached.low, reached.high);
   touch_bursts(name, from, burst, burst.from, loops, loops.from, Use::read);
@@ -251,11 +255,14 @@ inline void whole_elements(const char* name, const void* to, const void* from, c
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {
   if (space == TileType::Vec) {
-    PTO_TRACE("mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
-              PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
-              burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
-              loops.from[0], loops.to[0]);
+    PTO_TRACE(
+        "mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
+        PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
+        burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
+        loops.from[0], loops.to[0]);
   }
+  if (space != TileType::Vec) PTO_UNTOLD(name);
+  PTO_UNTRACED;
   const Reach reached = reach_of(burst, burst.from, loops, loops.from, burst.length);
   const char* const source = on_chip_bytes(name, from, space, reached.low, reached.high);
   touch_bursts(name, to, burst, burst.to, loops, loops.to, use_of_stores());
@@ -366,8 +373,8 @@ PTO_ATOMIC_(min, 9, 2, 2)
 
 template <class To, class From>
 PTO_INST void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint64_t /*sid*/, uint64_t bursts,
-                                     uint64_t length, uint64_t left, uint64_t right, bool pad,
-                                     uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
+                                       uint64_t length, uint64_t left, uint64_t right, bool pad,
+                                       uint64_t /*cache*/, uint64_t from_stride, uint64_t to_stride) {
   using namespace pto::detail;
   const Core& me = core();
   bursts_in("copy_gm_to_ubuf_align_v2", to, pto::TileType::Vec, from,
@@ -382,14 +389,14 @@ PTO_INST void copy_gm_to_ubuf_align_v2(__ubuf__ To* to, __gm__ From* from, uint6
                            bits(strides, 0, 40), bits(strides, 40, 21));
 }
 PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/,
-                                     uint64_t bursts, uint64_t length, uint64_t /*cache*/, uint64_t to_stride,
-                                     uint64_t from_stride) {
+                                       uint64_t bursts, uint64_t length, uint64_t /*cache*/,
+                                       uint64_t to_stride, uint64_t from_stride) {
   using namespace pto::detail;
   bursts_out("copy_ubuf_to_gm_align_v2", to, from, pto::TileType::Vec,
              long_bursts(bursts, length, from_stride, to_stride), core().ub_to_out);
 }
 PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* from, uint64_t word,
-                                     uint64_t strides) {
+                                       uint64_t strides) {
   using pto::detail::bits;
   copy_ubuf_to_gm_align_v2(to, from, bits(word, 0, 4), bits(word, 4, 21), bits(word, 25, 21),
                            bits(word, 60, 4), bits(strides, 0, 40), bits(strides, 40, 21));
@@ -397,34 +404,34 @@ PTO_INST void copy_ubuf_to_gm_align_v2(__gm__ void* to, __ubuf__ const void* fro
 
 // Of A2 and A3: blocks and gaps; the aligned ones count bytes of global memory.
 PTO_INST void copy_gm_to_ubuf(__ubuf__ void* to, __gm__ const void* from, uint64_t /*sid*/, uint64_t bursts,
-                            uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   bursts_in("copy_gm_to_ubuf", to, pto::TileType::Vec, from, blocks_of(bursts, blocks, from_gap, to_gap),
             DmaLoops{});
 }
 PTO_INST void copy_ubuf_to_gm(__gm__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
-                            uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   bursts_out("copy_ubuf_to_gm", to, from, pto::TileType::Vec, blocks_of(bursts, blocks, from_gap, to_gap),
              DmaLoops{});
 }
-#define PTO_ALIGNED_COPIES_(width, element)                                                                  \
-  PTO_INST void copy_gm_to_ubuf_align_##width(__ubuf__ void* to, __gm__ const void* from, uint64_t,            \
-                                            uint64_t bursts, uint64_t length, uint64_t left, uint64_t right, \
-                                            uint64_t from_gap, uint64_t to_gap) {                            \
-    using namespace pto::detail;                                                                             \
-    const Padding pad = padding_of<element>(false, left, right, core().pad_value[0]);                        \
-    const uint64_t row = (pad.left + length + pad.right + 31) / 32 * 32;                                     \
-    bursts_in("copy_gm_to_ubuf_align_" #width, to, pto::TileType::Vec, from,                                 \
-              {bursts, length, length + from_gap, row + to_gap * 32}, DmaLoops{}, pad);                      \
-  }                                                                                                          \
-  PTO_INST void copy_ubuf_to_gm_align_##width(__gm__ void* to, __ubuf__ const void* from, uint64_t,            \
-                                            uint64_t bursts, uint64_t length, uint64_t, uint64_t,            \
-                                            uint64_t from_gap, uint64_t to_gap) {                            \
-    using namespace pto::detail;                                                                             \
-    const uint64_t row = (length + 31) / 32 * 32 + from_gap * 32;                                            \
-    bursts_out("copy_ubuf_to_gm_align_" #width, to, from, pto::TileType::Vec,                                \
-               {bursts, length, row, length + to_gap}, DmaLoops{});                                          \
+#define PTO_ALIGNED_COPIES_(width, element)                                                         \
+  PTO_INST void copy_gm_to_ubuf_align_##width(__ubuf__ void* to, __gm__ const void* from, uint64_t, \
+                                              uint64_t bursts, uint64_t length, uint64_t left,      \
+                                              uint64_t right, uint64_t from_gap, uint64_t to_gap) { \
+    using namespace pto::detail;                                                                    \
+    const Padding pad = padding_of<element>(false, left, right, core().pad_value[0]);               \
+    const uint64_t row = (pad.left + length + pad.right + 31) / 32 * 32;                            \
+    bursts_in("copy_gm_to_ubuf_align_" #width, to, pto::TileType::Vec, from,                        \
+              {bursts, length, length + from_gap, row + to_gap * 32}, DmaLoops{}, pad);             \
+  }                                                                                                 \
+  PTO_INST void copy_ubuf_to_gm_align_##width(__gm__ void* to, __ubuf__ const void* from, uint64_t, \
+                                              uint64_t bursts, uint64_t length, uint64_t, uint64_t, \
+                                              uint64_t from_gap, uint64_t to_gap) {                 \
+    using namespace pto::detail;                                                                    \
+    const uint64_t row = (length + 31) / 32 * 32 + from_gap * 32;                                   \
+    bursts_out("copy_ubuf_to_gm_align_" #width, to, from, pto::TileType::Vec,                       \
+               {bursts, length, row, length + to_gap}, DmaLoops{});                                 \
   }
 PTO_ALIGNED_COPIES_(b8, uint8_t)
 PTO_ALIGNED_COPIES_(b16, uint16_t)
@@ -433,19 +440,19 @@ PTO_ALIGNED_COPIES_(b32, uint32_t)
 
 // --- within a block ----------------------------------------------------------------------------------------
 
-PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
-                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/,
+                                uint64_t bursts, uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   PTO_TRACE("mte_ub_ub ub_src ub_dst len_burst n_burst src_gap dst_gap:", PTO_SAYS(),
-            traced_pointer<uint8_t>(from, pto::TileType::Vec), traced_pointer<uint8_t>(to, pto::TileType::Vec),
-            blocks, bursts, from_gap, to_gap);
+            traced_pointer<uint8_t>(from, pto::TileType::Vec),
+            traced_pointer<uint8_t>(to, pto::TileType::Vec), blocks, bursts, from_gap, to_gap);
   const Burst burst =
       blocks_of(dma_field("n_burst", bursts, 16), dma_field("len_burst", blocks, 16), from_gap, to_gap);
   const Ends ends = ends_of("copy_ubuf_to_ubuf", to, pto::TileType::Vec, from, pto::TileType::Vec, burst);
   copy_bursts(ends.to, ends.from, burst, DmaLoops{});
 }
-PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t bursts, uint64_t blocks,
-                              uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t bursts,
+                                uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   copy_ubuf_to_ubuf(to, from, 0, bursts, blocks, from_gap, to_gap);
 }
 PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, uint64_t word) {
@@ -454,12 +461,12 @@ PTO_INST void copy_ubuf_to_ubuf(__ubuf__ void* to, __ubuf__ const void* from, ui
                     bits(word, 48, 16));
 }
 
-PTO_INST void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
-                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+PTO_INST void copy_ubuf_to_cbuf(__cbuf__ void* to, __ubuf__ const void* from, uint64_t /*sid*/,
+                                uint64_t bursts, uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   PTO_TRACE("mte_ub_l1 ub_src l1_dst len_burst n_burst src_gap dst_gap:", PTO_SAYS(),
-            traced_pointer<uint8_t>(from, pto::TileType::Vec), traced_pointer<uint8_t>(to, pto::TileType::Mat),
-            blocks, bursts, from_gap, to_gap);
+            traced_pointer<uint8_t>(from, pto::TileType::Vec),
+            traced_pointer<uint8_t>(to, pto::TileType::Mat), blocks, bursts, from_gap, to_gap);
   const Burst burst =
       blocks_of(dma_field("n_burst", bursts, 16), dma_field("len_burst", blocks, 16), from_gap, to_gap);
   const Ends ends = ends_of("copy_ubuf_to_cbuf", to, pto::TileType::Mat, from, pto::TileType::Vec, burst);

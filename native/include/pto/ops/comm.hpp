@@ -211,7 +211,8 @@ inline void check_group(const Group& group) {
 // --- from one rank to another ------------------------------------------------------------------------------
 
 template <AtomicType Atomic = AtomicType::AtomicNone, class Dst, class Src, class... Rest>
-inline RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
+PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
+  PTO_UNTOLD("comm::TPUT");
   (detail::wait_for(rest), ...);
   using T = typename Dst::DType;
   const detail::Extents box = detail::extents_of(src);
@@ -240,7 +241,8 @@ inline RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
 }
 
 template <class Dst, class Src, class... Rest>
-inline RecordEvent TGET(Dst& dst, Src& src, Rest&&... rest) {
+PTO_INST RecordEvent TGET(Dst& dst, Src& src, Rest&&... rest) {
+  PTO_UNTOLD("comm::TGET");
   (detail::wait_for(rest), ...);
   PTO_CHECK(detail::extents_of(dst) == detail::extents_of(src), "PTO-E2102",
             "TGET: dst and src differ in shape");
@@ -315,7 +317,8 @@ inline AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Re
 // --- collectives -------------------------------------------------------------------------------------------
 
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
-inline RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
+PTO_INST RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
+  PTO_UNTOLD("comm::TBROADCAST");
   (detail::wait_for(rest), ...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(src);
@@ -325,7 +328,8 @@ inline RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
 
 /// The root's tensor first, then the others by rank, each step rounded to the element type.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
-inline RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
+PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
+  PTO_UNTOLD("comm::TREDUCE");
   (detail::wait_for(rest), ...);
   using T = typename Dst::DType;
   ReduceOp how = ReduceOp::Sum;
@@ -359,7 +363,8 @@ inline RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
 
 /// The rows of the members, one below the other.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
-inline RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
+PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
+  PTO_UNTOLD("comm::TGATHER");
   (detail::wait_for(rest), ...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);
@@ -368,7 +373,8 @@ inline RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
   return {};
 }
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
-inline RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
+PTO_INST RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
+  PTO_UNTOLD("comm::TSCATTER");
   (detail::wait_for(rest), ...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);

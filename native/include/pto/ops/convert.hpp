@@ -246,8 +246,8 @@ PTO_INST RecordEvent TCVT(Dst& dst, Src& src, RoundMode mode, Events&... events)
 /// With scratch, which some targets need.
 template <bool NeedSetCtrl = true, class Dst, class Src, class Tmp, class... Events>
   requires(is_tile_data_v<Tmp> && all_events_v<Events...>)
-PTO_INST RecordEvent TCVT(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, RoundMode mode, SaturationMode saturation,
-                          Events&... events) {
+PTO_INST RecordEvent TCVT(Dst& dst, Src& src, [[maybe_unused]] Tmp& tmp, RoundMode mode,
+                          SaturationMode saturation, Events&... events) {
   PTO_TRACE_WAITS(events...);
   PTO_TRACE("tcvt dst src tmp: rmode sat_mode", PTO_SAYS(mode, saturation), dst, src, tmp);
   return TCVT<NeedSetCtrl>(dst, src, mode, saturation, events...);

@@ -420,7 +420,8 @@ template <class Pipe, class T, class Config, class... Events>
            all_events_v<Events...>)
 PTO_INST RecordEvent TPUSH(Pipe& pipe, T& tile, Events&... events) {
   TSYNC(events...);
-  PTO_TRACE("tpush pipe_handle tile: quant_mode reluPreMode", PTO_SAYS(Config::QuantPre, Config::ReluMode), pipe, tile);
+  PTO_TRACE("tpush pipe_handle tile: quant_mode reluPreMode", PTO_SAYS(Config::QuantPre, Config::ReluMode),
+            pipe, tile);
   detail::push_tile<Config>(pipe, tile, TILE_NO_SPLIT, -1);
   return {};
 }

@@ -356,8 +356,8 @@ namespace pto {
 /// By comparison: indices of the elements of each row of src0 that compare to element r of k_value, and their
 /// number.
 template <class Dst, class Src, class Limit, class Count, class Tmp, CmpMode cmpMode, class... Events>
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp, int offset,
-                             Events&... events) {
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp,
+                             int offset, Events&... events) {
   PTO_LEGAL(check_tgather_with_kTile_cdst<Dst, Src, Limit, Count, cmpMode>(src0));
   TSYNC(events...);
   PTO_TRACE("tgather dst src kTile cdst tmp offset: cmpMode", PTO_SAYS(cmpMode), dst, src0, k_value, cdst,
@@ -372,8 +372,8 @@ PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, Limit& k_value, Count& cdst, [
 template <class Dst, class Src, class Count, class Tmp, CmpMode cmpMode, int offset, class Limit,
           class... Events>
   requires(!is_tile_data_v<Limit>)
-PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst, [[maybe_unused]] Tmp& tmp,
-                             Events&... events) {
+PTO_INST RecordEvent TGATHER(Dst& dst, Src& src0, const Limit& k_value, Count& cdst,
+                             [[maybe_unused]] Tmp& tmp, Events&... events) {
   PTO_LEGAL(check_tgather_with_kValue_cdst<Dst, Src, Count, cmpMode>(src0));
   TSYNC(events...);
   PTO_TRACE("tgather dst src kValue cdst tmp: cmpMode offset", PTO_SAYS(cmpMode, offset), dst, src0, k_value,

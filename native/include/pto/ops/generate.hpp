@@ -185,8 +185,8 @@ PTO_INST RecordEvent THISTOGRAM(Dst& dst, Src& src, Idx& idx, Events&... events)
     PTO_LEGAL(check_thistogram<Dst, Src, Idx>(dst));
   }
   TSYNC(events...);
-  PTO_TRACE(named ? "thistogram dst src idx: hist_byte" : "thistogram dst src idx: isMSB", PTO_SAYS(Byte), dst,
-            src, idx);
+  PTO_TRACE(named ? "thistogram dst src idx: hist_byte" : "thistogram dst src idx: isMSB", PTO_SAYS(Byte),
+            dst, src, idx);
   detail::histogram<byte>(dst, src, idx);
   return {};
 }

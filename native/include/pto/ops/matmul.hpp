@@ -301,7 +301,8 @@ template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, c
 PTO_INST RecordEvent TMATMUL_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tmatmul_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
-  PTO_TRACE("tmatmul.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, a_scale, b, b_scale);
+  PTO_TRACE("tmatmul.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in,
+            a, a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
 }
@@ -311,7 +312,8 @@ PTO_INST RecordEvent TMATMUL_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, 
                                 Events&... events) {
   PTO_LEGAL(check_tmatmul_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
-  PTO_TRACE("tmatmul.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale, bias);
+  PTO_TRACE("tmatmul.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a,
+            a_scale, b, b_scale, bias);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
 }
@@ -347,7 +349,8 @@ template <class Dst, class A, class SA, class B, class SB, class... Events>
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tgemv_mx<Dst, A, SA, B, SB>(dst, a, a_scale, b, b_scale));
   TSYNC(events...);
-  PTO_TRACE("tgemv.mx dst a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale);
+  PTO_TRACE("tgemv.mx dst a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b,
+            b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::NoAddend{});
   return {};
 }
@@ -355,7 +358,8 @@ template <class Dst, detail::AccTile In, class A, class SA, class B, class SB, c
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, In& in, A& a, SA& a_scale, B& b, SB& b_scale, Events&... events) {
   PTO_LEGAL(check_tgemv_mx_acc<Dst, In, A, SA, B, SB>(dst, in, a, a_scale, b, b_scale));
   TSYNC(events...);
-  PTO_TRACE("tgemv.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in, a, a_scale, b, b_scale);
+  PTO_TRACE("tgemv.mx.acc dst c_in a a_scale b b_scale: phase", PTO_SAYS(detail::traced_phase()), dst, in, a,
+            a_scale, b, b_scale);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::addend_of(in));
   return {};
 }
@@ -364,7 +368,8 @@ template <class Dst, class A, class SA, class B, class SB, class Bias, class... 
 PTO_INST RecordEvent TGEMV_MX(Dst& dst, A& a, SA& a_scale, B& b, SB& b_scale, Bias& bias, Events&... events) {
   PTO_LEGAL(check_tgemv_mx_bias<Dst, A, SA, B, SB, Bias>(dst, a, a_scale, b, b_scale, bias));
   TSYNC(events...);
-  PTO_TRACE("tgemv.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a, a_scale, b, b_scale, bias);
+  PTO_TRACE("tgemv.mx.bias dst a a_scale b b_scale bias: phase", PTO_SAYS(detail::traced_phase()), dst, a,
+            a_scale, b, b_scale, bias);
   detail::scaled_product(dst, a, a_scale, b, b_scale, detail::bias_of(bias));
   return {};
 }

@@ -7,10 +7,12 @@
 
 // --- order within a core: that of the program --------------------------------------------------------------
 
-PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+PTO_INST void get_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id,
+                      [[maybe_unused]] uint64_t mode = 0) {
   PTO_TRACE("get_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
 }
-PTO_INST void rls_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id, [[maybe_unused]] uint64_t mode = 0) {
+PTO_INST void rls_buf([[maybe_unused]] pipe_t pipe, [[maybe_unused]] uint64_t id,
+                      [[maybe_unused]] uint64_t mode = 0) {
   PTO_TRACE("rls_buf buf_id_dyn: pipe mode", PTO_SAYS(pipe, mode), id);
 }
 #ifdef PTO_TRACED

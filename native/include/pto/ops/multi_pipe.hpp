@@ -268,7 +268,8 @@ struct TMPipe : detail::MultiPipeTag {
 
 template <class TileT, class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
+  PTO_UNTOLD("TPUSH of a TMPipe");
   TSYNC(events...);
   if (pipe.prod.isAllocate) pipe.prod.allocate();
   pipe.push(tile);
@@ -279,7 +280,8 @@ inline RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
 
 template <class TileT, class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
+  PTO_UNTOLD("TPOP of a TMPipe");
   TSYNC(events...);
   if (pipe.cons.isWait) pipe.cons.wait();
   pipe.pop(tile);
@@ -291,7 +293,8 @@ inline RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
 /// Give space; a pop out of global memory has done it, but an A5 gives more where the program asks.
 template <class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
-inline RecordEvent TFREE(Pipe& pipe, Events&... events) {
+PTO_INST RecordEvent TFREE(Pipe& pipe, Events&... events) {
+  PTO_UNTOLD("TFREE of a TMPipe");
   TSYNC(events...);
   if ((detail::kIsa == detail::Isa::a5 || !Pipe::in_global) && pipe.cons.isFree) pipe.cons.free();
   return {};

@@ -398,7 +398,9 @@ PTO_INST RecordEvent TQUANT(Dst& dst, Src& src, Para& scale, Offset* offset = nu
     PTO_LEGAL(check_tquant_with_fp<Dst, Src, Para, quant_type>(dst, src));
   }
   TSYNC(events...);
-  PTO_TRACE_EITHER(offset != nullptr, ("tquant dst src fp offset: quant_type", PTO_SAYS(quant_type), dst, src, scale, *offset), ("tquant dst src fp: quant_type", PTO_SAYS(quant_type), dst, src, scale));
+  PTO_TRACE_EITHER(offset != nullptr,
+                   ("tquant dst src fp offset: quant_type", PTO_SAYS(quant_type), dst, src, scale, *offset),
+                   ("tquant dst src fp: quant_type", PTO_SAYS(quant_type), dst, src, scale));
   detail::quantise_int8(dst, src, scale, offset);
   return {};
 }

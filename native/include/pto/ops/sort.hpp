@@ -169,8 +169,8 @@ namespace pto {
 
 // Merge two to four lists; exhausted: only until one of them is empty.
 template <class Dst, class Tmp, class Src0, class Src1, bool exhausted, class... Events>
-PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp, Src0& src0, Src1& src1,
-                              Events&... events) {
+PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp,
+                              Src0& src0, Src1& src1, Events&... events) {
   PTO_LEGAL(check_tmrgsort_with_excuted_src1<Dst, Src0, Src1>());
   TSYNC(events...);
   PTO_TRACE("tmrgsort dst tmp src src1: exhausted", PTO_SAYS(exhausted), dst, tmp, src0, src1);
@@ -178,8 +178,8 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList,
   return {};
 }
 template <class Dst, class Tmp, class Src0, class Src1, class Src2, bool exhausted, class... Events>
-PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp, Src0& src0, Src1& src1,
-                              Src2& src2, Events&... events) {
+PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp,
+                              Src0& src0, Src1& src1, Src2& src2, Events&... events) {
   PTO_LEGAL(check_tmrgsort_with_excuted_src1_src2<Dst, Src0, Src1, Src2>());
   TSYNC(events...);
   PTO_TRACE("tmrgsort dst tmp src src1 src2: exhausted", PTO_SAYS(exhausted), dst, tmp, src0, src1, src2);
@@ -188,8 +188,8 @@ PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList,
 }
 template <class Dst, class Tmp, class Src0, class Src1, class Src2, class Src3, bool exhausted,
           class... Events>
-PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp, Src0& src0, Src1& src1,
-                              Src2& src2, Src3& src3, Events&... events) {
+PTO_INST RecordEvent TMRGSORT(Dst& dst, MrgSortExecutedNumList& executedNumList, [[maybe_unused]] Tmp& tmp,
+                              Src0& src0, Src1& src1, Src2& src2, Src3& src3, Events&... events) {
   PTO_LEGAL(check_tmrgsort_with_excuted_src1_src2_src3<Dst, Src0, Src1, Src2, Src3>());
   TSYNC(events...);
   PTO_TRACE("tmrgsort dst tmp src src1 src2 src3: exhausted", PTO_SAYS(exhausted), dst, tmp, src0, src1, src2,

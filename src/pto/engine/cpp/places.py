@@ -134,3 +134,36 @@ def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
             parts.append(text[start:n])
             start = n + 1
     return (), name_ends
+
+
+_LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\s*\{")
+_CLOSING = {"(": ")", "{": "}"}
+
+
+def loop_around(first: Span, second: Span) -> Span | None:
+    """The innermost loop with a block that both places stand in, if they are in one file."""
+    if first.source is not second.source:
+        return None
+    text = without_comments(first.source.text)
+    low, high = min(first.start, second.start), max(first.end, second.end)
+    found: Span | None = None
+    for m in _LOOP.finditer(text, 0, low):
+        at = m.end() - 1
+        if text[at] == "(":
+            at = _closed(text, at)
+            while at < len(text) and text[at].isspace():
+                at += 1
+        if at < len(text) and text[at] == "{" and at < low and _closed(text, at) >= high:
+            found = Span(first.source, m.start(), _closed(text, at))
+    return found
+
+
+def _closed(text: str, at: int) -> int:
+    """Behind what closes a parenthesis or block that opens at a place."""
+    opening, closing = text[at], _CLOSING[text[at]]
+    depth = 0
+    for n in range(at, len(text)):
+        depth += (text[n] == opening) - (text[n] == closing)
+        if not depth:
+            return n + 1
+    return len(text)

@@ -307,13 +307,12 @@ class Interpreter:
             self.write(values.scalar(self.stop.evaluate(expression), hex=hex))
             return
         found = self.stop.find(expression.index.name)
-        sign = "" if found.name.startswith("$") else "%"
+        name = self.stop.spelled(found.name)
         if isinstance(found.value, values.PLACES):
             if all(s.single for s in expression.index.slices) and expression.index.slices:
                 text = values.element(found.value, expression.index.slices, found.type, hex)
                 self.write(f"{expression.text} = {text}")
                 return
-            name = f"{sign}{found.name}"
             try:
                 shown = values.table(found.value, expression.index.slices, found.type, hex, name)
             except ExpressionError as e:
@@ -321,9 +320,9 @@ class Interpreter:
             for text in shown:
                 self.write(text)
         elif expression.index.slices:
-            raise ExpressionError(f"{sign}{found.name} has no elements")
+            raise ExpressionError(f"{name} has no elements")
         else:
-            self.write(f"{sign}{found.name} = {values.line(found.value, found.type, hex)}")
+            self.write(f"{name} = {values.line(found.value, found.type, hex)}")
         if found.stale:
             self.write("  (of an earlier iteration: it is computed again behind this line)")
 
@@ -379,7 +378,7 @@ class Interpreter:
             raise PointError("expected SPACE:ADDRESS, as in vec:0x100, or a name, as in %t[0, 3]")
         value = self.stop.find(expression.index.name)
         if not isinstance(value.value, values.PLACES):
-            raise ExpressionError(f"%{value.name} lies nowhere in memory")
+            raise ExpressionError(f"{self.stop.spelled(value.name)} lies nowhere in memory")
         matrix = values.Matrix(value.value, value.type)
         rows, cols = matrix.part(expression.index.slices)
         if not rows or not cols:
@@ -420,12 +419,15 @@ class Interpreter:
         found = list(self.stop.names())
         for name in found[:100]:
             stale = "  (of an earlier iteration)" if name.stale else ""
-            yield f"%{name.name}: {values.line(name.value, name.type)}{stale}"
+            yield f"{self.stop.spelled(name.name)}: {values.line(name.value, name.type)}{stale}"
         if len(found) > 100:
             yield f".. and {len(found) - 100} more"
 
     def _info_args(self) -> Iterator[str]:
         frames = self.stop.frames
+        if self.session.places.open:
+            yield "calls of C++ are told, not its variables: 'info names' shows what they were given"
+            return
         for value in frames[0].code.function.regions[0].blocks[0].args if frames else ():
             now = frames[0].regs[frames[0].code.slots[value]]
             yield f"%{value.name}: {values.line(now, value.type)}"
@@ -495,7 +497,7 @@ class Interpreter:
             self.write("nowhere: the launch has ended" if stop.over else "nowhere")
             return
         for n, frame in enumerate(frames):
-            at = Stop(stop.reason, stop.moment, stop.grid, stop.at, frame.op)
+            at = stop.at_op(frame.op)
             self.write(f"#{n}  @{frame.code.name} at {at.place}: {at.name}")
         for text in state.loops(stop):
             if "no loop" not in text:
@@ -625,7 +627,7 @@ class Interpreter:
         if self.session.stop is None:
             return []
         if kind == "names":
-            return sorted(f"%{n.name}" for n in self.stop.names())
+            return sorted(self.stop.spelled(n.name) for n in self.stop.names())
         if kind == "cores":
             return [label(c) for c in state.all_cores(self.stop.grid)]
         return []

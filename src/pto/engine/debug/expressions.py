@@ -1,7 +1,8 @@
 """What users write at a prompt, in a condition, in an editor: `%acc[0:4, 0:8]`, `%i * 2 > 7 and not %last`.
 
 A name is a value of the program at the stop, with or without its `%` (which divides where a space follows);
-`$block`, `$rank`, `$sub` and `$core` are those of the core that stopped. Numbers are computed with as in
+`'x[i % 2]'` is one of C++, which may be any text. `$dst` is the operand `dst` of the instruction at the stop;
+`$block`, `$rank`, `$sub` and `$core` are those of the core. Numbers are computed with as in
 Python; tiles, views, pointers and registers can be indexed, and an element of one is a number. Text is
 bounded in length and depth, and so is the work it makes.
 """
@@ -45,7 +46,7 @@ Compute = Callable[[Read], Any]
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>0[xX][0-9a-fA-F]+|(?:\d+\.\d*|\.\d+|\d+)(?:[eE][-+]?\d+)?)"
-    r"|(?P<name>%[\w$.]*[\w$]|\$\w+|[A-Za-z_][\w$]*)"
+    r"|(?P<name>%[\w$.]*[\w$]|\$\w+|[A-Za-z_][\w$]*|'[^']*')"
     r"|(?P<sign><=|>=|==|!=|&&|\|\||//|[-+*/<>()\[\],:!%])|(?P<bad>\S))"
 )
 _COMPARE = {
@@ -164,7 +165,7 @@ class Expression:
         if text in _CONSTANTS:
             constant = _CONSTANTS[text]
             return lambda read: constant
-        index = Index(text.removeprefix("%"), self._slices())
+        index = Index(text.removeprefix("%").strip("'"), self._slices())
         self.names.append(index)
         return lambda read: read(index)
 

@@ -114,7 +114,8 @@ class Follower(Watcher):
         self._old: dict[tuple[Event, Watchpoint], list[tuple[Matrix, range, range, Array]]] = {}
         self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
         self._homes: dict[tuple[Core, Watchpoint], tuple[Matrix, range, range]] = {}
-        self._slots: dict[tuple[Any, str], list[tuple[int, Any]]] = {}
+        #: By function and name the registers of values that have it, and how many values there were.
+        self._slots: dict[tuple[Any, str], tuple[int, list[tuple[int, Any]]]] = {}
         self.follow(order)
 
     def follow(self, order: Order) -> None:
@@ -281,7 +282,7 @@ class Follower(Watcher):
         return made if hit else None
 
     def _made(self, reason: str, core: Any, op: Operation, event: Event | None, after: bool = False) -> Stop:
-        made = Stop(reason, self.now, self.grid, core, op, event)
+        made = Stop(reason, self.now, self.grid, core, op, event, self.points.places.sign)
         made.after = after
         return made
 
@@ -331,11 +332,11 @@ class Follower(Watcher):
         """Values of a name in the functions at work on a core, and their types."""
         found: list[tuple[Any, Any]] = []
         for code, regs in [(core.code, core.regs), *((f[0], f[2]) for f in reversed(core.frames))]:
-            slots = self._slots.get((code, name))
-            if slots is None:
+            known, slots = self._slots.get((code, name), (-1, []))
+            if known != len(code.slots):  # that of a C++ kernel grows
                 slots = [(slot, v.type) for v, slot in code.slots.items() if v.name == name]
-                self._slots[code, name] = slots
-            found += [(regs[slot], type) for slot, type in slots if regs[slot] is not None]
+                self._slots[code, name] = len(code.slots), slots
+            found += [(regs[s], type) for s, type in slots if s < len(regs) and regs[s] is not None]
         return found
 
     def _writes(self, event: Event) -> list[Write]:
@@ -347,7 +348,8 @@ class Follower(Watcher):
                 new = matrix.numbers(rows, cols)
                 changed = np.argwhere(~((old == new) | ((old != old) & (new != new))))
                 r, c = (int(n) for n in changed[0]) if len(changed) else (0, 0)
-                name = f"%{watch.index.name}[{_indices(matrix, rows.start + r, cols.start + c)}]"
+                at = _indices(matrix, rows.start + r, cols.start + c)
+                name = f"{watch.name}[{at}]"
                 watch.hits += 1
                 more = max(0, len(changed) - 1)
                 writes.append(Write(watch, name, old[r, c].item(), new[r, c].item(), more))

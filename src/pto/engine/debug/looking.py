@@ -98,7 +98,7 @@ class Looking:
         stop = self.stop.on(core) if core is not None else self.stop
         found: list[dict[str, Any]] = []
         for n, frame in enumerate(stop.frames):
-            view = stop if n == 0 else Stop(stop.reason, stop.moment, stop.grid, stop.at, frame.op)
+            view = stop if n == 0 else stop.at_op(frame.op)
             found.append(self._frame(f"@{frame.code.name}: {view.name}", frame.op, stop, n))
             for op in _around(frame.op):
                 name = op.name
@@ -146,7 +146,7 @@ class Looking:
 
         if n == 0:
             operands = [
-                (f"{role} = %{found.name}" if role else f"%{found.name}", found)
+                (f"{role} = {stop.spelled(found.name)}" if role else stop.spelled(found.name), found)
                 for role, found in stop.shown_operands()
             ]
             scope("Operands", operands, lambda f, hex: self._variable(f[1], hex, f[0]), "arguments")
@@ -175,8 +175,7 @@ class Looking:
         return found
 
     def _variable(self, found: Named, hex: bool = False, name: str = "") -> dict[str, Any]:
-        sign = "" if found.name.startswith("$") else "%"
-        expression = f"{sign}{found.name}"
+        expression = self.stop.spelled(found.name)
         body = self._value(found, expression, hex)
         body["value"] = body.pop("result")
         return {"name": name or expression, "evaluateName": expression, **body}
@@ -265,7 +264,7 @@ class Looking:
         if expression.index is not None:
             found = stop.find(expression.index.name)
             if not expression.index.slices:
-                return self._value(found, f"%{found.name}", hex)
+                return self._value(found, stop.spelled(found.name), hex)
             if isinstance(found.value, values.PLACES):
                 text = values.element(found.value, expression.index.slices, found.type, hex)
                 return {"result": text, "type": found.value.dtype, "variablesReference": 0}
@@ -298,7 +297,7 @@ class Looking:
             stop = None
         if stop is None:
             return {"targets": []}
-        names = [f"%{n.name}" for n in self.stop.names() if f"%{n.name}".startswith(head[start:] or "%")]
+        names = [n for n in map(stop.spelled, (n.name for n in stop.names())) if n.startswith(head[start:])]
         targets = [{"label": n, "start": start, "length": len(head) - start} for n in names[:CHILDREN]]
         return {"targets": targets}
 

@@ -14,10 +14,10 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ...diag import Source, did_you_mean
-from ...ir.core import Module, Operation
+from ...ir.core import Module, Operation, Value
 from ..reference import handles, sync
 from ..reference.control import is_structured
 from .expressions import Expression, ExpressionError, Index
@@ -55,6 +55,9 @@ class Places:
 
     def __init__(self, module: Module | None, functions: Iterable[Operation], main: Source) -> None:
         self.open = module is None
+        #: Before names of values.
+        self.sign = "" if module is None else "%"
+        self._names = {v.name for v in _values(module)} if module is not None else None
         self._lines: dict[str, list[int]] = {}
         self._first: dict[str, tuple[str, int]] = {}
         #: By line what its operations are at most, see `_rank`.
@@ -123,6 +126,12 @@ class Places:
         found = self._lines.get(file, [])
         return found[bisect_left(found, first) : bisect_left(found, last + 1)]
 
+    def check_name(self, name: str) -> None:
+        """Raises where no value of the program has a name."""
+        if self._names is not None and name not in self._names:
+            hint = did_you_mean(name, sorted(self._names))
+            raise PointError(f"no value %{name} in the program" + (f"; {hint}" if hint else ""))
+
     def function(self, name: str) -> tuple[str, int]:
         found = self._first.get(name)
         if found is None:
@@ -131,6 +140,14 @@ class Places:
             )
             raise PointError(f"no function '@{name}'; {hint}")
         return found
+
+
+def _values(module: Module) -> Iterator[Value]:
+    for op in module.walk():
+        yield from op.results
+        for region in op.regions:
+            for block in region.blocks:
+                yield from block.args
 
 
 def same_file(name: str, given: str) -> bool:
@@ -227,8 +244,10 @@ class Watchpoint:
         if found.index is None:
             raise PointError(f"watch '{text.strip()}': expected a name, as in %acc[0, 1] or %i")
         self.number = 0
-        self.text = found.text if found.text.startswith("%") else "%" + found.text
         self.index: Index = found.index
+        self.text = found.text
+        #: The name as it is written, without indices.
+        self.name = f"'{found.index.name}'" if found.text.startswith("'") else found.text.partition("[")[0]
         self.enabled = True
         self.hits = 0
 
@@ -248,13 +267,14 @@ class Points:
         self.findings = True
 
     def add(self, point: Breakpoint | Watchpoint, now: int = 0) -> Breakpoint | Watchpoint:
-        self._last += 1
-        point.number = self._last
+        point.number = self._last + 1
         if isinstance(point, Breakpoint):
             point.since = now
             self.breaks.append(point)
         else:
+            self.places.check_name(point.index.name)
             self.watches.append(point)
+        self._last += 1
         return point
 
     def find(self, number: int) -> Breakpoint | Watchpoint:

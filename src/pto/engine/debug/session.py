@@ -46,6 +46,8 @@ from .points import Breakpoint, Places, PointError, Points, Watchpoint
 from .stop import END, FAULT, STUCK, Stop, at_of, number
 
 _DEADLOCK = "PTO-E2104"
+#: Seconds after which who waits for a stop looks whether a signal has come.
+_LOOK = 0.2
 
 
 class Debuggable(Protocol):
@@ -71,9 +73,9 @@ class _Once:
         if len(text) > skip:
             self._session.printed = self._written
             self._session.out.write(text[skip:])
+            self._session.out.flush()  # before what a stop says
 
-    def flush(self) -> None:
-        self._session.out.flush()
+    def flush(self) -> None: ...
 
 
 class _Run:
@@ -123,7 +125,8 @@ class _Run:
             core, op, event = follower.core or grid.active[0], follower.op, follower.event
             if why.code == _DEADLOCK:
                 core, op, event = self._waiting(why)
-            stop = Stop(STUCK if why.code == _DEADLOCK else FAULT, moment, grid, core, op, event)
+            reason = STUCK if why.code == _DEADLOCK else FAULT
+            stop = Stop(reason, moment, grid, core, op, event, self.session.places.sign)
             stop.diagnostic = why
             return stop
         core = follower.core
@@ -182,7 +185,7 @@ class Session:
         self.out: Any = out or sys.stdout
         self.printed = 0
         self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
-        text = getattr(kernel, "text", None) or Source(getattr(kernel, "path", kernel.name), "")
+        text = getattr(kernel, "text", None) or Source(str(getattr(kernel, "path", "")), "")
         self.places = Places(
             self.module, kernel.functions, text if self.module is None else self.module.source
         )
@@ -251,7 +254,11 @@ class Session:
             self._stops.put(stop)
 
     def _wait(self) -> Stop:
-        return self.came(self._stops.get())
+        while True:
+            try:  # a signal that comes just before a wait without end would be seen only behind it
+                return self.came(self._stops.get(timeout=_LOOK))
+            except queue.Empty:
+                continue
 
     def came(self, stop: Stop | BaseException | None) -> Stop:
         """Take a stop that was posted."""

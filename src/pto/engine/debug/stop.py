@@ -103,6 +103,7 @@ class Stop:
         core: Core,
         op: Operation | None,
         event: Event | None = None,
+        sign: str = "%",
     ) -> None:
         self.reason = reason
         self.moment = moment
@@ -117,6 +118,8 @@ class Stop:
         #: Whether the operation is done: what was written, or found, is seen afterwards.
         self.after = False
         self._gone = ""  # what it was, once the launch has gone on
+        #: Before names; those of C++ stand for themselves.
+        self.sign = sign
 
     # -- where -----------------------------------------------------------------------------------------
 
@@ -185,7 +188,17 @@ class Stop:
         """The same moment, seen from another core."""
         if core is self.at:
             return self
-        return Stop(self.reason, self.moment, self.grid, core, at_of(core))
+        return self.at_op(at_of(core), core)
+
+    def at_op(self, op: Operation | None, core: Core | None = None) -> Stop:
+        """The same moment, seen from another operation."""
+        return Stop(self.reason, self.moment, self.grid, core or self.at, op, sign=self.sign)
+
+    def spelled(self, name: str) -> str:
+        """A name, as users write it."""
+        if name.startswith("$"):
+            return name
+        return f"{self.sign}{name}" if self.sign or name.isidentifier() else f"'{name}'"
 
     # -- names -----------------------------------------------------------------------------------------
 
@@ -214,7 +227,8 @@ class Stop:
             if not value.name or value.name in seen or (slot is None and value not in operands):
                 continue
             seen.add(value.name)
-            now = operands[value] if value in operands else regs[slot] if slot is not None else None
+            held = regs[slot] if slot is not None and slot < len(regs) else None
+            now = operands.get(value, held)
             yield Named(value.name, now, value.type, later and now is not None)
 
     def _operands(self) -> dict[Value, Any]:
@@ -235,9 +249,12 @@ class Stop:
         """A value by its name, also of the functions that called this one."""
         if name.startswith("$"):
             own = {"$block": self.block, "$rank": self.rank, "$sub": self.at.sub, "$core": number(self.at)}
-            if name not in own:
-                raise ExpressionError(f"no {name}; there are {', '.join(own)}")
-            return Named(name, own[name], _INDEX)
+            if name in own:
+                return Named(name, own[name], _INDEX)
+            roles = {f"${role}": found for role, found in self.shown_operands() if role}
+            if name in roles:
+                return roles[name]
+            raise ExpressionError(f"no {name} here; there are {', '.join([*roles, *own])}")
         known: list[str] = []
         for frame in range(len(self.frames)):
             for found in self.names(frame):
@@ -245,7 +262,7 @@ class Stop:
                     return found
                 known.append(found.name)
         hint = did_you_mean(name, known)
-        raise ExpressionError(f"no value %{name} here" + (f"; {hint}" if hint else ""))
+        raise ExpressionError(f"no value {self.spelled(name)} here" + (f"; {hint}" if hint else ""))
 
     @property
     def operands(self) -> dict[str, Any]:
@@ -267,7 +284,7 @@ class Stop:
             pairs = [("", v) for v in op.operands]
         for name, value in pairs:
             slot = code.slots.get(value) if code is not None else None
-            now = held.get(value, regs[slot] if slot is not None else None)
+            now = held.get(value, regs[slot] if slot is not None and slot < len(regs) else None)
             found.append((name, Named(value.name or "?", now, value.type)))
         return found
 
@@ -292,10 +309,10 @@ class Stop:
     def _number(self, index: Index) -> Any:
         found = self.find(index.name)
         if found.value is None:
-            raise ExpressionError(f"%{index.name} is not computed yet")
+            raise ExpressionError(f"{self.spelled(index.name)} is not computed yet")
         if not isinstance(found.value, values.PLACES):
             if index.slices:
-                raise ExpressionError(f"%{index.name} has no elements")
+                raise ExpressionError(f"{self.spelled(index.name)} has no elements")
             return found.value
         matrix = values.Matrix(found.value, found.type)
         row, col = matrix.element(index.slices)
@@ -303,9 +320,9 @@ class Stop:
 
     def _part(self, found: Named, index: Index) -> Any:
         if found.value is None:
-            raise ExpressionError(f"%{index.name} is not computed yet")
+            raise ExpressionError(f"{self.spelled(index.name)} is not computed yet")
         if not isinstance(found.value, values.PLACES):
-            raise ExpressionError(f"%{index.name} has no elements")
+            raise ExpressionError(f"{self.spelled(index.name)} has no elements")
         matrix = values.Matrix(found.value, found.type)
         rows, cols = matrix.part(index.slices)
         if all(s.single for s in index.slices) and len(rows) == len(cols) == 1:
@@ -321,7 +338,9 @@ class Stop:
             matrix = values.Matrix(found.value, found.type)
             rows, cols = (range(n) for n in matrix.shape)
             if len(rows) * len(cols) > _LARGEST:
-                raise ExpressionError(f"%{found.name} has {len(rows)}x{len(cols)} elements: name a part")
+                raise ExpressionError(
+                    f"{self.spelled(found.name)} has {len(rows)}x{len(cols)} elements: name a part"
+                )
             try:
                 got: Array = matrix.numbers(rows, cols).copy()
             except ExpressionError:
@@ -400,10 +419,10 @@ class Stop:
         if self.event is not None:
             out += [f"  took {_given(g)}" for g in self.event.waits]
         if self.queued and self.at.interval is None and at_of(self.at) is not None:
-            ahead = Stop(self.reason, self.moment, self.grid, self.at, at_of(self.at))
+            ahead = self.at_op(at_of(self.at))
             out.append(f"  it had to wait; the scalar unit is at {ahead.name}, {ahead.place}")
         for name, found in self.shown_operands():
-            head = f"{name} = %{found.name}" if name else f"%{found.name}"
+            head = f"{name} = {self.spelled(found.name)}" if name else self.spelled(found.name)
             out.append(f"  {head}: {values.line(found.value, found.type, hex)}")
         return out
 

@@ -115,6 +115,10 @@ class Grid:
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
 
+    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
+        """The first and last line of a loop around both that the module does not show: it shows all."""
+        return None
+
     def function(self, name: str) -> Operation | None:
         return self.program.module.function(name)
 

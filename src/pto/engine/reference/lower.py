@@ -212,7 +212,7 @@ class Lower(Control):
         execute = self.asking(op, execute)
         arguments = self.arguments(op)
         poison = self.poisoning(op)
-        pipe = pipe_of(op, self.program.profile)
+        pipe = self.pipe(op)
         issuing = LAST_PIPE if pipe == EVERY_PIPE.name else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
@@ -242,6 +242,10 @@ class Lower(Control):
                     set_mark(core, slot, i.event.undefined)
 
         self.emit(op, with_result, event=True)
+
+    def pipe(self, op: Operation) -> str:
+        """The pipe that an instruction goes to."""
+        return pipe_of(op, self.program.profile)
 
     def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
         """An executor that first asks the rules of a tile instruction that types left open. Who watches sees

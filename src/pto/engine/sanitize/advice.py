@@ -33,29 +33,44 @@ class Side:
         return self.core == "AIC"
 
 
-def how_to_order(module: Module, isa: str, old: Side, new: Side, event: int | None) -> str:
-    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs."""
+def how_to_order(
+    module: Module, isa: str, old: Side, new: Side, event: int | None, around: tuple[str, str] | None = None
+) -> str:
+    """Help for two accesses of which `new` has to come after `old`; `event` is an id for a flag of theirs,
+    `around` the first and last line of a loop around both that the module does not show."""
     if old.core != new.core:
         return _between_cores(module, isa, old, new)
     if old.pipe.startswith(SESSION):
         return f"wait for the transfer with pto.wait_async_event before line {_first(module, new.op)}"
     place = _meeting(old.op, new.op)
+    if place is None and around is not None and event is not None and old.pipe != new.pipe:
+        return _carried(old, new, event, (_last(module, old.op), _first(module, new.op)), around)
     if old.pipe == new.pipe:
         if place is None:
             return f"let 'pto.barrier <PIPE_{new.pipe}>' stand between the two"
         return f"put 'pto.barrier <PIPE_{new.pipe}>' before line {_first(module, new.op)}"
     if place is None or event is None:
         return f"put 'pto.barrier <PIPE_ALL>' before line {_first(module, new.op)}"
-    flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{event}>]"
-    raised, waited = f"'pto.set_flag{flag}'", f"'pto.wait_flag{flag}'"
     first, second, loop = place
     after, before = _last(module, first), _first(module, second)
     if loop is None:
+        raised, waited = _flag(old, new, event)
         return f"put {raised} after line {after} and {waited} before line {before}"
+    return _carried(old, new, event, (after, before), (_first(module, loop), _last(module, loop)))
+
+
+def _flag(old: Side, new: Side, event: int) -> tuple[str, str]:
+    """A flag that is set and waited for."""
+    flag = f"[<PIPE_{old.pipe}>, <PIPE_{new.pipe}>, <EVENT_ID{event}>]"
+    return f"'pto.set_flag{flag}'", f"'pto.wait_flag{flag}'"
+
+
+def _carried(old: Side, new: Side, event: int, lines: tuple[str, str], loop: tuple[str, str]) -> str:
+    """A flag from one iteration to the next; `lines` are those to put it behind and before."""
+    raised, waited = _flag(old, new, event)
     return (
-        f"put {waited} before line {before} and {raised} after line {after}; so that the first wait passes, "
-        f"{raised} before line {_first(module, loop)}; so that nothing is left set, {waited} after line "
-        f"{_last(module, loop)}"
+        f"put {waited} before line {lines[1]} and {raised} after line {lines[0]}; so that the first wait "
+        f"passes, {raised} before line {loop[0]}; so that nothing is left set, {waited} after line {loop[1]}"
     )
 
 

@@ -322,7 +322,8 @@ class RaceChecker:
         if event is not None:
             self.events[key] = (pair, event)
         first, second = (Side(a.op, a.pipe, a.core.name) for a in (old, new))
-        return sharing + how_to_order(module, self.launch.profile.isa, first, second, event)
+        around = self.launch.loop_around(old.op, new.op)
+        return sharing + how_to_order(module, self.launch.profile.isa, first, second, event, around)
 
 
 def _joined(new: Touch, seen: Seen) -> bool:

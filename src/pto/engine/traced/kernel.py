@@ -16,14 +16,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ...diag import Diagnostic, Source
 from ...ir.builder import Builder
-from ...ir.core import Module
+from ...ir.core import Block, Module, Operation
+from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
-from ..cpp.places import Places
+from ..cpp.places import Places, loop_around
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference import interval
@@ -36,7 +37,7 @@ from ..reference.semantics import preset
 from ..watch import Watcher
 from .sites import Memory, Site, Sites
 from .spelling import in_cpp
-from .stream import Feed, Stream
+from .stream import Feed, Recorded, Stream
 
 if TYPE_CHECKING:
     from ..ranks import World
@@ -48,15 +49,17 @@ _KINDS = {"mix": 0, "cube": 1, "vector": 2}
 class TracedCore(Core):
     """A core that executes what one of the kernel tells."""
 
-    feed: Feed
+    feed: Feed | Recorded
     sites: Sites
 
-    def begin(self, feed: Feed, sites: Sites) -> None:
+    def begin(self, feed: Feed | Recorded, sites: Sites) -> None:
         self.feed = feed
         self.sites = sites
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
         self.tiles: dict[Any, Any] = {}
+        #: Views by what a record says of them.
+        self.views: dict[Any, Any] = {}
         #: Tiles by where they begin: a pointer to there was made from one.
         self.homes_at: dict[tuple[str, int], Any] = {}
         #: Windows that leave their source, by the object in C++.
@@ -144,6 +147,16 @@ class TracedGrid(Grid):
     stream: Stream
     sites: dict[str, Sites]
 
+    def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
+        a, b = old.loc, new.loc
+        found = None if a is None or b is None else loop_around(a, b)
+        if found is None or not isinstance(found.source, Source):
+            return None
+        own = found.source is self.module.source
+        lines = found.line, found.source.place(found.end - 1)[0]
+        first, last = (f"{n}" if own else f"{n} of {found.source.name}" for n in lines)
+        return first, last
+
     def make_core(self, *about: Any) -> Core:
         return TracedCore(*about)
 
@@ -153,6 +166,23 @@ class TracedGrid(Grid):
         core.begin(
             self.stream.feed((core.rank, core.block, _KINDS[core.kind], core.sub)), self.sites[code.name]
         )
+
+
+class TaskGrid(TracedGrid):
+    """A block of a task, of which all has been told."""
+
+    feeds: dict[tuple[str, int], Recorded]
+    number = 0  # of the block
+
+    def make_core(self, *about: Any) -> Core:
+        core = super().make_core(*about)
+        core.block = self.number
+        return core
+
+    def begin(self, core: Core, code: Code) -> None:
+        assert isinstance(core, TracedCore)
+        core.start(code, [])
+        core.begin(self.feeds[core.kind, core.sub], self.sites[code.name])
 
 
 class _Traced(CompiledKernel):
@@ -205,18 +235,12 @@ class _Traced(CompiledKernel):
         timing = recorder(timeline, self.profile)
         watch = watching(names, shadow, memory_map, watchers, timing)
         memory = Memory(gm.buffers)
-        module = _module(self._told(), self._cores(subblocks))
-        program = LoweredModule(module, self.profile, watch is not None and watch.tracks)
-        roles, sites = [], {}
-        for kind, sub in self._cores(subblocks):
-            function = module.function(kind)
-            assert function is not None
-            if kind not in sites:
-                code = Code(function)
-                sites[kind] = Sites(
-                    program, code, function.regions[0].blocks[0], self._places, memory, self._like
-                )
-            roles.append((kind, sub, code))
+        cores = self._cores(subblocks)
+        module = module_of(self._told(), cores)
+        program, roles, sites = roles_of(
+            module, self.profile, watch is not None and watch.tracks, cores,
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
+        )  # fmt: skip
         order = None
         if schedule is not None:
             from ..sanitize.schedule import Schedule
@@ -330,7 +354,23 @@ class TracedLaunch:
         return result
 
 
-def _module(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
+def roles_of(
+    module: Module, profile: Profile, track: bool, cores: Sequence[tuple[str, int]],
+    make: Callable[[LoweredModule, Code, Block], Sites],
+) -> tuple[LoweredModule, list[tuple[str, int, Code]], dict[str, Sites]]:  # fmt: skip
+    """What is executed on the cores of a block: the program, their code, and sites by kind of core."""
+    program = LoweredModule(module, profile, track)
+    codes: dict[str, Code] = {}
+    sites: dict[str, Sites] = {}
+    for kind in dict.fromkeys(kind for kind, _ in cores):
+        function = module.function(kind)
+        assert function is not None
+        codes[kind] = Code(function)
+        sites[kind] = make(program, codes[kind], function.regions[0].blocks[0])
+    return program, [(kind, sub, codes[kind]) for kind, sub in cores], sites
+
+
+def module_of(source: Source, roles: Sequence[tuple[str, int]]) -> Module:
     """A module with an empty function for each kind of core."""
     builder = Builder.module()
     for kind in dict.fromkeys(kind for kind, _ in roles):

@@ -10,12 +10,14 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
+from ...diag import Diagnostic
 from ...ir.attrs import ArrayAttr, Attribute, BoolAttr, EnumAttr, IntAttr, StrAttr
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation, Value
@@ -90,6 +92,7 @@ class Kind(Record):
     type: Type | None
     layout: str = ""
     facts: tuple[int, ...] = ()
+    id: int = 0  # no other type has it
 
 
 def kind_at(address: int) -> Kind:
@@ -123,7 +126,7 @@ def kind_at(address: int) -> Kind:
         made = VRegType(elem, facts[0])
     elif raw.kind == _MASK:
         made = MaskType()
-    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts))
+    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
@@ -137,6 +140,8 @@ def attribute(row: Row, name: str, word: int) -> Attribute | None:
     if kind == "pipe":
         found = next((p for p in (*PIPES.values(), EVERY_PIPE) if p.cpp == word), None)
         return None if found is None else EnumAttr(kind, f"PIPE_{found.name}")
+    if kind == "quant_type":
+        return EnumAttr(kind, _QUANTISATIONS[word]) if word < len(_QUANTISATIONS) else None
     if kind in ENUMS:
         value = next((v for v, n in ENUMS[kind].values.items() if n == word), None)
         return None if value is None else EnumAttr(kind, value)
@@ -184,10 +189,15 @@ class Copied(Record):
 class Memory:
     """Global memory of a launch, by the addresses that the kernel knows."""
 
-    def __init__(self, buffers: Sequence[Buffer]) -> None:
+    def __init__(self, buffers: Sequence[Buffer] = ()) -> None:
         self._views: list[ViewArgument] = []
         made = [(buffer, np.array(buffer.data)) for buffer in buffers]
-        self.arrays = sorted((Copied(c.ctypes.data, b, c) for b, c in made), key=lambda a: a.address)
+        self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
+
+    def hold(self, arrays: Sequence[Copied]) -> None:
+        """From now on these are all there are."""
+        self.arrays = sorted(arrays, key=lambda a: a.address)
+        self._starts = [a.address for a in self.arrays]
 
     def word(self, type: Type, place: Pointer | View) -> int:
         """An argument: the address of a byte, or of the description of a tensor."""
@@ -199,15 +209,10 @@ class Memory:
         return ctypes.addressof(self._views[-1])
 
     def at(self, address: int) -> tuple[Buffer, int]:
-        """The array an address lies in, or the one that it has left, and how far it is from its start."""
-        found = None
-        for array in self.arrays:
-            if array.address <= address <= array.address + array.copy.size:
-                return array.buffer, address - array.address
-            if found is None or array.address <= address:
-                found = array
-        if found is None:
+        """The array an address lies in, or the one before it, and how far it is from its start."""
+        if not self.arrays:
             return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
+        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)]
         return found.buffer, address - found.address
 
 
@@ -239,6 +244,39 @@ class Site:
 def _nothing(core: Any) -> None: ...
 
 
+#: Calls that only load registers, or of which only the scalar unit knows what they are for.
+_LOADS = re.compile(r"vld|plds|vsld|vgather|scalar access")
+#: What `QuantType` numbers.
+_QUANTISATIONS = ("MXFP8", "MXFP4_E2M1", "INT8_SYM", "INT8_ASYM")
+#: What `MxQuantAlg` numbers: the type of quantisation and the algorithm of its scale.
+_ALGORITHMS = (("MXFP8", "OCP"), ("MXFP8", "NV"), ("MXFP4_E2M1", "OCP"), ("MXFP4_E2M1", "NV"))
+
+
+def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
+    """TQUANT with an axis and an algorithm: the row, its attributes, and numbers of those that have one."""
+    axis, algorithm, *interleaves = said
+    if axis:
+        return "tquant_hif4", "", ()
+    kind, scale = _ALGORITHMS[algorithm]
+    number = _QUANTISATIONS.index(kind)
+    if interleaves:
+        return "tquant_dn", f" quant_type interleave scale_alg={scale}", (number, interleaves[0])
+    return "tquant", f" quant_type grp_axis scale_alg={scale}", (number, 0)
+
+
+#: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
+_ORDERED = {("tscatter", "S"): "V"}
+
+
+class _Lower(Lower):
+    """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
+
+    def pipe(self, op: Operation) -> str:
+        found = super().pipe(op)
+        assert op.row is not None
+        return _ORDERED.get((op.row.name, found), found)
+
+
 class Sites:
     """The sites of a kernel on one kind of core."""
 
@@ -246,7 +284,7 @@ class Sites:
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
         like: Module | None = None,
     ) -> None:  # fmt: skip
-        self._lower = Lower(program, code)
+        self._lower = _Lower(program, code)
         self._program = program
         self._code = code
         self._block = block
@@ -279,16 +317,38 @@ class Sites:
         site.scope = "begin" if name.endswith("begin") else "end"
         return site
 
+    def _untold(self, key: tuple[int, ...], name: str) -> Site:
+        """A call that does not say what it does. Loads of registers need not: those are taken as they are."""
+        row = find_row("trap")
+        assert row is not None
+        call = self._places.call(key[1 : 1 + FRAMES], (name.partition(" ")[0],))
+        op = self._block.append(Operation(row.full_name, row, [], [], None, None, call.span))
+        step = _nothing
+        if not _LOADS.match(name):
+
+            def step(core: Any) -> None:
+                message = f"{name} cannot be watched yet: nobody knows what it leaves in memory"
+                help = "run it without --sanitize, or leave this kernel out"
+                raise RunError(Diagnostic("PTO-E2003", message, call.span, help=help))
+
+        site = Site(op, self._lower.emit(op, step), step, [])
+        site.scope = "inside" if name.startswith("v") else ""
+        return site
+
     def _make(self, key: tuple[int, ...]) -> Site:
         form = ctypes.string_at(key[0]).decode()
         head, _, attrs = form.partition(":")
         name, *operands = head.split()
         if name.startswith("vecscope."):
             return self._scope(key, name)
-        row = find_row(name)
-        assert row is not None, form
         middle = _COUNTS + (key[_COUNTS - 1] >> 32)
         said, given = key[_COUNTS:middle], key[middle:]
+        if name == "untold":
+            return self._untold(key, ctypes.string_at(said[0]).decode())
+        if name == "tquant_axis":
+            name, attrs, said = _quantised(said)
+        row = find_row(name)
+        assert row is not None, form
         call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
         spelled_out = dict(a.split("=") for a in attrs.split() if "=" in a)
         counted = [a for a in attrs.split() if "=" not in a]
@@ -493,18 +553,17 @@ class _Making:
 
     def tensor(self, kind: Kind, called: str) -> Load:
         at, dtype, layout = self.sites._memory.at, kind.dtype, kind.layout
-        seen: dict[tuple[int, ...], View] = {}
-        most = 0 if self.row.fifo else 1024  # FIFO instructions change what they are given
+        fresh = bool(self.row.fifo)  # FIFO instructions change what they are given
 
         def load(core: Any, words: list[int], place: int) -> View:
-            key = tuple(words[place : place + 11])
-            found = seen.get(key)
-            if found is None:
-                buffer, offset = at(key[0])
-                shape, strides = (tuple(map(signed, key[n : n + 5])) for n in (1, 6))
+            key = (called, dtype, layout, *words[place : place + 11])
+            found = core.views.get(key)
+            if found is None or fresh:
+                buffer, offset = at(words[place])
+                shape, strides = (tuple(map(signed, words[place + n : place + n + 5])) for n in (1, 6))
                 found = View(buffer, offset, shape, strides, dtype, layout, called)
-                if len(seen) < most:
-                    seen[key] = found
+                if len(core.views) < _MOST_VIEWS and not fresh:
+                    core.views[key] = found
             return found
 
         return load
@@ -544,11 +603,12 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     instructions that change it. It is called as it is written, as where it was placed, or `name`."""
     type = kind.type
     assert isinstance(type, TileBufType)
+    loc, id = type.loc, -kind.id  # no object is there
 
     def load(core: Any, words: list[int], at: int) -> Tile:
         address, this, rows, cols = words[at : at + 4]
-        placed = core.placed.get((type.loc, address, this)) or core.placed.get((type.loc, address, type))
-        key = (type, called, address, rows, cols)
+        placed = core.placed.get((loc, address, this)) or core.placed.get((loc, address, id))
+        key = (id, called, address, rows, cols)
         edge = core.edges.get(this)
         found = core.tiles.get(key)
         if fresh or found is None or found.storage is not placed or found.edge is not edge:
@@ -564,8 +624,9 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
     return load
 
 
-#: Registers that are remembered.
+#: Registers and views that are remembered.
 _MOST_VECTORS = 4096
+_MOST_VIEWS = 4096
 
 
 def register(type: Type, called: str) -> Load:
@@ -635,7 +696,7 @@ def _assigned(m: _Making) -> Site:
             assert made.address is not None
             core.homes_at[type.loc, address] = Home(made.address, made.address + made.size, made.name, made)
             core.placed[type.loc, address, words[at + 1]] = made.storage
-            core.placed[type.loc, address, type] = made.storage
+            core.placed[type.loc, address, -kind.id] = made.storage
 
     site.after = place
     return site
@@ -644,12 +705,13 @@ def _assigned(m: _Making) -> Site:
 def _renamed(m: _Making) -> Site:
     """TRESHAPE and TSUBVIEW: another name for bytes of a tile. Records have the address of every tile; what
     is left to do is to say whose bytes they are, and whether a window leaves its source."""
-    into, source = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
-    types = [kind.type for kind in m.kinds[:2]]
-    assert isinstance(types[0], TileBufType) and isinstance(types[1], TileBufType)
+    into, load = (tile(kind, m.written(at), m.names[at]) for at, kind in enumerate(m.kinds[:2]))
+    made, of = (kind.type for kind in m.kinds[:2])
+    assert isinstance(made, TileBufType) and isinstance(of, TileBufType)
+    types = made, of
     window = m.row.name == "subview"
     name, loc = m.called(0), types[0].loc
-    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, source)
+    m.values["source" if window else "src"] = m.value(types[1], m.called(1), 4, load)
     if window:
         m.values["offsets"] = [m.value(INDEX, "", 8 + n, number("i64")) for n in range(2)]
         m.attrs["sizes"] = ArrayAttr(
@@ -664,15 +726,15 @@ def _renamed(m: _Making) -> Site:
         return None
 
     def place(core: Any, words: list[int], at: int) -> None:
-        of = core.regs[from_slot]
-        if of.storage is not None:
-            core.placed[loc, words[at], words[at + 1]] = of.storage
-            core.placed[loc, words[at], types[0]] = of.storage
+        source = core.regs[from_slot]
+        if source.storage is not None:
+            core.placed[loc, words[at], words[at + 1]] = source.storage
+            core.placed[loc, words[at], -m.kinds[0].id] = source.storage
         core.edges.pop(words[at + 1], None)
         if window:
             r, c = words[at + 8], words[at + 9]
-            if r + types[0].rows > of.rows or c + types[0].cols > of.cols:
-                core.edges[words[at + 1]] = (of, r, c)
+            if r + types[0].rows > source.rows or c + types[0].cols > source.cols:
+                core.edges[words[at + 1]] = (source, r, c)
         check_edge(core, op, into(core, words, at))
 
     pc = lower.emit(op, step)

@@ -47,6 +47,22 @@ class Feed:
         self.at += self.words[self.at]
 
 
+class Recorded:
+    """Records of one core that are all there."""
+
+    __slots__ = ("at", "words")
+
+    def __init__(self, words: list[int]) -> None:
+        self.words = words
+        self.at = 0
+
+    def ready(self) -> bool:
+        return self.at < len(self.words)
+
+    def taken(self) -> None:
+        self.at += self.words[self.at]
+
+
 class Stream:
     """All that a launch tells."""
 

@@ -562,6 +562,33 @@ ROWS = (
     _raw_feed("load_cbuf_to_cb_s4", 0x3197, "L0B", four=True),
     _raw_scales("load_cbuf_to_ca_mx", 0x3198, "L0A"),
     _raw_scales("load_cbuf_to_cb_mx", 0x3199, "L0B"),
+    move(
+        "copy_cbuf_to_bt", opcode=0x319D, algorithm="bias: blocks", pipe="MTE1", dtype_of="",
+        operands="src=ptr dst=ptr:out conv_control=i1 n_burst=i64 len_burst=i64 source_gap=i64 dst_gap=i64",
+        format=flat("src dst conv_control n_burst len_burst source_gap dst_gap"),
+        combos=(Combos.of("src dst", **dict.fromkeys(("cpu", "a2a3", "a5"), "f32,f32 i32,i32 f16,f32 bf16,f32")),),
+        rules=(*spaces(src="L1", dst="BT"), *fits(16, "n_burst len_burst source_gap dst_gap")),
+        doc="Load blocks of bias values from L1 into the bias table.",
+        meaning="for r < n_burst: copy len_burst * 32 bytes from src + r * (len_burst + source_gap) * 32 to dst + r * "
+        "(len_burst + dst_gap) * 32. bf16, and f16 with conv_control, become f32: lengths and gaps of dst are then "
+        "twice as large.",
+        notes=_OLDER,
+        cpp="copy_cbuf_to_bt((uint64_t) $dst, $src, $conv_control, $n_burst, $len_burst, $source_gap, $dst_gap)",
+        types=_ptrs(src="{T}, l1", dst="{T}, bt"),
+    ),
+    move(
+        "copy_cbuf_to_fbuf", opcode=0x319E, algorithm="fix-pipe parameters: words", pipe="FIX",
+        operands="src=ptr dst=ptr:out n_burst=i64 len_burst=i64 source_gap=i64 dst_gap=i64",
+        format=flat("src dst n_burst len_burst source_gap dst_gap"),
+        rules=(*spaces(src="L1", dst="FB"), *fits(16, "n_burst len_burst source_gap dst_gap")),
+        **dict.fromkeys(("cpu", "a2a3", "a5"), "any"),
+        doc="Load units of FIXPIPE parameters from L1 into FB.",
+        meaning="for r < n_burst: copy len_burst units of 64 B (a2a3: 128 B); source and destination advance by "
+        "len_burst + source_gap and len_burst + dst_gap units per burst.",
+        notes=_OLDER,
+        cpp="copy_cbuf_to_fbuf($dst, $src, $n_burst, $len_burst, $source_gap, $dst_gap)",
+        types=_ptrs(src="{T}, l1", dst="{T}, fb"),
+    ),
     _l1_loops("loop_size", 0x319A, "Set the two loop counts of later copies from GM to L1.",
               "loop1 (inner) count register = bits 0..20 of the word, loop2 (outer) = bits 21..41; 1, 1 is a plain 2-D "
               "copy."),

@@ -80,6 +80,9 @@ def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
 def mte_l1_bt(i: Instr) -> None:
     """Bias values, narrow floats widened; lengths and gaps in values."""
     source, target = aligned(i, "src"), aligned(i, "dst")
+    if i.kind == "blocks":
+        _bias_blocks(i, source, target)
+        return
     length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     if not length or not count:
         return
@@ -91,13 +94,27 @@ def mte_l1_bt(i: Instr) -> None:
         i.store(matrix.plain(target, to, 1), i.values(place, (count, length)))
 
 
+def _bias_blocks(i: Instr, source: Pointer, target: Pointer) -> None:
+    """The same in blocks of 32 bytes of the source."""
+    length, count = counted(i, "len_burst", 0), counted(i, "n_burst", 0)
+    at, to = (length + counted(i, name, 0) for name in ("source_gap", "dst_gap"))
+    if source.dtype == "bf16" or (source.dtype == "f16" and i.arg("conv_control")):
+        each = matrix.block(source.dtype)
+        if length and count:
+            found = i.values(matrix.plain(source, at * each, 1), (count, length * each))
+            i.store(matrix.plain(target.at(target.offset, "f32"), to * each, 1), found)
+        return
+    copy_bursts(i, source, target, length * C0, [(count, at * C0, to * C0)])
+
+
 @executor("fix-pipe parameters")
 def mte_l1_fb(i: Instr) -> None:
     """Parameters of the fix-pipe as they are, in units of their own."""
     source, target = aligned(i, "src"), aligned(i, "dst", 64)
     unit = FB_UNIT[i.isa]
-    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
-    at, to = ((length + extent(i, name, 0)) * unit for name in ("src_gap", "dst_gap"))
+    length, count = extent(i, "len_burst", 0), counted(i, "n_burst" if i.kind else "count", 0)
+    gaps = ("source_gap" if i.kind else "src_gap", "dst_gap")
+    at, to = ((length + extent(i, name, 0)) * unit for name in gaps)
     copy_bursts(i, source, target, length * unit, [(count, at, to)])
 
 

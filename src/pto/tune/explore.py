@@ -128,7 +128,7 @@ class _Kept:
     def __enter__(self) -> _Kept:
         if self._path is not None:
             try:
-                self._file = open(self._path, "a+", encoding="utf-8")
+                self._file = open(self._path, "a+b")
                 self._end_line()
             except OSError as e:
                 why = (e.strerror or str(e)).lower()
@@ -138,17 +138,15 @@ class _Kept:
         return self
 
     def _end_line(self) -> None:
-        """What an interrupted search began to write is none of the next line."""
+        """Forget the line that an interrupted search began to write."""
         assert self._file is not None
-        end = self._file.tell()
         self._file.seek(0)
-        text = self._file.read()
-        if end and not text.endswith("\n"):
-            self._file.write("\n")
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
 
     def add(self, outcome: Outcome) -> None:
         if self._file is not None:
-            self._file.write(json.dumps({"program": self._digest, **outcome._asdict()}) + "\n")
+            line = json.dumps({"program": self._digest, **outcome._asdict()})
+            self._file.write(line.encode() + b"\n")
             self._file.flush()
 
     def __exit__(self, *_: object) -> None:

@@ -1,0 +1,169 @@
+"""Kernels of a graph under watch: what each task tells of its calls, executed by the reference engine.
+
+A kernel that is compiled with -DPTO_TRACED tells of its calls while the graph runs (pto2/kernel_entry.hpp),
+with the memory of its task as it was when the task began. Afterwards every task is a launch of its own on the
+reference engine, with the sanitizers; what is wrong in several tasks is told once.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..diag import Diagnostic, Source
+from ..engine.compiled.library import ArrayArgument
+from ..engine.cpp.places import Places
+from ..engine.memory import GlobalMemory
+from ..engine.reference.core import RunError
+from ..engine.traced.kernel import TaskGrid, module_of, roles_of
+from ..engine.traced.sites import Copied, Memory, Sites
+from ..engine.traced.spelling import in_cpp
+from ..engine.traced.stream import Recorded
+from ..isa.profiles import Profile
+
+_KINDS = ("mix", "cube", "vector")
+
+_TOLD = ctypes.CFUNCTYPE(
+    None, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32,
+    ctypes.POINTER(ArrayArgument), ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64,
+)  # fmt: skip
+
+
+class _Core:
+    """What one core told of a task."""
+
+    def __init__(self, library: str, arrays: list[tuple[int, Any, str]]) -> None:
+        self.library = library
+        self.arrays = arrays
+        self.words: list[int] = []
+
+
+class Watch:
+    """What the tasks of a run tell."""
+
+    def __init__(self, profile: Profile, names: frozenset[str]) -> None:
+        self._profile = profile
+        self._names = names
+        self._lock = threading.Lock()
+        #: By task and block: cores by kind and sub-block.
+        self._told: dict[tuple[int, int], dict[tuple[int, int], _Core]] = {}
+        self._keep: list[Any] = []
+        self._kernels: dict[str, str] = {}  # names by library
+        self._places: dict[str, Places] = {}
+
+    def hear(self, path: str, name: str) -> None:
+        """Listen to the kernel of a library."""
+
+        def told(
+            task: int,
+            block: int,
+            blocks: int,
+            core: int,
+            over: int,
+            arrays: Any,
+            count: int,
+            words: int,
+            n: int,
+        ) -> None:
+            with self._lock:
+                cores = self._told.setdefault((task, block), {})
+                key = (core & 0xFF, core >> 8)
+                mine = cores.get(key)
+                if mine is None:
+                    mine = cores[key] = _Core(path, [_copied(arrays[i], i) for i in range(count)])
+                if n:
+                    mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
+
+        callback = _TOLD(told)
+        self._keep.append(callback)
+        ctypes.CDLL(path).pto2_tell(callback)
+        self._kernels[path] = name
+
+    # -- afterwards ------------------------------------------------------------------------------------
+
+    def problems(self) -> list[Diagnostic]:
+        """What is wrong with the kernels, each problem once."""
+        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        for (task, block), cores in sorted(self._told.items()):
+            name = ", ".join(dict.fromkeys(self._kernels[c.library] for c in cores.values()))
+            where = f"task {task} ({name})" + (f", block {block}" if block else "")
+            for d in self._execute(cores, block):
+                place = d.span.place if d.span is not None else (0, 0)
+                file = d.span.source.name if d.span is not None else name
+                key = (d.code, file, place)
+                if key in found:
+                    found[key][1].append(where)
+                else:
+                    d.message += f" in {where}"
+                    found[key] = (d, [])
+        for d, others in found.values():
+            if others:
+                more = f", and {len(others) - 3} more" if len(others) > 3 else ""
+                d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
+        return [d for d, _ in found.values()]
+
+    def _execute(self, cores: Mapping[tuple[int, int], _Core], block: int) -> list[Diagnostic]:
+        from ..engine.entry import LaunchResult
+        from ..engine.sanitize import watching
+
+        gm, memory = GlobalMemory(), Memory()
+        held: dict[int, Copied] = {}
+        for core in cores.values():
+            for address, data, name in core.arrays:
+                if address not in held:
+                    held[address] = Copied(address, gm.add(name, data), data)
+        memory.hold(list(held.values()))
+        watch = watching(self._names, None, False)
+        kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
+        first = next(iter(cores.values()))
+        module = module_of(Source(first.library, ""), kinds)
+        program, roles, sites = roles_of(
+            module, self._profile, watch is not None and watch.tracks, kinds,
+            lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
+        )  # fmt: skip
+        grid = TaskGrid(
+            program, self._profile, gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(), watch
+        )
+        grid.sites = sites
+        grid.number = block
+        grid.feeds = {(_KINDS[kind], sub): Recorded(c.words) for (kind, sub), c in cores.items()}
+        result = LaunchResult("traced")
+        try:
+            if not grid.go():
+                result.diagnostics.append(grid.stuck().diagnostic)
+        except RunError as e:
+            result.diagnostics.append(e.diagnostic)
+        if watch is not None:
+            watch.tell("launch_ended", result)
+        for d in result.diagnostics:
+            in_cpp(d)
+        return [d for d in result.diagnostics if d.severity == "error"]
+
+    def _of(self, path: str) -> Places:
+        if path not in self._places:
+            self._places[path] = Places(path)
+        return self._places[path]
+
+
+def _library(cores: Mapping[tuple[int, int], _Core], kind: str) -> str:
+    return next(c.library for (k, _), c in cores.items() if _KINDS[k] == kind)
+
+
+def _copied(array: Any, number: int) -> tuple[int, Any, str]:
+    """An array of a task as it is now: address, contents, name."""
+    data = np.frombuffer(ctypes.string_at(array.data, array.bytes), np.uint8).copy()
+    name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
+    return int(array.data or 0), data, name
+
+
+def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
+    """Hazards of the graph as errors."""
+    for d in problems:
+        if d.code == "PTO-E2611" and "used no instructions" not in d.message:
+            d.severity = "error"
+    return list(problems)

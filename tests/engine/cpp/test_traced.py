@@ -1,0 +1,146 @@
+"""C++ under watch: from Python, as a library, its lines, and what cannot be watched."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto
+from pto.cli.main import main
+from pto.diag import render
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
+_STEP = re.compile(r"'([^']+)' (after|before) line (\d+)")
+
+
+def arrays() -> tuple[Any, Any]:
+    a = np.random.default_rng(3).random((64, 128)).astype(np.float32)
+    return a, np.zeros_like(a)
+
+
+def applied(text: str, help: str) -> str:
+    """A text with the lines that a report suggests."""
+    lines = [[line] for line in text.splitlines()]
+    for new, where, number in _STEP.findall(help):
+        at = lines[int(number) - 1]
+        at[len(at) if where == "after" else 0 : 0 if where == "before" else len(at)] = [new]
+    return "\n".join(line for group in lines for line in group) + "\n"
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def made(name: str, text: str) -> str:
+        path = tmp_path / name
+        path.write_text('#include "pto/pto-inst.hpp"\nusing namespace pto;\n' + text, encoding="utf-8")
+        return str(path)
+
+    return made
+
+
+def test_from_python() -> None:
+    k = pto.kernel(str(EXAMPLE))
+    a, c = arrays()
+    assert k.run(a, c).engine == "cpp"
+    plain = c.copy()
+    found = k.run(a, c, sanitize="all")
+    assert found.engine == "traced" and [d.code for d in found.diagnostics] == ["PTO-E2201"]
+    assert np.array_equal(c, plain)
+    assert any(not np.array_equal(_under(k, a, seed), plain) for seed in range(8))
+    assert k.run(a, c, memory_map=True).memory_map.text().startswith("UB: peak 16384")
+    assert k.run(a, c, shadow="f64").shadow is not None
+    with pytest.raises(pto.DiagnosticError):
+        k(a, c, sanitize="race")
+
+
+def _under(k: Any, a: Any, seed: int) -> Any:
+    c = np.zeros_like(a)
+    k.run(a, c, schedule=seed)
+    return c
+
+
+def test_following_the_advice_helps(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    a, c = arrays()
+    (found,) = pto.kernel(str(EXAMPLE)).run(a, c, sanitize="all").diagnostics
+    assert "wait_flag(PIPE_V, PIPE_MTE2, EVENT_ID0);" in found.help
+    path = tmp_path / "mended.cpp"
+    path.write_text(applied(text, found.help), encoding="utf-8")
+    result = pto.kernel(str(path)).run(a, c, sanitize="all")
+    assert result.ok, render(result.diagnostics)
+
+
+CLASH = """\
+using Part = Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, DYNAMIC, DYNAMIC>;
+template <class T>
+AICORE inline void step(T& z, T& x) {
+  TADD(z, x, x);
+}
+__global__ AICORE void clash(__gm__ float* a, int32_t n) {
+  Part x(16, n), z(16, 64);
+  TASSIGN(x, 0);
+  TASSIGN(z, 4096);
+  step(z, x);
+}
+"""
+
+
+def test_a_check_names_the_line_of_the_call(write: Any) -> None:
+    result = pto.kernel(write("clash.cpp", CLASH), checked=True).run(np.zeros((16, 64), np.float32), 32)
+    (d,) = result.diagnostics
+    assert (d.code, d.span.place) == ("PTO-E0401", (6, 3)), render([d])
+    assert "src0 valid columns = 32, dst valid rows = 16, dst valid columns = 64" in d.message
+
+
+def test_a_fault_names_its_line(write: Any) -> None:
+    text = """\
+__global__ AICORE void fault(__gm__ int32_t* a, int32_t n) {
+  __gm__ int32_t* p = nullptr;
+  a[0] = 3;
+  p[n] = 4;
+}
+"""
+    (d,) = pto.kernel(write("fault.cpp", text), checked=True).run(np.zeros(4, np.int32), 2).diagnostics
+    assert (d.code, d.span.place) == ("PTO-E2101", (6, 3)), render([d])
+
+
+def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    traced, plain = str(tmp_path / "traced.so"), str(tmp_path / "plain.so")
+    assert main(["build", str(EXAMPLE), "-o", traced, "--traced", "-q"]) == 0
+    assert main(["build", str(EXAMPLE), "-o", plain, "-q"]) == 0
+    assert main(["run", traced, "--sanitize", "race", "--", "f32:64x128", "f32:64x128"]) == 1
+    assert re.search(r"17_race.cpp:25:5: error\[PTO-E2201\]: TLOAD", capsys.readouterr().err)
+    assert main(["run", plain, "--sanitize", "race", "--", "f32:64x128", "f32:64x128"]) == 1
+    assert "error[PTO-E2405]" in (shown := capsys.readouterr().err) and "pto build --traced" in shown
+
+
+def test_what_cannot_be_watched_is_said(write: Any) -> None:
+    text = """\
+__global__ AICORE void product(__gm__ float* a) {
+  TileAcc<float, 16, 16> z;
+  TileLeft<half, 16, 16> x;
+  TileRight<half, 16, 16> y;
+  TASSIGN(x, 0);
+  TASSIGN(y, 0);
+  TASSIGN(z, 0);
+  mad(z.data(), x.data(), y.data(), 16, 16, 16, 0, false, false, true);
+}
+"""
+    found = pto.kernel(write("product.cpp", text)).run(np.zeros(4, np.float32), sanitize="all").diagnostics
+    assert [(d.code, d.span.place[0]) for d in found if d.span] == [("PTO-E2003", 10)], render(found)
+
+
+def test_a_loop_without_end_is_ended(write: Any) -> None:
+    text = """\
+__global__ AICORE void endless(__gm__ float* a) {
+  Tile<TileType::Vec, float, 8, 64> x;
+  TASSIGN(x, 0);
+  for (;;) TEXPANDS(x, 1.0f);
+}
+"""
+    k = pto.kernel(write("endless.cpp", text), engine="traced")
+    (d,) = k.run(np.zeros(4, np.float32), max_steps=5000).diagnostics
+    assert (d.code, d.span.place[0]) == ("PTO-E2106", 6), render([d])

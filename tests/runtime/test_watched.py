@@ -1,0 +1,51 @@
+"""Kernels of a graph under watch: reports name the task, the kernel and the line; hazards are errors."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pto.cli.main import main
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copytree(EXAMPLES / "vector_dag", tmp_path / "vector_dag")
+    shutil.copytree(EXAMPLES / "common", tmp_path / "common")
+    return tmp_path / "vector_dag"
+
+
+def test_a_correct_graph_has_nothing_to_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runtime", "run", str(folder), "--sanitize", "all"]) == 0
+    assert "TEST PASSED" in capsys.readouterr().out
+
+
+def test_a_race_names_task_kernel_and_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "kernels" / "aiv" / "mul.cpp"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(
+        text.replace("TMUL(z, x, y);", "\n    TMUL(z, x, y);\n    TADD(z, z, x);"), encoding="utf-8"
+    )
+    assert main(["runtime", "run", str(folder), "--sanitize", "race"]) == 1
+    shown = capsys.readouterr().err
+    assert re.search(r"mul\.cpp:\d+:5: error\[PTO-E2201\]: TADD: .*PIPE_V.* in task \d+ \(mul\)", shown), (
+        shown
+    )
+
+
+def test_hazards_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "kernels" / "orchestration" / "vector_dag.cpp"
+    text = path.read_text(encoding="utf-8")
+    changed = text.replace("add_scalar(rt, sum, 2.0f, two_more);", "add_scalar(rt, sum, 2.0f, sum);")
+    changed = changed.replace(
+        "binary(rt, MUL, one_more, two_more, product)", "binary(rt, MUL, one_more, sum, product)"
+    )
+    assert changed != text
+    path.write_text(changed, encoding="utf-8")
+    assert main(["runtime", "run", str(folder), "--sanitize", "all"]) == 1
+    assert "error[PTO-E2611]" in capsys.readouterr().err
