@@ -60,8 +60,6 @@ class TracedCore(Core):
         self.tiles: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}
-        #: Tiles by where they begin: a pointer to there was made from one.
-        self.homes_at: dict[tuple[str, int], Any] = {}
         #: Windows that leave their source, by the object in C++.
         self.edges: dict[int, Any] = {}
         #: Registers by the object in C++, and by what they hold.
