@@ -247,8 +247,8 @@ class Lower(Control):
         what comes of a broken one, and says that; the rule is reported where nobody has anything to say."""
         row = op.row
         assert row is not None
-        legal = self.program.legal and row.set == "tile"
-        asks = asked(op, row, self.program.profile, self.unasked(row)) if legal else None
+        open_to = self.program.legal and row.set == "tile"
+        asks = asked(op, row, self.program.profile, self.unasked(row)) if open_to else None
         if asks is None:
             return execute
 
