@@ -23,7 +23,7 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup generate demo test fuzz emitted oldest newest matrix lint format bench docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan clean
 help:
 	@echo 'make setup     environment in $(VENV), package installed for development'
 	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
@@ -105,6 +105,9 @@ format: $(SETUP)
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(NATIVE)
 
+validate: $(SETUP)
+	$(BIN)/python -m tests.perf.validate $(ARGS)
+
 bench: $(SETUP)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
@@ -178,7 +181,8 @@ sanitize-$(1): build/sanitize/$(1)/test_vm $$(RUNTIME_TESTS:%=build/sanitize/$(1
 	./build/sanitize/$(1)/fuzz_graph 0 $$(SEEDS_$(1))
 	@set -e; for fuzz in fuzz_runtime fuzz_graph; do for threads in 1 2 4; do \
 	  echo "./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads"; \
-	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; done; done
+	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads; \
+	  ./build/sanitize/$(1)/$$$$fuzz 0 $(SEEDS) $$$$threads virtual; done; done
 
 .PRECIOUS: build/sanitize/$(1)/%.o
 endef

@@ -402,6 +402,16 @@ def _sanitizers() -> str:
     return "\n".join(["| | finds | takes, in times of a plain run |", "| --- | --- | --- |", *rows])
 
 
+def _debugger() -> str:
+    """Commands of the prompt, as its help has them."""
+    from pto.engine.debug.commands import COMMANDS
+
+    lines = [
+        (code(f"{c.name} {c.usage}".strip()), " ".join(map(code, c.names[1:])), text(c.doc)) for c in COMMANDS
+    ]
+    return table(("command", "short", "what it does"), lines)
+
+
 def _profiles() -> str:
     lines = (
         (code(p.name), " ".join(map(code, p.aliases)) or "-", p.title, code(p.isa), f"{p.align} bytes",
@@ -491,6 +501,8 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "ptobc": ("pto.cli.ptobc",),
     "pto": ("pto.cli.main",),
     "pto run": ("pto.cli.main", "run"),
+    "pto debug": ("pto.cli.main", "debug"),
+    "pto tune": ("pto.cli.main", "tune"),
     "pto objdump": ("pto.cli.main", "objdump"),
     "pto ranks": ("pto.cli.main", "ranks"),
     "pto python": ("pto.cli.main", "python"),
@@ -524,6 +536,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "dtypes": _dtypes,
     "enums": _enums,
     "sanitizers": _sanitizers,
+    "debugger": _debugger,
     "semantics": _semantics,
     "engines": _engines,
     "floors": floors.floors,

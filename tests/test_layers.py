@@ -34,8 +34,9 @@ SEES = {
     "host": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "runtime": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
     "language": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
+    "tune": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
     "compat": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat",
+    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat tune",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
 BESIDE = ("diag", "files", "knobs", "cache")

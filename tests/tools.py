@@ -24,8 +24,8 @@ from pathlib import Path
 TOOLS = {"ptoas": "pto.cli.ptoas:command", "ptobc": "pto.cli.ptobc:main", "pto": "pto.cli.main:main"}
 #: What a tool imports when it is asked to do something.
 _LATER = (
-    "pto.cli.build", "pto.cli.check", "pto.cli.isa", "pto.cli.run", "pto.cli.runtime", "pto.codegen.cpp",
-    "pto.engine.cpp.kernel", "pto.engine.reference.kernel", "pto.engine.sanitize", "pto.passes",
+    "pto.cli.build", "pto.cli.check", "pto.cli.debug", "pto.cli.isa", "pto.cli.run", "pto.cli.runtime", "pto.codegen.cpp",
+    "pto.engine.cpp.kernel", "pto.engine.debug.dap", "pto.engine.debug.prompt", "pto.engine.reference.kernel", "pto.engine.sanitize", "pto.passes",
 )  # fmt: skip
 
 #: Hands its arguments, folder, environment and files to the process, and ends as the fork does.

@@ -90,6 +90,9 @@ void bind_graph(nb::module_& m) {
       .def("add_edge", &PyGraph::add_edge, "earlier"_a, "later"_a)
       .def("publish", &PyGraph::publish, "task"_a)
       .def("set_site", &PyGraph::set_site)
+      .def("set_duration", &PyGraph::set_duration)
+      .def("ask_durations", &PyGraph::ask_durations)
+      .def("forget_durations", &PyGraph::forget_durations)
       .def("failure", &PyGraph::failure)
       .def("stats", &PyGraph::stats)
       .def("records", &PyGraph::records);

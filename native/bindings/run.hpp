@@ -13,8 +13,10 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "durations.hpp"
 #include "exec/exec.hpp"
 #include "exec/log.hpp"
 #include "exec/shared_object.hpp"
@@ -123,6 +125,13 @@ class PyRun {
   PyRun(const PyRun&) = delete;
   PyRun& operator=(const PyRun&) = delete;
 
+  /// How long a kernel takes in virtual time; and who is asked of the others: with the number of the kernel, the
+  /// kind of its core, its slots, which of them are tensors and which of those are only read (as bits), its block,
+  /// how many there are, and whether it is a block at all; nanoseconds.
+  void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
+  void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
+  void forget_durations() { durations_.forget(); }
+
   /// (code, text) of what went wrong; code 0 if nothing did. Then the Python exception, if that was it: it is
   /// given away, as its traceback leads back to this run, a circle that no garbage collector would see. And
   /// the kernel, the place in its source and that of the submission, where those are known.
@@ -170,6 +179,17 @@ class PyRun {
     if (options.contains("windows")) {
       const auto [address, bytes] = nb::cast<std::pair<uint64_t, uint64_t>>(options["windows"]);
       o.windows = {reinterpret_cast<void*>(address), bytes, "the windows of the ranks", -1};
+    }
+    if (options.contains("virtual_time")) {
+      const auto given = nb::cast<nb::dict>(options["virtual_time"]);
+      auto made = std::make_shared<VirtualOptions>();
+      read(given, "compute", made->compute);
+      const auto costs = nb::cast<nb::dict>(given["costs"]);
+      for (const auto& [name, cost] : kCosts) read(costs, name, made->costs.*cost);
+      made->duration = [this](const DispatchPayload& payload) {
+        return durations_.of(payload, kernels_.thrown);
+      };
+      o.virtual_time = std::move(made);
     }
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };
     return o;
@@ -233,6 +253,11 @@ class PyRun {
 
   nb::dict exec_stats() {
     nb::dict out;
+    if (const VirtualTime* virtual_time = exec().virtual_time()) {
+      out["virtual_ns"] = virtual_time->now() - VirtualTime::kBegin;
+      out["events"] = virtual_time->events();
+      out["schedulers"] = exec().options().schedulers;
+    }
     out["seconds"] = static_cast<double>(ended_ - started_) / 1e9;
     out["block_dim"] = exec().options().block_dim;
     uint64_t rounds = 0, hits = 0, misses = 0;
@@ -266,7 +291,7 @@ class PyRun {
     out["counters"] = as_bytes(counters);
     out["edges"] = as_bytes(edges);
     out["uses"] = as_bytes(exec().machine().uses());
-    out["start"] = started_;
+    out["start"] = exec().virtual_time() != nullptr ? VirtualTime::kBegin : started_;
     return out;
   }
 
@@ -304,7 +329,32 @@ class PyRun {
     }
   }
 
+  static constexpr std::pair<const char*, int64_t VirtualCosts::*> kCosts[] = {
+      {"orchestration", &VirtualCosts::orchestration},
+      {"sync", &VirtualCosts::sync},
+      {"alloc", &VirtualCosts::alloc},
+      {"heap", &VirtualCosts::heap},
+      {"params", &VirtualCosts::params},
+      {"lookup", &VirtualCosts::lookup},
+      {"fanin", &VirtualCosts::fanin},
+      {"insert", &VirtualCosts::insert},
+      {"finalize", &VirtualCosts::finalize},
+      {"scope_end", &VirtualCosts::scope_end},
+      {"poll", &VirtualCosts::poll},
+      {"completion", &VirtualCosts::completion},
+      {"resolve", &VirtualCosts::resolve},
+      {"enqueue", &VirtualCosts::enqueue},
+      {"scan", &VirtualCosts::scan},
+      {"dispatch", &VirtualCosts::dispatch},
+      {"store", &VirtualCosts::store},
+      {"seen_by_core", &VirtualCosts::seen_by_core},
+      {"head", &VirtualCosts::head},
+      {"cold_head", &VirtualCosts::cold_head},
+      {"seen_by_scheduler", &VirtualCosts::seen_by_scheduler},
+  };
+
   PyObject* sink_ = nullptr;
+  Durations durations_;
   std::map<std::string, int> files_;
   PyThreadState* thread_ = nullptr;
   bool outside_ = false;

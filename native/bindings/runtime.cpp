@@ -129,7 +129,7 @@ class PyTensormap final : public PyRun {
   int64_t submit_more(int kernel, int worker, nb::bytes roles, nb::sequence values, int cluster, int blocks,
                       std::optional<std::vector<int32_t>> clusters, const std::vector<int64_t>& deps,
                       uint64_t no_dep, std::optional<std::vector<int32_t>> kernels, bool sync_start,
-                      nb::object predicate) {
+                      nb::object predicate, bool awaits) {
     Args room(static_cast<int>(roles.size()));
     Arg* args = room.get();
     const int count = read_args(roles, values, args);
@@ -143,6 +143,7 @@ class PyTensormap final : public PyRun {
     }
     made.no_core = kernel < 0 && !kernels;
     made.sync_start = sync_start;
+    made.awaits = awaits;
     if (!predicate.is_none()) {
       const auto [tensor, index, op, target] =
           nb::cast<std::tuple<nb::object, nb::object, int, int64_t>>(predicate);
@@ -335,7 +336,7 @@ NB_MODULE(_runtime, m) {
            "blocks"_a = 0, "clusters"_a.none() = nb::none())
       .def("submit_more", &PyTensormap::submit_more, "kernel"_a, "worker"_a, "roles"_a, "values"_a,
            "cluster"_a, "blocks"_a, "clusters"_a.none(), "deps"_a, "no_dep"_a, "kernels"_a.none(),
-           "sync_start"_a, "predicate"_a.none())
+           "sync_start"_a, "predicate"_a.none(), "awaits"_a = false)
       .def("load", &PyTensormap::load)
       .def("store", &PyTensormap::store)
       .def("scope_begin", &PyTensormap::scope_begin, "manual"_a = false)
@@ -343,6 +344,9 @@ NB_MODULE(_runtime, m) {
       .def("allocate_cluster", &PyTensormap::allocate_cluster)
       .def("free_cluster", &PyTensormap::free_cluster)
       .def("set_site", &PyTensormap::set_site)
+      .def("set_duration", &PyTensormap::set_duration)
+      .def("ask_durations", &PyTensormap::ask_durations)
+      .def("forget_durations", &PyTensormap::forget_durations)
       .def("failure", &PyTensormap::failure)
       .def("stats", &PyTensormap::stats)
       .def("records", &PyTensormap::records)

@@ -64,6 +64,7 @@ constexpr size_t kWhole = 16 << 10;    // the most that a message has which is a
 constexpr size_t kPiece = 1 << 20;     // the most that is asked for at a time
 constexpr size_t kAsked = 8 << 20;     // the most that is asked for and has not come
 constexpr size_t kCopied = 4096;       // shorter pieces are put together before they are sent
+constexpr int64_t kTurn = 100'000;     // nanoseconds that a core is left alone with receiving
 constexpr int64_t kWave = 20'000'000;  // nanoseconds from one wave to the next
 
 int64_t now() {
@@ -200,7 +201,8 @@ class Nodes {
 
   void used(uint64_t first, uint64_t last, uint32_t use);
   const char* settled();
-  void help();
+  bool put(uint64_t to, const void* from, uint64_t bytes);
+  bool help();
 
  private:
   void serve();
@@ -231,6 +233,7 @@ class Nodes {
   std::atomic<int> lost_{-1};
 
   std::mutex serving_;  // who receives
+  std::atomic<int64_t> helped_{0};  // when a core has done so last
   std::map<int, World> worlds_;
   Group* group_ = nullptr;  // of the launch, for who holds `serving_`
 
@@ -300,6 +303,11 @@ void Nodes::serve() {
                   static_cast<int16_t>(POLLIN | (writes ? POLLOUT : 0)), 0};
     }
     asked.back() = {wakes_, POLLIN, 0};
+    // Where the core receives, it goes on to: two who take turns at that wake each other all the time.
+    if (now() - helped_.load(std::memory_order_relaxed) < kTurn) {
+      const timespec nap{0, kTurn};
+      nanosleep(&nap, nullptr);
+    }
     poll(asked.data(), asked.size(),
          rank_ == 0 && launched_.load() ? static_cast<int>(kWave / 1'000'000) : -1);
     if (asked.back().revents != 0) {
@@ -315,15 +323,17 @@ void Nodes::serve() {
   }
 }
 
-void Nodes::help() {
+bool Nodes::help() {
   const std::unique_lock<std::mutex> held(serving_, std::try_to_lock);
-  if (!held.owns_lock()) return;
+  if (!held.owns_lock()) return false;
   pollfd asked[kMostRanks];
   for (size_t n = 0; n < lines_.size(); ++n)
     asked[n] = {lines_[n]->broken.load() ? -1 : lines_[n]->socket, POLLIN, 0};
-  if (poll(asked, lines_.size(), 0) <= 0) return;
+  if (poll(asked, lines_.size(), 0) <= 0) return false;
   for (size_t n = 0; n < lines_.size(); ++n)
     if (asked[n].revents != 0) receive(*lines_[n]);
+  helped_.store(now(), std::memory_order_relaxed);
+  return true;
 }
 
 void Nodes::receive(Line& line) {
@@ -741,6 +751,17 @@ const char* Nodes::settled() {
   return problem_;
 }
 
+/// What was written before goes first. Words, and few bytes, are put together with what comes next.
+bool Nodes::put(uint64_t to, const void* from, uint64_t bytes) {
+  const uint64_t at = to - far_.first, rank = at / here_.stride;
+  if (bytes < kCopied || rank >= static_cast<uint64_t>(ranks_) || to_[rank] == nullptr ||
+      at + bytes > (rank + 1) * here_.stride || settled() != nullptr || !flush())
+    return false;  // one that is lost is told where the core looks next
+  member_->sent.fetch_add(1);
+  const Head head = {Kind::put, static_cast<uint32_t>(Use::write), world_, 0, at, bytes};
+  return write_through(*to_[rank], &head, sizeof head, from, bytes);
+}
+
 // --- worlds and launches ------------------------------------------------------------------------------------
 
 void* Nodes::map(int world, int file, uint64_t stride) {
@@ -779,6 +800,9 @@ const pto_far* Nodes::begin(int world, Group* group) {
   far_.last = far_.first + here_.stride * static_cast<uint64_t>(ranks_);
   far_.used = [](uint64_t first, uint64_t last, uint32_t use) { active.load()->used(first, last, use); };
   far_.settled = [] { return active.load()->settled(); };
+  far_.put = [](uint64_t to, const void* from, uint64_t bytes) -> int32_t {
+    return active.load()->put(to, from, bytes);
+  };
   member_ = &group->board().members[rank_];
   fresh_.clear();
   written_.clear();
@@ -805,7 +829,7 @@ void Nodes::end(bool well) {
 bool Nodes::met(int patience) {
   const int64_t end = now() + int64_t{patience} * 1'000'000;
   for (uint64_t turn = 0;; ++turn) {
-    help();
+    if (help()) turn = 0;
     {
       const std::lock_guard<std::mutex> held(serving_);
       const bool all = std::all_of(lines_.begin(), lines_.end(),

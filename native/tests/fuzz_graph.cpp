@@ -2,7 +2,7 @@
 // an oracle that runs the tasks one after the other.
 //
 //   fuzz_graph [FIRST [COUNT]]            seeds FIRST..FIRST+COUNT-1, deterministic mode
-//   fuzz_graph FIRST COUNT THREADS        real threads instead
+//   fuzz_graph FIRST COUNT THREADS [virtual]    real threads instead; which execute kernels, in virtual time
 //
 // Every graph runs as it is and with one mistake: a circle, a task that throws, a task that is never
 // published, a builder that throws, a run that is cancelled. A task mixes the values of the tasks before it,
@@ -17,6 +17,7 @@
 
 #include "graph/graph_run.hpp"
 #include "stress.hpp"
+#include "virtual.hpp"
 
 namespace {
 
@@ -182,6 +183,7 @@ int main(int argc, char** argv) {
   const uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
   const uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   const int threads = argc > 3 ? std::atoi(argv[3]) : 0;
+  const bool in_virtual_time = argc > 4;
   uint64_t runs = 0, tasks = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Random random{seed};
@@ -195,6 +197,7 @@ int main(int argc, char** argv) {
     options.exec.deterministic = threads == 0;
     options.exec.seed = random.next();
     options.exec.record = random.chance(25);
+    if (in_virtual_time) options.exec.virtual_time = stress::random_virtual(random);
     const auto mistake = static_cast<Mistake>(1 + random.below(kMistakes - 1));
     for (int way = 0; way < 4; ++way) {
       options.concurrent = way % 2 == 1;

@@ -1,7 +1,8 @@
 // Random graphs through tensormap_and_ringbuffer under random schedules, against running the tasks one after
 // the other.
 //
-//   fuzz_runtime FIRST_SEED COUNT [threads]      threads: real threads instead of the deterministic mode
+//   fuzz_runtime FIRST_SEED COUNT [threads [virtual]]    threads: real threads instead of the deterministic mode;
+//                                                        virtual: which execute kernels, in virtual time
 //
 // A graph has external buffers, intermediates, views, INOUT chains, nested scopes, block tasks and clusters,
 // on rings that are often as small as the graph allows. Some tasks have several kernels, or none, or a condition;
@@ -17,6 +18,7 @@
 
 #include "stress.hpp"
 #include "tensormap/tensormap_graph.hpp"
+#include "virtual.hpp"
 
 namespace {
 
@@ -485,6 +487,7 @@ int main(int argc, char** argv) {
   const uint64_t first = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
   const uint64_t count = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 1000;
   const int threads = argc > 3 ? std::atoi(argv[3]) : 0;
+  const bool in_virtual_time = argc > 4;
   uint64_t runs = 0, hazardous = 0, tasks = 0, deadlocks = 0;
   for (uint64_t seed = first; seed < first + count; ++seed) {
     Random random{seed};
@@ -508,6 +511,7 @@ int main(int argc, char** argv) {
     options.dep_pool = 4 + static_cast<uint64_t>(random.below(random.chance(40) ? 20 : 400));
     options.tensormap_pool = 16 + static_cast<uint64_t>(random.below(400));
     options.tensormap_buckets = uint64_t{1} << random.below(8);
+    if (in_virtual_time) options.exec.virtual_time = stress::random_virtual(random);
     for (int mode = 0; mode < 2; ++mode) {
       options.check_hazards = true;  // with track_war, of what is left to explicit edges
       options.track_war = mode == 1;
@@ -515,6 +519,7 @@ int main(int argc, char** argv) {
       if (threads > 0) {  // what nothing orders is a race of the graph, not of the runtime
         TensormapOptions look = with_room(options);
         look.exec.deterministic = true;
+        look.exec.virtual_time = nullptr;
         if (execute(p, look).hazards > 0) continue;
       }
 #endif

@@ -20,6 +20,7 @@ COMMANDS: dict[str, list[str]] = {
     **{f"ptobc-{verb}": ["ptobc", verb, "--help"] for verb in ("encode", "decode", "dump")},
     **{f"pto-{verb}": ["pto", verb, "--help"] for verb in VERBS},
     "pto-runtime-run": ["pto", "runtime", "run", "--help"],
+    **{f"pto-cost-{verb}": ["pto", "cost", verb, "--help"] for verb in ("show", "table", "fit")},
 }
 
 

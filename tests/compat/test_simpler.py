@@ -6,7 +6,6 @@ import ctypes
 import importlib
 import importlib.metadata
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,7 +16,6 @@ import pytest
 from pto import knobs
 from pto.compat.simpler import finder
 from pto.compat.simpler.modules import MODULES
-from pto.compat.simpler.orchestrator import _Graph, _Node
 from pto.diag import DiagnosticError
 from pto.language import journal
 
@@ -183,14 +181,6 @@ def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
     with pytest.raises(RuntimeError, match="no core can go on") as caught:
         exchange(simpler, 2, how=1)
     assert isinstance(caught.value, DiagnosticError) and caught.value.diagnostics[0].code == "PTO-E2624"
-
-
-def test_a_member_of_a_group_frees_its_chip() -> None:
-    """The task behind it runs while others of the group wait for that."""
-    released, seen = threading.Event(), []
-    group = _Node(0, "group", (0, 1), [lambda *_: None, lambda *_: seen.append(released.wait(60))])
-    _Graph([group, _Node(1, "behind", (0,), [lambda *_: released.set()])]).run()
-    assert seen == [True]
 
 
 def test_wrong_graphs_of_chips(simpler: Any) -> None:

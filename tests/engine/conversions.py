@@ -89,7 +89,7 @@ def _hard_floats() -> list[int]:
         elif d.bits <= 16:
             known, _ = grid(d)
             every = known[:: 1 if d.bits < 16 else 61]
-            found += [*every, *((every[1:] + every[:-1]) / 2), *known[-3:], d.max_finite + _last_step(d) / 2]
+            found += [*every, *((every[1:] + every[:-1]) / 2), *known[-3:], d.max_finite + last_step(d) / 2]
     with np.errstate(over="ignore"):
         codes = np.abs(np.array(found)).astype(np.float32).view(np.uint32).astype(np.int64)
     special = [0, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7F80FFFF, 0x7F810000, 0x7FC00000, 0x7FFFFFFF]
@@ -117,7 +117,7 @@ def grid(d: DType) -> tuple[Array, Array]:
     return np.array([v for v, _ in finite]), np.array([c for _, c in finite], np.uint64)
 
 
-def _last_step(d: DType) -> float:
+def last_step(d: DType) -> float:
     known, _ = grid(d)
     return float(_NEXT.get(d.name, 2 * known[-1] - known[-2]) - known[-1])
 
@@ -231,7 +231,7 @@ def _nearest(d: DType, x: Array) -> Array:
     else:
         known, codes = grid(d)
         size = np.where(np.isnan(x), 0, np.abs(x))
-        middles = np.append((known[1:] + known[:-1]) / 2, known[-1] + _last_step(d) / 2)
+        middles = np.append((known[1:] + known[:-1]) / 2, known[-1] + last_step(d) / 2)
         at = np.searchsorted(middles, size)  # the lower one of a tie
         tie = middles[np.minimum(at, known.size - 1)] == size
         at = at + (tie & ((at % 2 == 1) | (d.name == "hif8")))

@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 
 def has_executor(row: Row) -> bool:
     return (
-        (row.dialect in ("arith", "math") and bool(row.expr))
+        (row.set == "scalar" and bool(row.expr))
         or kind_of(row)[0] in scalars.ALGORITHMS
         or row.name in handles.HANDLERS
         or row.name in sync.HANDLERS

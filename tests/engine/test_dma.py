@@ -27,6 +27,7 @@ from .rows import Array, Case, Doubles, every_plan, random_codes
 
 ROWS = (
     "mte_gm_ub", "mte_ub_gm", "mte_ub_ub", "mte_ub_l1", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_ubuf_to_ubuf",
+    "copy_ubuf_to_cbuf",
     "set_loop_size_outtoub", "set_loop1_stride_outtoub", "set_loop2_stride_outtoub", "set_loop_size_ubtoout",
     "set_loop1_stride_ubtoout", "set_loop2_stride_ubtoout",
 )  # fmt: skip
@@ -36,6 +37,7 @@ SIDES = {
     "mte_gm_ub": ("gm_src", "ub_dst"), "mte_ub_gm": ("ub_src", "gm_dst"), "mte_ub_ub": ("ub_src", "ub_dst"),
     "mte_ub_l1": ("ub_src", "l1_dst"), "copy_gm_to_ubuf": ("gm_src", "ub_dst"),
     "copy_ubuf_to_gm": ("ub_src", "gm_dst"), "copy_ubuf_to_ubuf": ("source", "dest"),
+    "copy_ubuf_to_cbuf": ("source", "dest"),
 }  # fmt: skip
 BYTES = {name: pair for name, pair in SIDES.items() if "gm" in "".join(pair)}
 BLOCKS = {name: pair for name, pair in SIDES.items() if name not in BYTES}
@@ -187,7 +189,7 @@ def test_registers_never_set_are_one_plain_copy(name: str) -> None:
 @pytest.mark.parametrize("name", BLOCKS)
 def test_blocks_and_gaps(name: str) -> None:
     """Lengths and gaps in units of 32 bytes, a gap from the end of a burst to the start of the next."""
-    old = name == "copy_ubuf_to_ubuf"
+    old = name.startswith("copy")
     for plan in plans_of(name):
         for length, count, s, t in [
             (1, 1, 0, 0),
@@ -332,7 +334,7 @@ def test_in_a_shadow_run_elements_keep_their_values(name: str) -> None:
         args = arguments(name, length, [(3, 64, 64)])
         if name in BLOCKS and name.startswith("mte"):
             args = {"len_burst": length, "n_burst": 3, "src_gap": 0, "dst_gap": 0}
-        if name == "copy_ubuf_to_ubuf":
+        if name in BLOCKS and name.startswith("copy"):
             args |= {"src_stride": 0, "dst_stride": 0}
         pad = encoding.encode(DTYPES[bench.dtype], 1.0) if DTYPES[bench.dtype].is_float else 1
         pads: dict[str, Any] = {}
@@ -390,7 +392,7 @@ def test_fields_of_loop_clauses(clause: Loop) -> None:
 
 @pytest.mark.parametrize("name", BLOCKS)
 def test_fields_of_gaps(name: str) -> None:
-    s, t = ("src_stride", "dst_stride") if name == "copy_ubuf_to_ubuf" else ("src_gap", "dst_gap")
+    s, t = ("src_stride", "dst_stride") if name.startswith("copy") else ("src_gap", "dst_gap")
     for field in ("len_burst", "n_burst", s, t):
         for value in (-1, 1 << 16):
             bench = Bench(plans_of(name)[0])

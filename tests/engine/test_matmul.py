@@ -314,7 +314,7 @@ def test_zero_keeps_its_sign_after_an_underflow() -> None:
 @pytest.mark.parametrize("mode", ["ROUND", "RINT"])
 def test_tf32_shortens_f32_operands(isa: str, bits: int, mode: str) -> None:
     case = sized(plan_of("tmatmul", isa, lhs="f32"), 4, 1, 4)
-    case.core.registers["CTRL"] = 1 << 46 | (mode == "ROUND") << 47
+    case.core.registers["CTRL"] = 1 << 60 | 1 << 46 | (mode == "ROUND") << 47
     # Halfway between two numbers of `bits` mantissa bits, above an even and an odd one.
     unit = 2.0**-bits
     rows = [1 + unit / 2, 1 + 1.5 * unit, -1 - unit / 2, 1 + unit / 2 + 2.0**-23]

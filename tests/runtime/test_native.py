@@ -91,3 +91,9 @@ def test_random_graphs_equal_the_oracle(program: str, seeds: int, threads: int) 
     """Threads 0 is the deterministic mode: another interleaving with each seed."""
     text = output(program, "0", str(seeds), *([str(threads)] if threads else []))
     assert text.startswith(f"{seeds} graphs, ")
+
+
+@pytest.mark.parametrize("program", ["fuzz_runtime", "fuzz_graph"])
+def test_random_graphs_in_virtual_time_equal_the_oracle(program: str) -> None:
+    for threads in ("1", "3"):
+        assert output(program, "0", "100", threads, "virtual").startswith("100 graphs, ")

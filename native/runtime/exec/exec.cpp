@@ -78,7 +78,7 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
       graph_(graph),
       kernels_(kernels),
       alone_(options.host_threads == 1 && !options.deterministic),
-      machine_(options.block_dim, options.note_uses, options.windows),
+      machine_(options.block_dim, options.note_uses, options.record, options.windows),
       mixed_left_(static_cast<size_t>(options.block_dim)) {
   for (int t = 0; t < kShapes; ++t) {
     const int cores = t < kCoreTypes ? cores_of(type_of(t), options.block_dim) : 0;
@@ -113,6 +113,8 @@ Exec::Exec(const ExecOptions& options, Graph& graph, const Kernels& kernels)
   waiting_.resize(threads);
   recorders_.resize(threads);
   looks_ = std::make_unique<Look[]>(threads);
+  if (options.virtual_time != nullptr)
+    virtual_ = std::make_unique<VirtualTime>(*this, *options_.virtual_time);
 }
 
 Exec::~Exec() = default;
@@ -131,6 +133,8 @@ void Exec::ready(int64_t ticket, CoreType type, int cluster, int from) {
   }
   if (!queue->push(ticket))
     fail(ErrorCode::Internal, "a ready queue overflowed");  // sized for all live tasks
+  if (virtual_ != nullptr) [[unlikely]]
+    virtual_->handed_on();
 }
 
 bool Exec::next_ready(CoreType type, int cluster, int shard, int64_t& ticket) {
@@ -190,31 +194,30 @@ bool Exec::wants(const Scheduler& s) const {
       if (!queue->empty()) return true;
     }
   }
-  return s.mine[0] != 0 && graph_.has_unseen();
+  if (s.mine[0] == 0) return false;
+  return graph_.has_unseen() || (waiting_count_.load(std::memory_order_relaxed) > 0 && graph_.awaited());
 }
 
 bool Exec::round(Scheduler& s, int thread) {
-  Recorder* recorder = options_.record ? &recorders_[static_cast<size_t>(thread)] : nullptr;
-  int64_t at = recorder != nullptr ? now_ns() : 0;
-  const auto lap = [&](Phase phase, int count) {
-    if (recorder == nullptr) return;
-    const int64_t now = now_ns();
-    if (count > 0) {
-      recorder->phases.push_back(
-          {at, now, count, static_cast<int16_t>(thread), static_cast<int16_t>(s.number), phase});
-    }
-    at = now;
-  };
   ++s.rounds;
-  const int completed = complete(s, thread);
-  lap(Phase::Complete, completed);
-  const int dispatched = dispatch(s);
-  lap(Phase::Dispatch, dispatched);
-  const int found = graph_.look_for_ready(s.number);
-  lap(Phase::Scan, found);
-  const int more = found > 0 ? dispatch(s) : 0;
-  lap(Phase::Dispatch, more);
+  const int completed = phase(s, thread, Phase::Complete);
+  const int dispatched = phase(s, thread, Phase::Dispatch);
+  const int found = phase(s, thread, Phase::Scan);
+  const int more = found > 0 ? phase(s, thread, Phase::Dispatch) : 0;
   return completed + dispatched + found + more > 0;
+}
+
+/// One phase of a round: what it did, counted and recorded.
+int Exec::phase(Scheduler& s, int thread, Phase phase) {
+  const int64_t began = options_.record ? now() : 0;
+  const int count = phase == Phase::Complete   ? complete(s, thread)
+                    : phase == Phase::Dispatch ? dispatch(s)
+                                               : graph_.look_for_ready(s.number);
+  if (options_.record && count > 0) {
+    recorders_[static_cast<size_t>(thread)].phases.push_back(
+        {began, now(), count, static_cast<int16_t>(thread), static_cast<int16_t>(s.number), phase});
+  }
+  return count;
 }
 
 int Exec::complete(Scheduler& s, int thread) {
@@ -229,8 +232,9 @@ int Exec::complete(Scheduler& s, int thread) {
         fail(ErrorCode::Internal, "a core reported another task than it was given");
       }
       pause_.point();
+      spend(&VirtualCosts::completion);
       if (options_.record) {
-        core.record.finish = now_ns();
+        core.record.finish = now();
         recorders_[static_cast<size_t>(thread)].tasks.push_back(core.record);
       }
       ++freed;
@@ -244,20 +248,21 @@ int Exec::complete(Scheduler& s, int thread) {
   }
   if (options_.record && freed > 0) {
     Recorder& recorder = recorders_[static_cast<size_t>(thread)];
-    const int64_t now = now_ns();
-    graph_.sample(recorder, now);
-    recorder.counters.push_back({now, static_cast<int64_t>(queued(CoreType::Aic)), Counter::ReadyAic});
-    recorder.counters.push_back({now, static_cast<int64_t>(queued(CoreType::Aiv)), Counter::ReadyAiv});
+    const int64_t at = now();
+    graph_.sample(recorder, at);
+    recorder.counters.push_back({at, static_cast<int64_t>(queued(CoreType::Aic)), Counter::ReadyAic});
+    recorder.counters.push_back({at, static_cast<int64_t>(queued(CoreType::Aiv)), Counter::ReadyAiv});
   }
   s.completed += static_cast<uint64_t>(tasks);
   if (done > 0) discount(done);
   return freed;
 }
 
-void Exec::record_without_core(int64_t id, int scheduler) {
+void Exec::record_without_core(int64_t id, int scheduler, bool waited) {
   if (!options_.record) return;
   TaskRecord record = *graph_.record(id);
-  record.dispatch = record.start = record.end = record.finish = now_ns();
+  record.dispatch = record.start = record.end = record.finish = now();
+  if (waited) record.start = record.ready;
   record.core = -1;
   record.core_type = std::min<int16_t>(record.core_type, kCoreTypes - 1);
   record.scheduler = static_cast<int16_t>(scheduler);
@@ -280,6 +285,7 @@ int Exec::dispatch(Scheduler& s) {
         continue;
       }
       ++s.hits;
+      spend(&VirtualCosts::dispatch);
       graph_.fill(ticket, core.payload, s.number);
       if (core.payload.team != nullptr) machine_.join(core);
       start(s, core);
@@ -295,9 +301,10 @@ void Exec::start(Scheduler& s, VirtualCore& core) {
   const int t = static_cast<int>(core.type);
   const uint64_t bit = uint64_t{1} << core.index;
   payload.core_type = core.type;
+  spend(&VirtualCosts::store);
   if (options_.record) {
     core.record = *graph_.record(payload.task_id);
-    core.record.dispatch = now_ns();
+    core.record.dispatch = now();
     core.record.func_id = payload.kernel_id;
     core.record.core = static_cast<int16_t>(core.worker);
     core.record.core_type = static_cast<int16_t>(core.type);
@@ -306,6 +313,8 @@ void Exec::start(Scheduler& s, VirtualCore& core) {
   }
   s.idle[t].store(s.idle[t].load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
   core.data_main_base.store(dispatch_value(payload.task_id), std::memory_order_release);
+  if (virtual_ != nullptr) [[unlikely]]
+    return virtual_->dispatched(core);
   s.runnable[t].fetch_or(bit, std::memory_order_release);
   pause_.point();
 }
@@ -379,6 +388,7 @@ int Exec::cluster_to_keep(const Scheduler& s) const {
 /// All kernels of a mixed task to the cores of a cluster. None of them runs before all have their payload.
 void Exec::give_cluster(Scheduler& s, int cluster, int64_t ticket) {
   DispatchPayload filled;
+  spend(&VirtualCosts::dispatch);
   graph_.fill(ticket, filled, s.number);
   VirtualCore* members[kCoresPerBlock];
   int count = 0;
@@ -418,45 +428,59 @@ VirtualCore* Exec::claim(int thread) {
 }
 
 void Exec::execute(VirtualCore& core, int thread) {
-  const DispatchPayload& payload = core.payload;
-  core.cond.store(ack_value(payload.task_id), std::memory_order_release);
   if (options_.record) {
     core.record.thread = static_cast<int16_t>(thread);
     core.record.start = now_ns();
   }
-  const Kernel* kernel = kernels_.find(payload.kernel_id);
-  const InKernel inside;
-  Ran ran = Ran::ToItsEnd;
-  if (kernel == nullptr) {
-    fail(ErrorCode::InvalidArgs, "task " + std::to_string(payload.task_id) + " names kernel " +
-                                     std::to_string(payload.kernel_id) + ", which does not exist");
-  } else {
-    try {
-      ran = machine_.begin(core, *kernel, graph_);
-    } catch (const std::exception& error) {
-      fail(ErrorCode::KernelFailed,
-           "task " + std::to_string(payload.task_id) + " (" + kernel->name + ", " +
-               (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
-               "): " + error.what(),
-           -1, -1, graph_.site(payload.task_id));
-    } catch (...) {
-      fail(ErrorCode::KernelFailed,
-           "task " + std::to_string(payload.task_id) + " (" + kernel->name +
-               "): threw something that is not a std::exception",
-           -1, -1, graph_.site(payload.task_id));
-    }
-  }
-  after(core, ran, thread);
+  conclude(core, attempt(core), thread);
 }
 
-void Exec::after(VirtualCore& core, Ran ran, int thread) {
+/// Run the kernel of a core; what comes of it is for `conclude`.
+Attempt Exec::attempt(VirtualCore& core) {
+  const DispatchPayload& payload = core.payload;
+  core.cond.store(ack_value(payload.task_id), std::memory_order_release);
+  const Kernel* kernel = kernels_.find(payload.kernel_id);
+  const InKernel inside;
+  Attempt made;
+  made.missing = kernel == nullptr;
+  if (made.missing) return made;
+  try {
+    made.ran = machine_.begin(core, *kernel, graph_);
+  } catch (const std::exception& error) {
+    made.threw = true;
+    made.error = error.what();
+  } catch (...) {
+    made.threw = true;
+    made.error = "threw something that is not a std::exception";
+  }
+  return made;
+}
+
+/// False if the kernel has not ended.
+bool Exec::conclude(VirtualCore& core, const Attempt& attempt, int thread) {
+  const DispatchPayload& payload = core.payload;
+  const std::string task = attempt.missing || attempt.threw ? "task " + std::to_string(payload.task_id) : "";
+  if (attempt.missing) {
+    fail(ErrorCode::InvalidArgs,
+         task + " names kernel " + std::to_string(payload.kernel_id) + ", which does not exist");
+  } else if (attempt.threw) {
+    fail(ErrorCode::KernelFailed,
+         task + " (" + kernels_.find(payload.kernel_id)->name + ", " +
+             (core.type == CoreType::Aic ? "AIC " : "AIV ") + std::to_string(core.index) +
+             "): " + attempt.error,
+         -1, -1, graph_.site(payload.task_id));
+  }
+  return after(core, attempt.ran, thread);
+}
+
+bool Exec::after(VirtualCore& core, Ran ran, int thread) {
   const int64_t id = core.payload.task_id;
   if (ran == Ran::IntoAWait) {
     waiting_[static_cast<size_t>(thread)].push_back(&core);
     core.waits.store(true, std::memory_order_relaxed);
     waiting_count_.fetch_add(1, std::memory_order_seq_cst);
     released();  // the orchestrator may bring what it waits for
-    return;
+    return false;
   }
   if (ran == Ran::IntoAFailure) {
     const Kernel* kernel = kernels_.find(core.payload.kernel_id);
@@ -471,12 +495,20 @@ void Exec::after(VirtualCore& core, Ran ran, int thread) {
     }
     fail(ErrorCode::KernelFailed, text, core.payload.kernel_id, mark, graph_.site(id));
   }
+  if (virtual_ != nullptr) {
+    virtual_->executed(core);
+    return true;
+  }
   if (options_.record) core.record.end = now_ns();
-  const uint64_t bit = uint64_t{1} << core.index;
-  core.cond.store(fin_value(id), std::memory_order_release);
-  schedulers_[static_cast<size_t>(core.scheduler)]->finished[static_cast<int>(core.type)].fetch_or(
-      bit, std::memory_order_release);
+  report(core, *schedulers_[static_cast<size_t>(core.scheduler)]);
   if (waiting_count_.load(std::memory_order_relaxed) > 0) activity_.fetch_add(1, std::memory_order_release);
+  return true;
+}
+
+/// A core tells its scheduler that its task has ended.
+void Exec::report(VirtualCore& core, Scheduler& s) {
+  core.cond.store(fin_value(core.payload.task_id), std::memory_order_release);
+  s.finished[static_cast<int>(core.type)].fetch_or(uint64_t{1} << core.index, std::memory_order_release);
 }
 
 bool Exec::resume_waiting(int thread) {
@@ -702,7 +734,7 @@ std::string Exec::waiting_cores() const {
               ": waits for " + Machine::waits_for(*core) + "\n";
     }
   }
-  return text;
+  return text + graph_.awaiting();
 }
 
 void Exec::work(int thread) {
@@ -718,6 +750,10 @@ void Exec::work(int thread) {
 
 bool Exec::help_until(const std::function<bool()>& free, const std::function<void(int)>& still_blocked,
                       int& spins, int64_t wake_at) {
+  if (virtual_ != nullptr) {
+    const Unguarded ours;
+    return virtual_->wait(free);
+  }
   wake_at_.store(wake_at, std::memory_order_seq_cst);
   orchestrator_blocked_.store(true, std::memory_order_seq_cst);
   const Outside outside(options_);
@@ -784,6 +820,14 @@ void Exec::run(const std::function<void()>& orchestrate) {
     pause_.interleaver = &interleaver;
     interleaver.run(orchestration);
     pause_.interleaver = nullptr;
+    return;
+  }
+  if (virtual_ != nullptr) {
+    virtual_->start(options_.host_threads);
+    orchestration();
+    const Outside outside(options_);
+    virtual_->finish();
+    virtual_->stop();
     return;
   }
   threads_.reserve(waiting_.size());

@@ -36,6 +36,7 @@
 #include "mpmc_queue.hpp"
 #include "pause.hpp"
 #include "records.hpp"
+#include "virtual_time.hpp"
 
 namespace pto2 {
 
@@ -47,6 +48,7 @@ struct ExecOptions {
   size_t queue = 65536;  // tasks that may be ready at one time
   bool deterministic = false;
   uint64_t seed = 0;
+  std::shared_ptr<const VirtualOptions> virtual_time;  // null: the time of the host
   bool record = false;
   bool note_uses = false;   // keep what tasks do to global memory: Machine::uses
   bool interrupts = false;  // Ctrl-C is meant for this run
@@ -109,17 +111,44 @@ class Exec {
   void ready(int64_t ticket, CoreType type, int cluster, int from);
   void count(int tasks_or_blocks) { outstanding_.fetch_add(tasks_or_blocks, std::memory_order_relaxed); }
   void discount(int tasks_or_blocks);
-  /// Note a task that needs no core, and is about to be completed by a scheduler.
-  void record_without_core(int64_t id, int scheduler);
+  /// Note a task that needs no core, and is about to be completed by a scheduler; one that `waited` began to when it
+  /// was ready.
+  void record_without_core(int64_t id, int scheduler, bool waited);
+
+  // --- time ---
+  /// Nanoseconds: of the host, or virtual ones of whoever acts.
+  int64_t now() const { return virtual_ != nullptr ? virtual_->now() : now_ns(); }
+  /// In virtual time whoever acts takes this long for it.
+  void spend(int64_t VirtualCosts::* cost) {
+    if (virtual_ != nullptr) [[unlikely]]
+      virtual_->spend(cost);
+  }
+  void spend(Phase phase) {
+    if (virtual_ != nullptr) [[unlikely]]
+      virtual_->spend(phase);
+  }
+  /// In virtual time: before the orchestrator looks at what others do, or shows what it did.
+  void catch_up() {
+    if (virtual_ != nullptr) [[unlikely]]
+      virtual_->catch_up();
+  }
+  VirtualTime* virtual_time() const { return virtual_.get(); }
+
+  /// That many more tasks without a core wait for something that comes without notice.
+  void awaits(int more) { waiting_count_.fetch_add(more, std::memory_order_seq_cst); }
 
   // --- for orchestrators ---
   /// Wake somebody who looks at what was published.
-  void published() { parking_.wake_one(); }
+  void published() {
+    if (virtual_ != nullptr) [[unlikely]]
+      return virtual_->published();
+    parking_.wake_one();
+  }
   /// With a single host thread: run what can run, so that tasks are still in the cache when they do. And an
   /// orchestration that never waits for long can be ended.
   void help_now_and_then(int64_t id) {
     if ((id & 1023) == 1023) ask();
-    if (alone_ && (id & 63) == 63) {
+    if (virtual_ == nullptr && alone_ && (id & 63) == 63) {
       const Unguarded ours;
       for (int n = 0; n < 128 && turn(0); ++n) {
       }
@@ -162,8 +191,10 @@ class Exec {
 
  private:
   friend class Interleaver;
+  friend class VirtualTime;
   bool wants(const Scheduler& s) const;
   bool round(Scheduler& s, int thread);
+  int phase(Scheduler& s, int thread, Phase phase);
   int complete(Scheduler& s, int thread);
   int dispatch(Scheduler& s);
   int dispatch_mixed(Scheduler& s);
@@ -182,7 +213,10 @@ class Exec {
   bool take_turn(int thread);
   VirtualCore* claim(int thread);
   void execute(VirtualCore& core, int thread);
-  void after(VirtualCore& core, Ran ran, int thread);
+  Attempt attempt(VirtualCore& core);
+  bool conclude(VirtualCore& core, const Attempt& attempt, int thread);
+  bool after(VirtualCore& core, Ran ran, int thread);
+  void report(VirtualCore& core, Scheduler& s);
   bool resume_waiting(int thread);
   void work(int thread);
   bool over() const;
@@ -214,7 +248,7 @@ class Exec {
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
   std::atomic<int64_t> wake_at_{0};    // what `released` must be told to wake it
-  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel
+  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel, and tasks without one that wait
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;
@@ -226,6 +260,7 @@ class Exec {
   std::vector<std::vector<VirtualCore*>> waiting_;  // by thread
   std::vector<Recorder> recorders_;                 // by thread
   std::vector<std::thread> threads_;
+  std::unique_ptr<VirtualTime> virtual_;  // last: it knows the cores and schedulers
 };
 
 }  // namespace pto2

@@ -28,6 +28,11 @@ class Graph {
   /// Phases 3 and 4 of a scheduler: find tasks that can start and hand them to Exec::ready. The number found.
   virtual int look_for_ready(int scheduler) = 0;
 
+  /// Whether a task without a core waited for something that has come: `look_for_ready` completes it. And what
+  /// those that still wait do wait for, a line each.
+  virtual bool awaited() const { return false; }
+  virtual std::string awaiting() const { return {}; }
+
   /// What a ticket that was given to Exec::ready stands for, as it is about to be dispatched: id, kernel,
   /// arguments.
   virtual void fill(int64_t ticket, DispatchPayload& payload, int scheduler) = 0;
@@ -47,6 +52,12 @@ class Graph {
   /// A task has run, with all of its kernels: hand what it makes possible to Exec::ready, release what it held.
   /// False if this was only a block of a task that has more of them.
   virtual bool completed(int64_t id, int scheduler) = 0;
+
+  /// In virtual time: a task that was said to be ready (VirtualTime::ready) goes to the queues.
+  virtual void hand_on(int64_t id, int from) { (void)id, (void)from; }
+
+  /// In virtual time: what `completed` has released can be used again from now on.
+  virtual void settle() {}
 
   /// Tasks have completed: note how full things are. Only called when the run records.
   virtual void sample(Recorder& recorder, int64_t now) { (void)recorder, (void)now; }

@@ -131,6 +131,8 @@ struct MachineState {
   std::string failure;
   const DispatchPayload* payload = nullptr;
   const Graph* graph = nullptr;
+  bool judges = false;                    // whether the graph is asked what a task does
+  uint64_t windows = 0, window_bytes = 0;  // whose uses are kept; 0 for none
   std::vector<UseRecord> uses;
   size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`
 
@@ -211,7 +213,11 @@ void host_used(Core& core, const pto::detail::Used& used) {
   auto& state = *static_cast<MachineState*>(core.fiber);
   const int64_t task = state.payload->task_id;
   UseRecord next{task, used.first, used.last, -1, static_cast<Use>(pto::detail::kind_of(used.use)), false};
-  if (!state.graph->judge(*state.payload, next)) return;
+  if (used.first - state.windows < state.window_bytes) {
+    next.arg = UseRecord::kWindow;
+  } else if (!state.judges || !state.graph->judge(*state.payload, next)) {
+    return;
+  }
   if (state.uses.size() > state.own && goes_on(state.uses.back(), next)) {
     state.uses.back().last = std::max(state.uses.back().last, next.last);
     return;
@@ -228,13 +234,14 @@ constexpr Host kNotingHost = {host_wait, host_fail, host_print, host_used};
 
 }  // namespace
 
-Machine::Machine(int block_dim, bool note_uses, const pto_array& windows)
+Machine::Machine(int block_dim, bool note_uses, bool note_windows, const pto_array& windows)
     : cores_(static_cast<size_t>(block_dim)),
       teams_(static_cast<size_t>(block_dim)),
       clusters_(make_clusters(block_dim)),
       windows_(windows),
       block_dim_(block_dim),
-      note_uses_(note_uses) {
+      note_uses_(note_uses),
+      note_windows_(note_windows && windows.data != nullptr) {
   grids_ = std::make_unique<pto::detail::Grid[]>(static_cast<size_t>(block_dim));
   for (int c = 0; c < block_dim; ++c) {
     pto::detail::Grid& grid = grids_[static_cast<size_t>(c)];
@@ -295,7 +302,10 @@ void Machine::make(Cores& cores) {
     pto::detail::Cluster& cluster = clusters_[core->cluster];
     if (core->type == CoreType::Aiv) cluster.vector_memory[core->index % kAivPerBlock] = me.space[0];
     if (core->type == CoreType::Aic) cluster.cube_memory = me.space[1];
-    me.host = note_uses_ ? &kNotingHost : &kHost;
+    me.host = note_uses_ || note_windows_ ? &kNotingHost : &kHost;
+    core->machine->judges = note_uses_;
+    core->machine->windows = note_windows_ ? reinterpret_cast<uint64_t>(windows_.data) : 0;
+    core->machine->window_bytes = note_windows_ ? windows_.bytes : 0;
     me.fiber = core->machine.get();
   }
 }

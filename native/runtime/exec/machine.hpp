@@ -20,12 +20,19 @@ namespace pto2 {
 
 enum class Ran { ToItsEnd, IntoAWait, IntoAFailure };
 
+/// How far a kernel came, and what it threw, if it did.
+struct Attempt {
+  Ran ran = Ran::ToItsEnd;
+  bool threw = false, missing = false;  // missing: there is no such kernel
+  std::string error;
+};
+
 /// The on-chip state of all cores of a run: what the cores of a cluster share, memories, stacks.
 class Machine {
  public:
-  /// `note_uses`: keep what tasks do to global memory.
+  /// `note_uses`: keep what tasks do to global memory; `note_windows`: what they do to those windows.
   /// `windows`: memory that tasks reach beside what they are given; null for none.
-  Machine(int block_dim, bool note_uses, const pto_array& windows);
+  Machine(int block_dim, bool note_uses, bool note_windows, const pto_array& windows);
   ~Machine();
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
@@ -75,7 +82,7 @@ class Machine {
   std::unique_ptr<pto::detail::Grid[]> grids_;  // by cluster: a task meets nobody outside of its own
   pto_array windows_;
   int block_dim_;
-  bool note_uses_;
+  bool note_uses_, note_windows_;
 };
 
 }  // namespace pto2

@@ -60,6 +60,8 @@ struct DispatchPayload {
   int32_t num_args = 0;
   int32_t block_idx = 0, block_num = 1;
   bool one_of_blocks = false;  // of a block task, even if that has one block only
+  bool on_own_cluster =
+      false;  // on a cluster that the orchestration has allocated: it may meet other tasks there
   // A bit for each argument that is a tensor, and of those for each that is only read. None where a graph
   // does not know.
   uint64_t tensors = 0, inputs = 0;

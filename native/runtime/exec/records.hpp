@@ -59,7 +59,8 @@ enum class Use : int8_t { Read, Write, Add, Max, Min };  // as pto::detail::Use 
 struct UseRecord {
   int64_t task_id;
   uint64_t first, last;
-  int32_t arg;  // the parameter whose memory that is; -1 if that is not known
+  static constexpr int32_t kWindow = -2;
+  int32_t arg;  // the parameter whose memory that is; -1 if that is not known, kWindow: a window of a rank
   Use use;
   bool undeclared;  // it writes what the task said it would only read
 };

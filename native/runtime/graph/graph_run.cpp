@@ -74,16 +74,24 @@ void GraphRun::add_array(uint64_t address, uint64_t begin, uint64_t bytes) {
 
 void GraphRun::add_edge(int from, int to) {
   exec_.throw_if_failed();
+  if (options_.concurrent) exec_.spend(Phase::OrchFanin);
   table_->append_edge(from, to);
   exec_.pause().point();
 }
 
 void GraphRun::publish(int id) {
   exec_.throw_if_failed();
+  if (options_.concurrent) {
+    exec_.spend(&VirtualCosts::orchestration);
+    exec_.spend(Phase::OrchAlloc);
+    exec_.spend(Phase::OrchParams);
+    exec_.spend(Phase::OrchFinalize);
+    exec_.catch_up();
+  }
   if (!table_->mark_published(id)) return;
   Task& task = table_->tasks[id];
   task.func_id = kernel_of(task);
-  if (records_) (*records_)[static_cast<size_t>(id)].submit = now_ns();
+  if (records_) (*records_)[static_cast<size_t>(id)].submit = exec_.now();
   if (!options_.concurrent) return;
   if (table_->satisfied(id)) {
     exec_.count(1);
@@ -137,8 +145,17 @@ int GraphRun::kernel_of(const Task& task) {
 
 /// A task that has been counted goes to the queues.
 void GraphRun::make_ready(int id, int from) {
-  if (records_) (*records_)[static_cast<size_t>(id)].ready = now_ns();
-  exec_.ready(id, core_type(table_->tasks[id]), -1, from);
+  if (records_) (*records_)[static_cast<size_t>(id)].ready = exec_.now();
+  VirtualTime* virtual_time = exec_.virtual_time();
+  if (virtual_time != nullptr && from >= 0) {
+    virtual_time->ready(id, from);
+  } else {
+    hand_on(id, from);
+  }
+}
+
+void GraphRun::hand_on(int64_t id, int from) {
+  exec_.ready(id, core_type(table_->tasks[static_cast<int>(id)]), -1, from);
 }
 
 void GraphRun::fill(int64_t ticket, DispatchPayload& payload, int) {
@@ -181,6 +198,10 @@ bool GraphRun::judge(const DispatchPayload& payload, UseRecord& use) const {
 
 bool GraphRun::completed(int64_t id, int scheduler) {
   completed_.fetch_add(1, std::memory_order_relaxed);
+  if (exec_.virtual_time() != nullptr) {
+    const int waiting = table_->tasks[static_cast<int>(id)].fanout.size();
+    for (int n = 0; n < waiting; ++n) exec_.spend(&VirtualCosts::resolve);
+  }
   table_->complete(static_cast<int>(id), [&](int next) {
     exec_.count(1);
     make_ready(next, scheduler);

@@ -61,6 +61,7 @@ class GraphRun final : public Graph {
   int look_for_ready(int) override { return 0; }
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
   bool completed(int64_t id, int scheduler) override;
+  void hand_on(int64_t id, int from) override;
   TaskRecord* record(int64_t id) override;
   Progress progress() const override { return {completed_tasks(), tasks()}; }
   int memory(const DispatchPayload& payload, pto_array* out) const override;

@@ -26,15 +26,26 @@ constexpr Names kNames;
 
 }  // namespace
 
+uint64_t Condition::bits() const {
+  // Another rank may be writing it: what it wrote before is then seen, too.
+  switch (bytes) {
+    case 1: return __atomic_load_n(reinterpret_cast<const uint8_t*>(address), __ATOMIC_ACQUIRE);
+    case 2: return __atomic_load_n(reinterpret_cast<const uint16_t*>(address), __ATOMIC_ACQUIRE);
+    case 4: return __atomic_load_n(reinterpret_cast<const uint32_t*>(address), __ATOMIC_ACQUIRE);
+    default: return __atomic_load_n(reinterpret_cast<const uint64_t*>(address), __ATOMIC_ACQUIRE);
+  }
+}
+
+int64_t Condition::value() const {
+  const int unused = is_signed ? 64 - 8 * bytes : 0;
+  return static_cast<int64_t>(bits() << unused) >> unused;
+}
+
 bool Condition::holds() const {
-  uint64_t bits = 0;
-  std::memcpy(&bits, reinterpret_cast<const void*>(address), bytes);
-  const int unused = 64 - 8 * bytes;
-  const auto value = static_cast<int64_t>(bits << unused) >> unused;
-  if (!is_signed && (target < 0 || bits > INT64_MAX)) {  // beside every such value, above every target
+  const int64_t found = value();
+  if (!is_signed && (target < 0 || found < 0)) {  // beside every such value, above every target
     return op == kNe || op == kGt || op == kGe;
   }
-  const int64_t found = is_signed ? value : static_cast<int64_t>(bits);
   switch (op) {
     case kEq: return found == target;
     case kNe: return found != target;
@@ -66,6 +77,7 @@ int TensormapGraph::look_for_ready(int scheduler) {
       if (task.fanin_count.load(std::memory_order_relaxed) != 0) continue;
       task.state.store(kReady, std::memory_order_relaxed);
       count(task);
+      exec_.spend(&VirtualCosts::scan);
       make_ready(task, scheduler);
       ++found;
       exec_.pause().point();
@@ -77,20 +89,71 @@ int TensormapGraph::look_for_ready(int scheduler) {
   for (int n = 0; n < kScanAtOnce && orch_ready_.pop(id); ++n, ++found) {
     make_ready(memory_.task(id), scheduler);
   }
-  for (int n = 0; n < kScanAtOnce && no_core_.pop(id); ++n, ++found) {
-    TaskDescriptor& task = memory_.task(id);
+  const auto complete = [&](TaskDescriptor& task) {
     const int counted = units(task);
-    exec_.record_without_core(id, scheduler);
+    exec_.record_without_core(task.task_id, scheduler, task.awaits);
     finish(task, scheduler);
     exec_.discount(counted);
+  };
+  for (int n = 0; n < kScanAtOnce && no_core_.pop(id); ++n, ++found) {
+    TaskDescriptor& task = memory_.task(id);
+    if (task.awaits && !task.condition.holds()) {
+      const std::lock_guard guard(await_lock_);
+      awaiting_.push_back(id);
+      exec_.awaits(1);
+    } else {
+      complete(task);
+    }
+  }
+  while ((id = next_that_holds()) >= 0) {
+    exec_.awaits(-1);
+    complete(memory_.task(id));
+    ++found;
   }
   return found;
+}
+
+bool TensormapGraph::awaited() const {
+  const std::lock_guard guard(await_lock_);
+  return std::any_of(awaiting_.begin(), awaiting_.end(),
+                     [&](int64_t id) { return memory_.task(id).condition.holds(); });
+}
+
+int64_t TensormapGraph::next_that_holds() {
+  const std::lock_guard guard(await_lock_);
+  const auto found = std::find_if(awaiting_.begin(), awaiting_.end(),
+                                  [&](int64_t id) { return memory_.task(id).condition.holds(); });
+  if (found == awaiting_.end()) return -1;
+  const int64_t id = *found;
+  awaiting_.erase(found);
+  return id;
+}
+
+std::string TensormapGraph::awaiting() const {
+  constexpr const char* kWords[] = {"", "==", "!=", ">", "<", ">=", "<="};
+  const std::lock_guard guard(await_lock_);
+  std::string text;
+  for (const int64_t id : awaiting_) {
+    const Condition& condition = memory_.task(id).condition;
+    text += "  no core, task " + std::to_string(id) + ": waits for a signal " + kWords[condition.op] + " " +
+            std::to_string(condition.target) + " (holds " + std::to_string(condition.value()) + ")\n";
+  }
+  return text;
 }
 
 /// A task that has been counted goes to the queues. What has nothing to run is completed by whoever looks for
 /// ready tasks next, not here: one may wait for another, and so on.
 void TensormapGraph::make_ready(TaskDescriptor& task, int from) {
-  if (records_) (*records_)[memory_.slot(task.task_id)].ready = now_ns();
+  if (records_) (*records_)[memory_.slot(task.task_id)].ready = exec_.now();
+  if (VirtualTime* virtual_time = exec_.virtual_time()) {
+    virtual_time->ready(task.task_id, from);
+  } else {
+    hand_on(task.task_id, from);
+  }
+}
+
+void TensormapGraph::hand_on(int64_t id, int from) {
+  TaskDescriptor& task = memory_.task(id);
   if (task.no_core || (task.condition.op != Condition::kNone && !task.condition.holds())) {
     no_core_.push(task.task_id);
   } else if (task.team != nullptr) {
@@ -150,6 +213,7 @@ void TensormapGraph::fill(int64_t ticket, DispatchPayload& payload, int schedule
   payload.tensors = task.tensors;
   payload.inputs = task.inputs;
   payload.one_of_blocks = task.block_dim > 0;
+  payload.on_own_cluster = task.cluster_id >= 0 || task.cluster_ids != nullptr;
   payload.mixed = task.worker_type == static_cast<int32_t>(CoreType::Mixed);
   payload.lane = 0;
   payload.lanes = 1;
@@ -242,6 +306,7 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
     TaskDescriptor& consumer = memory_.task(entry.task_id);
     const int32_t arrived = consumer.fanin_refcount.fetch_add(1, std::memory_order_seq_cst) + 1;
     exec_.pause().point();
+    exec_.spend(&VirtualCosts::resolve);
     if (arrived == consumer.fanin_count.load(std::memory_order_seq_cst)) {
       int32_t expected = kInitial;
       if (consumer.state.compare_exchange_strong(expected, kReady, std::memory_order_seq_cst)) {
@@ -264,7 +329,12 @@ void TensormapGraph::finish(TaskDescriptor& task, int scheduler) {
       consumed = true;
     }
   }
-  if (consumed) advance();
+  if (!consumed) return;
+  if (VirtualTime* virtual_time = exec_.virtual_time()) {
+    virtual_time->settle();
+  } else {
+    advance();
+  }
 }
 
 /// A consumer or the scope lets go of a task; true if nobody holds it any more.

@@ -66,6 +66,10 @@ struct Condition {
   int8_t op;
 
   bool holds() const;
+  int64_t value() const;  // of the element now; of 64 bits without a sign, a large one is negative
+
+ private:
+  uint64_t bits() const;
 };
 
 struct alignas(64) TaskDescriptor {
@@ -98,6 +102,7 @@ struct alignas(64) TaskDescriptor {
   Team* team;                       // of blocks that start together
   int32_t kernels[kCoresPerBlock];  // of a mixed task
   bool no_core;                     // it only waits
+  bool awaits;                      // for its condition to hold
   Condition condition;
   int64_t few_args[kFewParams];  // where they are, unless there are more
 };

@@ -16,7 +16,9 @@ constexpr int64_t kSurveyTime = 500'000'000;     // of its thread, for an orches
 constexpr int64_t kSurveyWait = 10'000'000'000;  // nanoseconds in all, as it may sleep
 constexpr int64_t kSurveyCalls = 1 << 22;        // and calls of it
 constexpr int64_t kSurveyCallsSeeded = 1 << 18;  // where no clock decides
-constexpr uint64_t kNowhere = 64;                // an address: whoever uses it faults
+constexpr const char* kNoValues =
+    ", and there are no values: kernels are not executed (compute=False, --no-compute)";
+constexpr uint64_t kNowhere = 64;  // an address: whoever uses it faults
 
 struct Surveyed {};  // a submission met a deadlock: it is counted instead, like those that follow it
 
@@ -43,20 +45,22 @@ void fill_elements(char* at, const TensorData& tensor, uint64_t bits) {
     std::memcpy(at + done, &bits, size);
 }
 
-/// Times the steps of a submission, if the run records.
+/// Times the steps of a submission, if the run records; in virtual time they take what they cost.
 class Steps {
  public:
-  Steps(Recorder* recorder, int64_t id) : recorder_(recorder), id_(id) {
-    if (recorder_ != nullptr) at_ = now_ns();
+  Steps(Exec& exec, int64_t id) : exec_(exec), recorder_(exec.recorder()), id_(id) {
+    if (recorder_ != nullptr) at_ = exec_.now();
   }
   void done(Phase phase) {
+    exec_.spend(phase);
     if (recorder_ == nullptr) return;
-    const int64_t now = now_ns();
+    const int64_t now = exec_.now();
     recorder_->phases.push_back({at_, now, static_cast<int32_t>(id_), 0, -1, phase});
     at_ = now;
   }
 
  private:
+  Exec& exec_;
   Recorder* recorder_;
   int64_t id_, at_ = 0;
 };
@@ -119,7 +123,7 @@ void TensormapGraph::give_up(const std::string& text, ErrorCode code) {
 void TensormapGraph::deadlock(ErrorCode code, Resource resource, uint64_t wanted, int spins) {
   // By the task that is being submitted.
   const bool slot_taken = resource != kTaskRing && resource != kClusters;
-  const bool seeded = options_.exec.deterministic;
+  const bool seeded = options_.exec.deterministic || exec_.virtual_time() != nullptr;
   deadlock_ = std::make_unique<Deadlock>(Deadlock{
       code,
       resource,
@@ -189,8 +193,10 @@ int64_t TensormapGraph::submit(const Submission& submission) {
 int64_t TensormapGraph::submit_task(const Submission& submission) {
   exec_.throw_if_failed();
   check(submission);
-  Steps steps(exec_.recorder(), next_id_);
-  const int64_t started = records_ ? now_ns() : 0;
+  exec_.spend(&VirtualCosts::orchestration);
+  exec_.catch_up();
+  Steps steps(exec_, next_id_);
+  const int64_t started = records_ ? exec_.now() : 0;
   sync(false);
   steps.done(Phase::OrchSync);
 
@@ -281,6 +287,7 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     task.cluster_ids = kept.data();
   }
   task.no_core = submission.no_core;
+  task.awaits = submission.awaits;
   if (submission.kernels != nullptr) {
     std::copy(submission.kernels, submission.kernels + kCoresPerBlock, task.kernels);
     task.worker_type = static_cast<int32_t>(CoreType::Mixed);
@@ -351,6 +358,12 @@ void TensormapGraph::check(const Submission& submission) {
   if (tested != nullptr && tested->buffer.addr == 0) {
     refuse(submission,
            "the tensor of the predicate has no memory: no task that writes it has been submitted");
+  }
+  if (tested != nullptr && exec_.virtual_time() != nullptr && !exec_.virtual_time()->compute()) {
+    refuse(submission, std::string("a predicate decides whether it runs") + kNoValues);
+  }
+  if (submission.awaits && exec_.virtual_time() != nullptr) {
+    refuse(submission, "a signal comes without notice: virtual time does not know when");
   }
   check_blocks(submission);
 }
@@ -692,6 +705,7 @@ void TensormapGraph::publish(TaskDescriptor& task) {
   }
   const int64_t id = task.task_id;
   exec_.pause().point();
+  exec_.catch_up();
   const int32_t edges = task.fanin_count.load(std::memory_order_relaxed);
   bool mine = false;
   if (edges > 0 && task.fanin_refcount.load(std::memory_order_seq_cst) == edges) {
@@ -719,15 +733,16 @@ void TensormapGraph::wait_for(Resource resource, const std::function<bool()>& fr
   bool said = false;
   const auto say = [&](int n) { said = true, say_blocked(resource, wanted, n); };
   int64_t wake_at = 0;
-  if (resource != kClusters) {  // all others come back as tasks are retired
+  const bool patient = exec_.virtual_time() == nullptr;  // on a device it takes what comes at once
+  if (resource != kClusters && patient) {                // all others come back as tasks are retired
     const int64_t now = alive();
     const int64_t end = tasks_in_scopes_.empty() ? next_id_ : tasks_in_scopes_.front();  // it, and all after
     wake_at = now + std::clamp<int64_t>((end - now) / 16, 1, kRetiredAtOnce);
   }
   // A kernel may wait for a task that is yet to come in a way that nobody here sees (a flag in memory).
-  const int64_t until = options_.exec.deterministic ? INT64_MAX : now_ns() + kLongWait;
+  const int64_t until = options_.exec.deterministic || !patient ? INT64_MAX : now_ns() + kLongWait;
   const auto enough = [&] {
-    return (alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
+    return (!patient || alive() >= wake_at || exec_.core_waits() || now_ns() >= until) && free();
   };
   if (exec_.help_until(enough, say, spins, wake_at) || free()) {
     if (said) say_unblocked(resource, spins);
@@ -770,7 +785,8 @@ void TensormapGraph::scope_end() {
     survey_is_over();
     return;
   }
-  Steps steps(exec_.recorder(), next_id_);
+  exec_.catch_up();
+  Steps steps(exec_, next_id_);
   const Scope scope = scopes_.back();
   const auto count = static_cast<int>(tasks_in_scopes_.size() - scope.first);
   if (count > stats_.max_scope_tasks) stats_.max_scope_tasks = count;
@@ -811,6 +827,11 @@ char* TensormapGraph::element(const TensorData& tensor, const uint64_t index[], 
     fatal(ErrorCode::InvalidArgs,
           std::string(writes ? "an element is written" : "an element is read") + " at " + site_text(site_) +
               " of a tensor without memory: no task that writes it has been submitted");
+  }
+  exec_.catch_up();
+  if (exec_.virtual_time() != nullptr && !exec_.virtual_time()->compute()) {
+    fatal(ErrorCode::InvalidArgs, std::string(writes ? "an element is written" : "an element is read") +
+                                      " at " + site_text(site_) + kNoValues);
   }
   TensorData one;
   view_element(one, tensor, index);
@@ -854,6 +875,7 @@ void TensormapGraph::wait_for_task(int64_t id) {
 int32_t TensormapGraph::allocate_cluster() {
   if (surveys()) end_survey(false);
   exec_.throw_if_failed();
+  exec_.catch_up();
   if (scopes_.empty()) fatal(ErrorCode::InvalidArgs, "a cluster is allocated inside a scope");
   int32_t cluster = clusters_.try_allocate(scopes_.back().number);
   if (cluster < 0) {

@@ -20,6 +20,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,7 @@ struct Submission {
   const int32_t* kernels = nullptr;  // of a mixed task: for AIC, AIV0, AIV1, -1 for none
   bool sync_start = false;           // all blocks have a core at one time
   bool no_core = false;              // it runs nothing
+  bool awaits = false;               // and completes when the predicate holds
   Predicate predicate{};
 };
 
@@ -135,10 +137,14 @@ class TensormapGraph final : public Graph {
   // --- Graph ---
   bool has_unseen() const override;
   int look_for_ready(int scheduler) override;
+  bool awaited() const override;
+  std::string awaiting() const override;
   void fill(int64_t ticket, DispatchPayload& payload, int scheduler) override;
   int memory(const DispatchPayload& payload, pto_array* out) const override;
   bool judge(const DispatchPayload& payload, UseRecord& use) const override;
   bool completed(int64_t id, int scheduler) override;
+  void hand_on(int64_t id, int from) override;
+  void settle() override { advance(); }
   void sample(Recorder& recorder, int64_t now) override;
   Progress progress() const override;
   std::string stuck(const std::vector<int64_t>& running) const override;
@@ -239,6 +245,10 @@ class TensormapGraph final : public Graph {
   uint64_t tensors_taken_ = 0, tensors_released_ = 0;
   MpmcQueue orch_ready_;
   MpmcQueue no_core_;  // tasks that can complete and have nothing to run
+  // Those of them that wait for what another rank brings, looked at whenever a thread looks for something to do.
+  mutable std::mutex await_lock_;
+  std::vector<int64_t> awaiting_;
+  int64_t next_that_holds();  // no longer among them; -1 for none
   std::unique_ptr<ZeroedArray<TaskRecord>> records_;
   Exec exec_;
   Clusters clusters_;

@@ -418,7 +418,7 @@ class Cursor:
         if attr.many:
             return self._word_list(attr)
         if attr.keyword or (attr.choices and attr.kind == "str"):
-            word = unquote(text) if text[:1] == '"' else text
+            word = unquote(text) if text[:1] == '"' else _enum_word(text)
             if not attr.choices and (word[:1].isalpha() or word[:1] == "_"):
                 self.i += 1
                 return StrAttr(word)
@@ -669,6 +669,12 @@ def _mismatch_help(name: str, have: Type, declared: Type) -> str:
     if "index" in pair and pair & set(_INTEGERS):
         return f"convert it: %x = arith.index_cast {name} : {have} to {declared}"
     return "write the type of the definition"
+
+
+def _enum_word(text: str) -> str:
+    """The word of `#pto.membar<VST_VLD>`, an enum of the field whose values are words here; else the text."""
+    m = _ENUM_DOT.match(text) or _ENUM_SPACE.match(text) if text[:1] == "#" else None
+    return m[2].strip().strip('"') if m and m[1] in WORDS else text
 
 
 def _few(words: list[str], most: int = 24) -> str:

@@ -28,6 +28,7 @@ from ..ir.types import (
     Type,
     ViewType,
     VRegType,
+    in_pairs,
 )
 from ..isa.dtypes import SPELLINGS
 from ..isa.enums import ENUMS
@@ -156,13 +157,18 @@ def _builtin(text: str, name: str, body: str | None, at: int) -> Type:
     return parse(_Body(text, body, at))
 
 
-def _scalar(text: str, part: tuple[int, int]) -> ScalarType:
+def _scalar(text: str, part: tuple[int, int], pairs: bool = False) -> ScalarType:
+    """An element type; `pairs`: where two elements of 4 bits in a byte are one of another kind."""
     if text == "index":
         return INDEX
     name = text.removeprefix("!pto.")
     if name.endswith("x2") and name[:-2].lower() in SPELLINGS:
-        name = name[:-2]
+        name, pairs = name[:-2], pairs and text != name
+    else:
+        pairs = False
     info = SPELLINGS.get(name.lower())
+    if info is not None and pairs and info.is_float:
+        return in_pairs(info)
     if info is not None:
         return ScalarType(name if name[:2] == "si" else info.mlir)
     if name == "predicate":
@@ -176,7 +182,7 @@ def _scalar(text: str, part: tuple[int, int]) -> ScalarType:
     raise TypeTextError(f"unknown element type '{_short(text)}'", part, help, code="PTO-E0109")
 
 
-def _shape(body: _Body, index: int) -> tuple[Dims, ScalarType]:
+def _shape(body: _Body, index: int, pairs: bool = False) -> tuple[Dims, ScalarType]:
     """`16x?xf32` -> dims and element."""
     text, at = body.parts[index]
     dims: list[int | None] = []
@@ -191,7 +197,7 @@ def _shape(body: _Body, index: int) -> tuple[Dims, ScalarType]:
     if not elem:
         raise body.error("expected an element type after the shape", index)
     start = at + len(text) - len(text[pos:].lstrip())
-    return tuple(dims), _scalar(elem, (start, start + len(elem)))
+    return tuple(dims), _scalar(elem, (start, start + len(elem)), pairs)
 
 
 def _int(text: str, part: tuple[int, int]) -> int:
@@ -224,7 +230,7 @@ def _ptr(body: _Body) -> Type:
             "!pto.ptr takes an element type and an optional space", help="write !pto.ptr<f32, ub>"
         )
     text, at = body.parts[0]
-    elem = _scalar(text, (at, at + len(text)))
+    elem = _scalar(text, (at, at + len(text)), pairs=True)
     space = "gm"
     if len(body.parts) == 2:
         raw = body.parts[1][0]
@@ -244,9 +250,16 @@ def _ptr(body: _Body) -> Type:
 def _vreg(body: _Body) -> Type:
     if len(body.parts) != 1:
         raise body.error("!pto.vreg takes lanes and an element type", help="write !pto.vreg<64xf32>")
-    dims, elem = _shape(body, 0)
+    dims, elem = _shape(body, 0, pairs=True)
     if len(dims) != 1 or dims[0] is None:
         raise body.error("!pto.vreg takes exactly one static lane count", 0, "write !pto.vreg<64xf32>")
+    if elem.bits == 4 and elem.info is not None and elem.info.is_float:
+        pair = in_pairs(elem.info)
+        raise body.error(
+            f"a vector register holds elements of 4 bits in pairs, not {elem}", 0,
+            f"write !pto.vreg<256x{pair}>", code="PTO-E0402",
+            expected=f"256 lanes of {pair}", got=f"{dims[0]} lanes of {elem}",
+        )  # fmt: skip
     lanes, bits = dims[0], elem.bits or 0
     if lanes * bits != 2048:
         want = 2048 // bits if bits else 0

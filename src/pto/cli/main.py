@@ -10,13 +10,16 @@ from .. import __version__
 #: verb -> one line; the module is pto.cli.VERB.
 VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
+    "debug": "stop a kernel, look at its tiles, step through it and back; for editors, too",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
     "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
     "ranks": "run whole C++ programs as ranks: device runtime, communication, kernels and launches",
     "python": "run Python programs that import pypto, as they are; whole folders of them, with a report",
+    "tune": "search compile-time parameters of a kernel: what is legal and fits, ranked by the cost model",
     "check": "verify programs: legality, structure, flags, tile memory; no execution",
     "fmt": "lay programs out; form, aliases and comments are kept",
+    "cost": "what instructions cost on the machine; fit that to measurements",
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
     "doctor": "what works on this machine",

@@ -33,9 +33,11 @@ from .common import (
     target,
     write_output,
 )
+from .timing import add_timing, timing_asked, write_timing
 
 if TYPE_CHECKING:
-    from ..engine.entry import Launchable
+    from ..engine.debug.session import Stops
+    from ..engine.entry import Launchable, LaunchResult
     from ..engine.ranks import World
     from ..ir.core import Module
     from ..isa.profiles import Profile
@@ -46,6 +48,8 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all --print -- @a.npy f32:16x64
   pto run k.pto --schedule seed=7 -- @a.npy f32:16x64
   pto run k.pto --shadow f64 --memory-map map.html -- @a.npy f32:16x64
+  pto run k.pto --time --blocks 24 --dry -- f16:4096x4096 f16:4096x4096 f32:4096x4096
+  pto run k.pto --timeline t.html -- @a.npy f32:16x64
   pto run k.pto --threads 4 --blocks 24 -- @a.npy f32:16x64=out.npy
   pto run k.pto --engine cpp -- @a.npy f32:16x64=out.npy
   pto run k.cpp --entry vec_add --arch a5 --checked -- @a.npy @b.npy f32:16x64=out.npy
@@ -69,12 +73,9 @@ the arrays of all ranks are saved together:
 """
 
 
-def main(arguments: Sequence[str]) -> int:
-    p = Parser(
-        "pto run",
-        "Run a kernel: exact results without an NPU, and what is wrong with the program.",
-        _EXAMPLES,
-    )
+def parser(prog: str, description: str, examples: str) -> Parser:
+    """What `pto run` and `pto debug` understand."""
+    p = Parser(prog, description, examples)
     p.add_argument(
         "input",
         metavar="FILE",
@@ -142,6 +143,7 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument(
         "--memory-map", metavar="FILE", help="who lives where in each buffer: .html, or text; '-' for stdout"
     )
+    add_timing(p)
     p.add_argument(
         "--semantics",
         choices=("hw", "doc"),
@@ -158,16 +160,59 @@ def main(arguments: Sequence[str]) -> int:
     p.add_argument("--no-check", action="store_true", help="do not verify the program first")
     p.add_argument("-q", "--quiet", action="store_true", help="no summary and no progress")
     add_diagnostics(p)
+    add_debugger(p)
+    return p
+
+
+def add_debugger(p: Parser) -> None:
+    p.add_argument(
+        "--break",
+        action="append",
+        default=[],
+        dest="breaks",
+        metavar="LINE[:N]",
+        help="stop before a line, or before its N-th execution; FILE:LINE, @FUNCTION, 'LINE if CONDITION'",
+    )
+    p.add_argument(
+        "--watch",
+        action="append",
+        default=[],
+        dest="watches",
+        metavar="%TILE[R,C]",
+        help="stop after a write to an element",
+    )
+    p.add_argument(
+        "--command",
+        action="append",
+        default=[],
+        dest="commands",
+        metavar="TEXT",
+        help="a command at the first stop, the next one behind it: print, step, continue, .. (help lists them)",
+    )
+    p.add_argument("--command-file", metavar="FILE", help="the same from a file, a line each; '-' for stdin")
+    p.add_argument("--debug", action="store_true", help="stop before the first operation")
+
+
+def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> Namespace:
+    """Options, and the arguments of the kernel behind '--'; `program` is the input where it is known."""
     given = list(arguments)
     at = given.index("--") if "--" in given else len(given)
-    options = p.parse_args(given[:at])
+    options = p.parse_args(given[:at] if program is None else [*given[:at], "program"])
+    options.input = program or options.input
+    options.stop_first = options.debug
+    options.debug = bool(
+        options.debug or options.breaks or options.watches or options.commands or options.command_file
+    )
     options.watchers = []
+    options.timeline = timing_asked(options)
     if options.messages is not None:
         if options.ranks is None:
             p.error("--messages are those of ranks: say how many with --ranks N")
         from ..engine.sanitize.messages import Messages
 
         options.watchers.append(Messages())
+        if options.debug:
+            p.error("--messages are drawn of a run that nobody stops: leave out --break, --watch and --debug")
     if options.processes and options.ranks is None:
         p.error("--processes are those of ranks: say how many with --ranks N")
     options.args += given[at + 1 :]
@@ -175,6 +220,12 @@ def main(arguments: Sequence[str]) -> int:
 
     options.place = placed(os.environ) if options.ranks is not None else None
     options.processes = options.processes or options.place is not None
+    return options
+
+
+def main(arguments: Sequence[str]) -> int:
+    doc = "Run a kernel: exact results without an NPU, and what is wrong with the program."
+    options = parsed(parser("pto run", doc, _EXAMPLES), arguments)
     problems = run(options)
     show(problems, options.diagnostics)
     return FAILED if has_errors(problems) else OK
@@ -278,36 +329,88 @@ def _embedded(options: Namespace) -> registry.Request:
     return _request(options, module, target(options, module) or usual)
 
 
-def run(options: Namespace) -> list[Diagnostic]:
-    try:
-        k = _kernel(options)
-        world = _world(options)
-        values = [Argument(text, world) for text in options.args]
-        broken = [a.problem for a in values if a.problem is not None]
+class Prepared:
+    """A kernel and its arguments, ready to be launched; raises `DiagnosticError`."""
+
+    def __init__(self, options: Namespace) -> None:
+        self.options = options
+        self.kernel = _kernel(options)
+        self.world = _world(options)
+        self.values = [Argument(text, self.world) for text in options.args]
+        broken = [a.problem for a in self.values if a.problem is not None]
         if broken:
-            return broken
-        started = time.perf_counter()
-        bar = _Progress(not options.quiet and sys.stderr.isatty())
-        printed = io.StringIO()
+            raise DiagnosticError(broken)
         own = {
             "subblocks": options.subblocks, "threads": options.threads, "sanitize": options.sanitize,
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
             "timeout": options.timeout,
             "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
-            "ranks": world, "processes": options.processes, "watchers": options.watchers,
+            "ranks": self.world, "processes": options.processes, "watchers": options.watchers,
+            "timeline": options.timeline, "dry": options.dry,
         }  # fmt: skip
-        of_ranks = [[a.values[rank] for a in values] for rank in range(options.ranks or 1)]
-        result = k.run(
-            *(of_ranks[0] if world is None else of_ranks),
-            blocks=options.blocks,
-            progress=bar.step,
-            out=printed,
-            **{name: value for name, value in own.items() if name in registry.ENGINES[k.engine].options},
-        )
+        able = registry.ENGINES[self.kernel.engine].options
+        self.launch = {"blocks": options.blocks, **{n: v for n, v in own.items() if n in able}}
+        of_ranks = [[a.values[rank] for a in self.values] for rank in range(options.ranks or 1)]
+        self.args = of_ranks[0] if self.world is None else of_ranks
+        self.started = time.perf_counter()
+
+    def run(self) -> LaunchResult:
+        bar = _Progress(not self.options.quiet and sys.stderr.isatty())
+        printed = io.StringIO()
+        result = self.kernel.run(*self.args, progress=bar.step, out=printed, **self.launch)
         bar.end()
+        sys.stdout.write(printed.getvalue())
+        return result
+
+    def stops(self) -> Stops:
+        """The launch, to be debugged; it has not begun."""
+        try:
+            return self.kernel.debug(
+                *self.args, breaks=self.options.breaks, watch=self.options.watches,
+                entry=self.options.stop_first, **self.launch,
+            )  # fmt: skip
+        except ValueError as e:
+            raise DiagnosticError(
+                [Diagnostic("PTO-E2016", str(e), help="'pto debug --help' has examples")]
+            ) from None
+
+    def debug(self) -> LaunchResult | None:
+        """Run it under a prompt, or a list of commands; nothing where the user leaves before the end."""
+        from ..engine.debug.prompt import Prompt
+
+        stops, options = self.stops(), self.options
+        commands = [*options.commands, *_command_file(options)]
+        interactive = not commands and options.command_file is None and sys.stdin.isatty()
+        ended = Prompt(stops.session, commands, interactive).run(options.stop_first)
+        return stops.result if ended else None
+
+
+def _command_file(options: Namespace) -> list[str]:
+    path = options.command_file
+    if path is None:
+        return []
+    try:
+        if path == "-":
+            return sys.stdin.read().splitlines()
+        with open(path, encoding="utf-8", errors="replace") as f:
+            return f.read().splitlines()
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        raise DiagnosticError([Diagnostic("PTO-E0001", f"cannot read '{path}': {why}")]) from None
+
+
+def run(options: Namespace) -> list[Diagnostic]:
+    try:
+        ready = Prepared(options)
+        result = ready.debug() if options.debug else ready.run()
     except DiagnosticError as e:
         return e.diagnostics
-    sys.stdout.write(printed.getvalue())
+    return [] if result is None else finished(ready, result)
+
+
+def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
+    """Save and show what a launch left."""
+    options, k, world, values = ready.options, ready.kernel, ready.world, ready.values
     if world is not None and world.member is not None and world.member.rank != 0:
         return result.diagnostics if not result.ok else []  # the first rank has what all of them made
     if result.ok:
@@ -322,6 +425,8 @@ def run(options: Namespace) -> list[Diagnostic]:
         result.diagnostics.extend(write_output(options.messages, messages.svg(title).encode()))
     if result.memory_map is not None:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
+    if result.timeline is not None:
+        result.diagnostics.extend(write_timing(result.timeline, options, k.name))
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
@@ -330,7 +435,7 @@ def run(options: Namespace) -> list[Diagnostic]:
         blocks = f"{options.blocks} blocks" if options.blocks > 1 else "1 block"
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
-        took = f"{time.perf_counter() - started:.3f} s"
+        took = f"{time.perf_counter() - ready.started:.3f} s"
         print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
 

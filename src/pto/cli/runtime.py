@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..runtime.compile import Ahead, CompiledJob
     from ..runtime.folder import Config
     from ..runtime.runner import CaseResult, Runner
+    from ..runtime.virtual import Virtual
 
 _EXAMPLES = """\
   pto runtime run examples/runtime/vector_dag             run the default case of a folder
@@ -33,6 +34,7 @@ _RUN_EXAMPLES = """\
   pto runtime run examples/runtime/paged_attention --case Case1 --block-dim 3
   pto runtime run examples/runtime/bgemm --all --trace trace.json --swimlane run.html
   pto runtime run -k my/kernels -g my/golden.py -p a2a3sim -v
+  pto runtime run DIR --virtual-time --durations us.csv --what-if block_dim=8,16,24 --what-if schedulers=1..4
   PTO2_RING_TASK_WINDOW=16 pto runtime run examples/runtime/vector_dag
 
 A folder has golden.py (generate_inputs, compute_golden) and kernels/kernel_config.py (KERNELS, ORCHESTRATION,
@@ -91,6 +93,18 @@ def _add_run(verbs: Any) -> None:
     add("--swimlane", metavar="FILE", help="write a page that shows the run (HTML)")
     add("--graph", metavar="FILE", help="write the graph of the tasks (DOT)")
     add("--summary", action="store_true", help="print where the time of the run went")
+    timed = p.add_argument_group("virtual time")
+    also = timed.add_argument
+    also("--virtual-time", action="store_true", help="kernels and schedulers take the time that a model says")
+    also("--durations", metavar="FILE", help="microseconds of kernels: CSV (kernel,us), TOML ([durations]) "
+         "or records of a run")  # fmt: skip
+    also("--measure", action="store_true", help="durations are those of a run on this host: a poor stand-in")
+    also(
+        "--machine", metavar="FILE", help="overheads of the runtime: TOML ([runtime]; default: those of a2a3)"
+    )
+    also("--no-compute", action="store_true", help="kernels take their time and compute nothing")
+    also("--what-if", action="append", default=[], metavar="OPTION=VALUES",
+         help="run again with other values: block_dim=8,16 or schedulers=1..4 or window=64,256")  # fmt: skip
     add("-j", "--jobs", type=_number(1, 256), default=0, metavar="N", help="compilers at the same time")
     add("-v", "--verbose", action="store_true", help="say what goes on")
     add("--silent", action="store_true", help="errors only")
@@ -178,7 +192,8 @@ class _Session:
             known = f"there are {', '.join(folders.RUNTIMES)}"
             raise DiagnosticError([Diagnostic("PTO-E2603", f"unknown runtime '{o.runtime}'", help=known)])
         cases = folder.golden.choose(o.case, o.all)
-        wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary)
+        virtual = self._virtual()
+        wanted = bool(o.enable_profiling or o.trace or o.swimlane or o.graph or o.summary) or o.virtual_time
         runner = runners.Runner(
             folder,
             runners.RunnerOptions(
@@ -191,7 +206,8 @@ class _Session:
                 o.seed,
                 o.check_hazards,
                 o.track_war,
-                o.sanitize,
+                virtual_time=virtual,
+                sanitize=o.sanitize,
             ),
             runners.make_engine,
             self._log,
@@ -202,6 +218,8 @@ class _Session:
         self._say(self._about(runner, made, seconds))
         for number, params in enumerate(cases, 1):
             self._log("info", f"=== Case {number}/{len(cases)}: {params} ===")
+            if o.measure:
+                self._measure(runner, params)
             result = runner.run(params)
             for _ in range(o.rounds - 1):
                 result = runner.run(params) if result.ok else result
@@ -211,7 +229,78 @@ class _Session:
                 self._log("info", f"=== Case {number}/{len(cases)} Passed ===")
             if result.records is not None:
                 self._write(result, params["name"] if len(cases) > 1 else "")
+            if o.what_if and result.ok:
+                self._what_if(runner, params)
         self._say("\n".join(_table(self._screen, self.results)))
+
+    # -- virtual time --------------------------------------------------------------------------------------
+
+    def _virtual(self) -> Virtual | None:
+        """How long things take, if not as long as they do here."""
+        o = self.options
+        if not o.virtual_time:
+            for name in ("durations", "measure", "machine", "no_compute", "what_if"):
+                if getattr(o, name):
+                    option = "--" + name.replace("_", "-")
+                    raise DiagnosticError(
+                        [
+                            Diagnostic(
+                                "PTO-E2621", f"{option} is for virtual time", help=f"--virtual-time {option}"
+                            )
+                        ]
+                    )
+            return None
+        from ..runtime import variations
+        from ..runtime.virtual import Virtual
+
+        if o.seed is not None:
+            message = "virtual time has no seed: it has one order of everything"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="leave --seed out")])
+        if o.measure and o.durations:
+            message = "--durations says how long kernels take, and --measure asks this host"
+            raise DiagnosticError([Diagnostic("PTO-E2621", message, help="give one of them")])
+        variations.parse(o.what_if)  # what is wrong with it is said before anything runs
+        return Virtual(o.durations, o.machine, not o.no_compute)
+
+    def _measure(self, runner: Runner, params: Any) -> None:
+        """Durations of kernels as they are on this host."""
+        from ..runtime.durations import mean_durations
+        from ..runtime.virtual import Virtual
+
+        given = runner.options
+        runner.options = given.replace(virtual_time=None)
+        result = runner.run(params)
+        runner.options = given
+        if result.records is None:
+            raise DiagnosticError(list(result.problems))
+        table = mean_durations(result.records)
+        self._log("info", f"durations of this host: {table}")
+        runner.options = given.replace(
+            virtual_time=Virtual(
+                table, self.options.machine, given.virtual_time.compute, "this host's own times"
+            )
+        )
+
+    def _what_if(self, runner: Runner, params: Any) -> None:
+        from ..runtime import variations
+
+        given = runner.options
+
+        def run(changed: dict[str, int]) -> Any:
+            rings = {k: v for k, v in changed.items() if k in ("task_window", "heap")}
+            runner.options = given.replace(
+                block_dim=changed.get("block_dim", given.block_dim),
+                aicpu_threads=changed["schedulers"] + 1 if "schedulers" in changed else given.aicpu_threads,
+                rings=rings,
+            )
+            result = runner.run(params)
+            if result.records is None:
+                raise DiagnosticError(list(result.problems))
+            return result.records
+
+        rows = variations.vary(run, variations.parse(self.options.what_if))
+        runner.options = given
+        self._say("\n".join(self._screen.table(*variations.table(rows), indent=0)) + "\n")
 
     def _compile(self, runner: Runner) -> list[CompiledJob]:
         try:
@@ -274,7 +363,7 @@ class _Session:
         except OSError as e:
             why = (e.strerror or str(e)).lower()
             self.problems.append(Diagnostic("PTO-E0002", f"cannot write '{e.filename}': {why}"))
-        if o.summary:
+        if o.summary or o.virtual_time:
             self._say(summary.text(records))
 
 
@@ -296,7 +385,9 @@ def _table(screen: Screen, results: Sequence[CaseResult]) -> list[str]:
             verdict = "PASS" if c.ok and r.ok else "FAIL"
             rows.append((r.name, c.name, shape, c.dtype, matched, f"{c.max_abs:.2g}", _share(c.used),
                          _time(r.seconds), verdict))  # fmt: skip
-        if not r.comparisons:
+        if not r.comparisons and r.ok:
+            rows.append((r.name, *["-"] * 6, _time(r.seconds), "not computed"))
+        elif not r.comparisons:
             rows.append((r.name, *["-"] * 7, "FAIL"))
     return screen.table(head, rows, indent=0)
 

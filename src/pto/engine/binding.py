@@ -120,7 +120,7 @@ class Binding:
             array = self._array(param, type, value)
             if isinstance(array, Diagnostic):
                 return array
-            return Pointer(self._mapped(param, value, array), 0, str(type.dtype), param.name)
+            return Pointer(self._mapped(param, value, array), 0, type.elem.counted, param.name)
         if isinstance(type, ViewType) or (isinstance(type, MemRefType) and not type.local):
             array = self._array(param, type, value)
             if isinstance(array, Diagnostic):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean, has_errors
 from ..driver import Lowered, Options, lowered, verified
@@ -12,6 +12,9 @@ from ..ir.facts import SPMD, constant_of, entries, halves, module_profile
 from ..isa.machine import SECTIONS, SUBBLOCKS
 from ..isa.profiles import Profile
 from . import registry
+
+if TYPE_CHECKING:
+    from .debug.session import Stops
 
 #: Says in `special` of pto_launch that an argument is dealt out, behind the numbers of `SPMD`.
 DEALT = len(SPMD) + 1
@@ -27,6 +30,7 @@ class LaunchResult:
         self.checked: frozenset[str] = frozenset()  # sanitizers that watched
         self.shadow: Any = None
         self.memory_map: Any = None
+        self.timeline: Any = None  # see `perf.timeline`
 
     @property
     def ok(self) -> bool:
@@ -77,6 +81,21 @@ class Launchable:
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         raise NotImplementedError
+
+    def debug(
+        self, *args: Any, breaks: Any = (), watch: Any = (), entry: bool = False, **options: Any
+    ) -> Stops:
+        """One launch as an iterator of its stops: before the lines of `breaks` (14, "14:3" the third time,
+        "k.pto:14", "14 if %i == 2"), after writes to what `watch` names ("%acc[0, 1]"), at what sanitizers
+        find, at faults and deadlocks; with `entry` before the first operation, too. Options are those of
+        `run`; arrays hold what the program has written so far. Leaving the loop ends the launch."""
+        kernel = self if "debug" in registry.ENGINES[self.engine].options else self.other({"debug": True})
+        if kernel is None:
+            self.refuse({"debug": True})
+        assert kernel is not None
+        return registry.ENGINES[kernel.engine].debugged(
+            kernel, args, breaks=breaks, watch=watch, entry=entry, **options
+        )
 
     def other(self, options: Mapping[str, Any]) -> Launchable | None:
         """The kernel on another engine, for a launch with options that this one lacks, if there is one."""

@@ -123,7 +123,7 @@ class Align(Register):
 def maker(type: Type, name: str) -> Callable[[], Register]:
     """What makes new registers for a value of a type that is one of registers."""
     if isinstance(type, VRegType):
-        return partial(Register, str(type.dtype), type.lanes, name)
+        return partial(Register, type.elem.counted, type.lanes, name)
     if isinstance(type, MaskType):
         return partial(Register, "u8", WIDTH, name)
     return partial(Align, name)

@@ -79,6 +79,10 @@ class Engine(Record):
         """The kernel of a text; one that remembers it with these options does not call `make`."""
         return _named(self.remembers)(source, options, make) if self.remembers else make()
 
+    def debugged(self, kernel: Launchable, args: Sequence[Any], **options: Any) -> Any:
+        """A launch as its stops, of an engine that has the option `debug`."""
+        return _named("pto.engine.debug.session:debugged")(kernel, args, **options)
+
     def remarks(self) -> str:
         return _named(self.remark)() if self.remark else ""
 
@@ -88,10 +92,15 @@ def _named(place: str) -> Callable[..., Any]:
     return getattr(import_module(module), function)
 
 
+def _debuggable(engine: Engine) -> Engine:
+    """Who can be watched can be debugged: the debugger is a watcher."""
+    return engine.replace(options=(*engine.options, "debug")) if "watchers" in engine.options else engine
+
+
 #: By name; of those that take an input and need no compiler, the first that has what is asked for is the one
 #: for it, unless another is named.
 ENGINES: dict[str, Engine] = {
-    engine.name: engine
+    engine.name: _debuggable(engine)
     for engine in (
         Engine(
             "native",
@@ -117,6 +126,8 @@ ENGINES: dict[str, Engine] = {
                 "semantics",
                 "watchers",
                 "ranks",
+                "timeline",
+                "dry",
             ),
             required=True,
             remark="pto.engine.reference.kernel:remark",
@@ -146,6 +157,7 @@ ENGINES: dict[str, Engine] = {
                 "timeout",
                 "semantics",
                 "watchers",
+                "timeline",
             ),
             compiles=True,
             instead={"checked": "the reference engine always checks"},

@@ -15,7 +15,8 @@ Whatever a pipe performs is an *event*: an instruction, a vecscope, a wait, a ba
 it (`issued`), the pipe gets what it waits for (`took`), begins it (`started`), touches memory (`loaded`,
 `storing`, `stored`), gives what others wait for (`gave`), and is through (`finished`). Instructions of a
 vecscope are events between `vecscope_started` and `vecscope_ended`, and know it as their `scope`. What faults
-does not finish. Scalar arithmetic and descriptors are no events.
+does not finish. Scalar arithmetic, descriptors and control flow are no events: who wants to know of them has
+`reached`.
 
 An engine knows no watcher by name: it tells `Watchers`, which has for every hook those who want it. Where
 nobody watches there is no `Watchers`, and nothing is made or called.
@@ -107,6 +108,8 @@ class Event:
     waits: Sequence[Given] = ()
     #: Those of `accesses` that are scratch.
     scratch: Sequence[Access] = ()
+    #: Whether its stores are atomic updates because a mode register says so, and not the operation.
+    atomic = False
     result: Any = None
     #: Where a scalar result comes from that a watcher found undefined; the engine carries this with it.
     undefined: Any = None
@@ -207,6 +210,10 @@ class Watcher:
 
     def finished(self, event: Event) -> None: ...
 
+    def reached(self, core: WatchedCore, op: Operation) -> None:
+        """The scalar unit, or a vecscope, comes to what is no event: arithmetic, a descriptor, control flow.
+        A program is lowered anew for those who want to know."""
+
     def vecscope_started(self, event: Event) -> None: ...
 
     def vecscope_ended(self, event: Event) -> None: ...
@@ -299,12 +306,13 @@ class Watchers:
         for watcher in watchers:
             for name in _replaced(type(watcher)):
                 self._with[name].append(watcher)
+        self.reached = self.of("reached")
         self._gave = self.of("gave")
         self._issued = self._by_event("issued")
         self._took = self._by_event("took")
         self._started = self._by_event("started")
         self._finished = self._by_event("finished")
-        self._count = 0
+        self.events = 0  # so many were issued
 
     def of(self, hook: str, registers: bool = False) -> Hooks:
         """Who has a hook: with `registers` of those who want registers."""
@@ -327,8 +335,8 @@ class Watchers:
     # -- the way of an event ---------------------------------------------------------------------------
 
     def issue(self, event: Event) -> Event:
-        self._count += 1
-        event.number = self._count
+        self.events += 1
+        event.number = self.events
         for hear in self._issued[event.what]:
             hear(event)
         return event

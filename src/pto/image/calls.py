@@ -34,7 +34,7 @@ _SLOT = re.compile("\x02(\\d+)\x03")
 _LOCAL = re.compile("\x01(\\d+)")
 #: The variables of a function that keep what it set registers to, by the comment that Flow A names them with.
 _KEPT = re.compile(r".*/\* (\w+) \*/")
-_REGISTERS = ("outtoub", "ubtoout")
+_REGISTERS = ("outtoub", "ubtoout", "outtol1")
 _NUMBER = re.compile(r"-?\d+(?:u|ull)?$")
 
 #: Instructions that read and write the valid regions of their tiles, wherever the elements lie. The library

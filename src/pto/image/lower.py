@@ -476,7 +476,7 @@ _SPACES = [m.space for m in MEMORIES.values()]
 def _addptr(f: Lowering, op: Operation) -> None:
     pointer, offset = op.operands
     assert isinstance(pointer.type, PtrType)
-    bits = pointer.type.elem.info.bits if pointer.type.elem.info else 8
+    bits = pointer.type.elem.bits or 8
     f.call("vm.add", f.slot(op.results[0]), f.slot(pointer), f.slot(offset), width_of(offset), bits)
 
 

@@ -69,7 +69,10 @@ def dims_text(dims: Dims) -> str:
 
 
 class ScalarType(Type):
-    """Integer, float or index. `text` is the spelling; `dtype` is None for index and odd widths."""
+    """Integer, float or index. `text` is the spelling; `dtype` is None for index and odd widths.
+
+    `!pto.f4E1M2x2` is a pair of 4-bit floats in a byte: what pointers to them count, and what a lane of a
+    vector register holds. Its `dtype` is that of the floats, its `bits` are those of the pair."""
 
     text: str
 
@@ -78,7 +81,17 @@ class ScalarType(Type):
 
     @cached_property
     def info(self) -> DType | None:
-        return dtypes.SPELLINGS.get(self.text.lower())
+        return dtypes.SPELLINGS.get(self.text.removeprefix("!pto.").lower())
+
+    @cached_property
+    def pairs(self) -> bool:
+        """Whether it is two elements in a byte."""
+        return self.text.startswith("!pto.") and self.text.endswith("x2")
+
+    @cached_property
+    def counted(self) -> str:
+        """The dtype of what pointers count and lanes hold: of pairs, whole bytes."""
+        return "u8" if self.pairs else str(self.dtype)
 
     @cached_property
     def kind(self) -> str:  # type: ignore[override]
@@ -93,7 +106,7 @@ class ScalarType(Type):
     @cached_property
     def bits(self) -> int | None:
         if self.info is not None:
-            return self.info.bits
+            return 8 if self.pairs else self.info.bits
         digits = self.text.lstrip("siuf")
         return int(digits) if digits.isdigit() else None
 
@@ -108,6 +121,11 @@ class ScalarType(Type):
     @property
     def is_int(self) -> bool:
         return not self.is_float and self.text != "index"
+
+
+def in_pairs(info: DType) -> ScalarType:
+    """Pairs of a 4-bit float: `!pto.f4E1M2x2`."""
+    return ScalarType(f"!pto.{info.mlir.removesuffix('FN')}x2")
 
 
 INDEX = ScalarType("index")

@@ -9,6 +9,7 @@ and what they range `over`.
 
 from __future__ import annotations
 
+from .ctrl import OPERATIONS, TYPES
 from .record import Record
 from .row import Row
 
@@ -78,6 +79,9 @@ _LIST = (
     _algorithm("quantisation vector", "Where the parameters of the fix-pipe lie."),
     _algorithm("rounding mode", "How matrix operands are shortened, into a register.", "hf32", "tf32"),
     _algorithm("flag base", "Where flags between cores lie."),
+    _algorithm("control register", "The control register, read or written.", "get", "set"),
+    _algorithm("atomic updates", "How stores to global memory combine, in fields of the control register.",
+               *OPERATIONS, *TYPES),
     # ranks
     _algorithm("copy between ranks", "A tensor of another rank, read or written, added where asked.",
                "to", "from"),
@@ -109,22 +113,28 @@ _LIST = (
     _algorithm("copy in", "Bursts from global memory into UB, with padding."),
     _algorithm("copy out", "Bursts from UB into global memory."),
     _algorithm("copy between buffers", "Bursts of 32-byte blocks between buffers.",
-               "gaps", "gaps to L1", "strides"),
+               "gaps", "gaps to L1", "strides", "strides to L1"),
     _algorithm("copy in by registers", "As copy in, with the loops of registers."),
     _algorithm("copy out by registers", "As copy out, with the loops of registers."),
     _algorithm("copy loops", "Counts or strides of the loops of a copy into registers.",
                "loop_size_outtoub", "loop1_stride_outtoub", "loop2_stride_outtoub",
-               "loop_size_ubtoout", "loop1_stride_ubtoout", "loop2_stride_ubtoout"),
+               "loop_size_ubtoout", "loop1_stride_ubtoout", "loop2_stride_ubtoout",
+               "loop_size_outtol1", "loop1_stride_outtol1", "loop2_stride_outtol1"),
     # the cube core
     _algorithm("micro matrix product", "A product of fractals, onto the accumulator or a bias; with scales.",
                "", "mx"),
-    _algorithm("bursts to a core", "Bursts of bytes into L1, or from L1 into UB.", "into L1", "out of L1"),
+    _algorithm("bursts to a core", "Bursts of bytes into L1, or from L1 into UB.",
+               "into L1", "out of L1", "into L1 by registers", "blocks out of L1"),
     _algorithm("fractals from memory", "Matrices by rows or columns into blocks of 32 bytes."),
     _algorithm("left operand", "A matrix of L1 as fractals of L0A."),
     _algorithm("right operand", "A matrix of L1 as fractals of L0B."),
+    _algorithm("fractals of L1", "Fractals of L1 into L0A or L0B, by steps and strides of fractals.",
+               "left", "right"),
+    _algorithm("boxes of scales", "Scales of an operand beside it, by steps and strides of boxes.",
+               "left", "right"),
     _algorithm("operand scales", "Scales of an operand beside it.", "left", "right"),
-    _algorithm("bias", "Bias values, narrow floats widened."),
-    _algorithm("fix-pipe parameters", "Parameters of the fix-pipe, as they are."),
+    _algorithm("bias", "Bias values, narrow floats widened; by values or by blocks.", "", "blocks"),
+    _algorithm("fix-pipe parameters", "Parameters of the fix-pipe, as they are.", "", "words"),
     _algorithm("accumulator out", "A matrix of the accumulator through the fix-pipe.",
                "to L1", "to memory", "to UB"),
     # vector registers and memory

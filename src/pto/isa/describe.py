@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from .algorithms import ALGORITHMS, kind_of
+from .costs import costs_of
 from .dtypes import DTYPES
 from .enums import ENUMS
 from .format import AttrDict, Group, Item, Lit, TypeOf, Var, variables
@@ -69,6 +70,7 @@ def page(row: Row, examples: Mapping[str, str] | None = None, isas: Sequence[str
         Section("Meaning", text=(row.meaning,)),
         *dtype_sections(row, isas),
         Section("Rules", table=rule_table(row, isas)),
+        Section("Cost", table=cost_table(row, isas)),
         Section("Notes", text=notes(row)),
     ]
     shown = tuple(s for s in sections if s.text or s.code or s.table)
@@ -82,6 +84,24 @@ def syntax(row: Row) -> dict[str, tuple[str, ...]]:
     """Syntax lines by form, in the order of `FORMS`."""
     pto = _structured(row) if row.format == "custom" else tuple(_format_line(row, f) for f in row.formats)
     return {"pto": pto, "ssa": _ssa(row) or pto, "asm": _asm(row) or pto, "generic": (_generic(row),)}
+
+
+def cost_table(row: Row, isas: Sequence[str] = ISAS) -> Table | None:
+    """What an instruction of a pipe costs, and what that rests on; columns of machines only."""
+    if not row.pipe or row.dialect != "pto":
+        return None
+    rows: list[tuple[str, ...]] = []
+    for isa in isas:
+        if isa in row.isas and isa != "cpu":
+            rows += [
+                (isa, c.when, f"{c.busy} + {c.after}" if c.after != "0" else c.busy, c.evidence)
+                for c in costs_of(row, isa)
+            ]
+    return (
+        Table(("target", "where", "cycles: of the pipe + until done", "evidence"), tuple(rows))
+        if rows
+        else None
+    )
 
 
 def notes(row: Row) -> tuple[str, ...]:
@@ -477,6 +497,8 @@ def as_json(row: Row) -> dict[str, Any]:
     for attr, shown in zip(row.attrs, out["attrs"], strict=True):
         shown["values"] = list(attr.domain)
     out["syntax"] = syntax(row)
+    costs = cost_table(row)
+    out["costs"] = [dict(zip(costs.head, r, strict=True)) for r in costs.rows] if costs is not None else []
     return out
 
 

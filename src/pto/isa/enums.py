@@ -186,7 +186,7 @@ WORDS = frozenset(
     "coalesce scatter_conflict print_format quant_scale_alg tinsert_mode membar rounding saturation "
     "mad_unit_flag_mode unit_flag_ctrl tf32_mode mad_sat_mode quant_pre_mode acc_store_mode "
     "acc_store_sat_mode acc_store_ub_dst_mode acc_store_atomic_type acc_store_atomic_op "
-    "cube_load_frac_mode".split()
+    "cube_load_frac_mode dsb_mem dcci_cache_line dcci_dst".split()
 )
 
 

@@ -670,6 +670,19 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Reshape the array.",
     ),
     (
+        "PTO-E2016",
+        "no such place to stop",
+        "A breakpoint names a line behind the last operation, a file that no operation comes from or a function "
+        "that is not there; or what is to be watched is no name with indices.",
+        "Write LINE, LINE:N, FILE:LINE or @FUNCTION, and %TILE[ROW, COLUMN] for what is watched.",
+    ),
+    (
+        "PTO-E2017",
+        "launch request that cannot be followed",
+        "An editor asks the debugger for a launch without a program, or with options that `pto run` does not have.",
+        "Give `program`, `args` and options by their names, as the page on the debugger shows.",
+    ),
+    (
         "PTO-E2101",
         "access outside memory",
         "An instruction touches bytes behind the end of a buffer or array.",
@@ -858,6 +871,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Give the function a name of letters, digits and underscores.",
     ),
     (
+        "PTO-E2408",
+        "dry run that depends on data",
+        "A dry run issues every instruction and computes no tile; here a scalar is read out of one, or a "
+        "signal is looked at.",
+        "Run it with its data: leave out --dry (dry=True).",
+    ),
+    (
         "PTO-E2420",
         "wrong call of a whole program",
         "A program that pto ranks started calls the device runtime or its communication library with what it "
@@ -876,6 +896,19 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "A launcher has started another number of ranks than is asked for, they did not find each other, or "
         "one was killed, was stopped while others waited for it, or the time that they had was up.",
         "The message says what each rank did: look at the first that ended.",
+    ),
+    (
+        "PTO-E2901",
+        "a search that makes no sense",
+        "A parameter, a condition or a place ${..} of a program that is to be tuned has an unknown name, no "
+        "values, or is no expression.",
+        "Write what the message expects; pto tune --help shows the forms.",
+    ),
+    (
+        "PTO-E2902",
+        "nothing to choose from",
+        "All choices of parameters are illegal, too large, or end with an error; the message has the first.",
+        "Give other values, or correct the program for the first of them.",
     ),
     (
         "PTO-E2801",
@@ -994,6 +1027,20 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "tasks that wait for each other in a circle",
         "The edges of a graph that was built by hand form a cycle, so its tasks can never start.",
         "Remove one of the edges that the message names.",
+    ),
+    (
+        "PTO-E2626",
+        "a kernel without a duration",
+        "In virtual time every kernel takes the time that a table, a function or the cost model says, and "
+        "none of them knows this one. The cost model knows kernels that are programs (.pto).",
+        "Name the kernel in the table (--durations, durations=), or measure it on this host (--measure).",
+    ),
+    (
+        "PTO-E2627",
+        "a table of times that makes no sense",
+        "A file or mapping of durations or overheads has an unknown name, a value that is no time, or "
+        "another form than it should have.",
+        "Write what the message expects: microseconds by kernel, nanoseconds by overhead.",
     ),
     (
         "PTO-E2629",

@@ -37,6 +37,11 @@ class RunResult:
         """Of the first task, with memory_map=True; `launches` have one each."""
         return self.launches[0].memory_map if self.launches else None
 
+    @property
+    def timeline(self) -> Any:
+        """Of the first task, with timeline=True; `launches` have one each."""
+        return self.launches[0].timeline if self.launches else None
+
     def __iter__(self) -> Iterator[Any]:
         return iter(self.launches)
 

@@ -127,7 +127,7 @@ class Analysis:
         return int((self.times["end"] - self.times["start"])[self.ran].sum())
 
     @cached_property
-    def _links(self) -> tuple[Array, Array]:
+    def links(self) -> tuple[Array, Array]:
         pred, succ, _ = self.records.links()
         both = self.ran[pred] & self.ran[succ]
         return pred[both], succ[both]
@@ -139,7 +139,7 @@ class Analysis:
         """For each task the one whose completion let it go last, or -1 if it waited for its submission."""
         import numpy as np
 
-        pred, succ = self._links
+        pred, succ = self.links
         out = np.full(len(self.ran), -1, np.int64)
         end, finish = self.times["end"], self.times["finish"]
         late = finish[pred] > self.times["submit"][succ]
@@ -225,7 +225,7 @@ class Analysis:
         _, task = np.unique(self.records.tasks["task_id"], return_inverse=True)
         longest = np.zeros(len(task), np.int64)  # of the blocks of each task
         longest[task[by_time]] = by_time
-        pred, succ = (longest[task[column]].tolist() for column in self._links)
+        pred, succ = (longest[task[column]].tolist() for column in self.links)
         time = spent.tolist()
         follows: dict[int, list[int]] = {}
         open_ = [0] * len(time)

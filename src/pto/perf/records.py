@@ -130,6 +130,11 @@ class Records:
         return (self.tasks["start"] >= 0) & (self.tasks["end"] >= 0)
 
     @property
+    def virtual(self) -> bool:
+        """Whether times are those of a model, not of the host that ran the virtual cores."""
+        return "virtual_ns" in self.stats
+
+    @property
     def block_dim(self) -> int:
         """Number of blocks: what the engine says, or the fewest that have all the cores seen."""
         said = self.stats.get("block_dim")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .analysis import PARTS, Analysis
+from .bounds import Overhead, bounds
 from .records import Records
 from .tables import COUNTERS, core_name
 
@@ -28,6 +29,7 @@ def text(records: Records, steps: int = 8, gaps: int = 3) -> str:
     analysis = Analysis(records)
     parts = [
         _head(analysis),
+        _bounds(analysis) if records.virtual else [],
         _functions(analysis),
         _cores(analysis),
         _path(analysis, steps),
@@ -61,6 +63,7 @@ def _head(a: Analysis) -> list[str]:
     out = [
         f"{len(tasks)} tasks, {len(a.records.edges)} dependencies, {len(a.functions)} functions,"
         f" {a.records.block_dim} blocks; makespan {duration(a.makespan)}"
+        + (" of virtual time" if a.records.virtual else "")
     ]
     if lost:
         out.append(f"{lost} tasks did not run to their end")
@@ -71,6 +74,28 @@ def _head(a: Analysis) -> list[str]:
             f" {a.work / span if span else 0:.1f} tasks at once on average, {mean:.1f} were"
         )
     return out
+
+
+def _bounds(a: Analysis) -> Iterator[str]:
+    """What the run is held against, in virtual time: then it had the cores that it names."""
+    found = bounds(a)
+    stats = a.records.stats
+    yield "Virtual time"
+    yield f"  {'durations':<14}{stats.get('durations', '?')}"
+    yield f"  {'overheads':<14}{stats.get('overheads', '?')}"
+    if not found.makespan:
+        return
+    rows = [("longest chain", float(found.chain), "")]
+    for name, (spent, cores), share in zip(("AIC", "AIV"), found.work, found.shares, strict=True):
+        if spent:
+            rows.append((f"work of {name}", share, f"{duration(spent)} on {cores} cores"))
+    for what, least, more in rows:
+        yield f"  {what:<14}{duration(least):>12}  {least / found.makespan:6.1%} of the makespan  {more}"
+    if found.least:
+        times = found.makespan / found.least
+        yield f"  no schedule is shorter than {duration(found.least)}: this one takes {times:.2f} x"
+    words = ", ".join(f"{name} {share:.1%}" for name, share in Overhead(a).shares.items())
+    yield f"  scheduler overhead, an idle core while a task for it waits: {words}"
 
 
 def _functions(a: Analysis) -> Iterator[str]:
@@ -185,7 +210,9 @@ def _counters(records: Records) -> Iterator[str]:
 
 def _stats(records: Records) -> Iterator[str]:
     """What else the engine counted; one line for each ring and pool."""
-    plain = [f"{key} {value}" for key, value in records.stats.items() if not isinstance(value, dict)]
+    told = {"durations", "overheads"} if records.virtual else set()  # said above
+    plain = [f"{key} {value}" for key, value in records.stats.items()
+             if not isinstance(value, dict) and key not in told]  # fmt: skip
     nested = {key: value for key, value in records.stats.items() if isinstance(value, dict)}
     if plain or nested:
         yield "Engine"

@@ -38,9 +38,13 @@ _LIMITS = {
     "tensormap entries": "tensormap_pool",
 }
 
+_TIMES = {
+    False: "Times are of the host that ran the virtual cores: cores waited for its processors.",
+    True: "Times are virtual: those of a model of the device, the same on every host.",
+}
 _FOOTER = """Drag across the lanes to zoom in, double-click to see all again; Shift-drag or the arrow keys
 move, Ctrl-wheel or + and &minus; zoom. Hover over a task for its times and dependencies, click it to keep
-them. Times are of the host that ran the virtual cores."""
+them."""
 
 
 def write(records: Records, path: str | os.PathLike[str], title: str = "") -> Path:
@@ -58,20 +62,21 @@ def html(records: Records, title: str = "", about: str = "") -> str:
         f"{_count(len(records.edges), 'dependency').replace('dependencys', 'dependencies')}"
     )
     title = title or "Run"
+    kind = "virtual time" if records.virtual else "times of this host"
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{escape(title)}: swimlanes</title>
+<title>{escape(title)}: swimlanes, {kind}</title>
 <style>
 {packaged("memory_picture.css")}{packaged("swimlane.css")}:root {{ {page.colours()} }}
 </style>
 </head>
 <body>
 <header>
-<div><h1>Swimlanes of <code>{escape(title)}</code></h1>
+<div><h1>Swimlanes of <code>{escape(title)}</code> <span class="soft">{kind}</span></h1>
 <p class="soft">{escape(what)}</p></div>
 <div class="controls">
 <input id="search" type="search" placeholder="function or task id" aria-label="Search" autocomplete="off"/>
@@ -96,7 +101,7 @@ def html(records: Records, title: str = "", about: str = "") -> str:
 {page.engine()}
 </main>
 <aside id="detail" hidden></aside>
-<footer>{_FOOTER}</footer>
+<footer>{_FOOTER} {_TIMES[records.virtual]}</footer>
 <div id="tip" role="status"></div>
 <script type="application/json" id="data">{script_json(page.data())}</script>
 <script>

@@ -13,12 +13,16 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .analysis import PARTS, Analysis
+from .bounds import Overhead
 from .files import write_text
 from .records import Records
-from .tables import COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
+from .tables import CORE_TYPES, COUNTERS, KINDS, PHASES, as_dicts, core_name, loop_numbers, us
+
+if TYPE_CHECKING:
+    from .windows import Passed
 
 #: Processes of the trace: number, name, place from the top.
 CORES, DISPATCH, SCHEDULER, ORCHESTRATOR, COUNTER, PATH = 1, 2, 3, 4, 5, 6
@@ -49,12 +53,36 @@ def write(records: Records, path: str | os.PathLike[str]) -> Path:
     return _written(events(records), path)
 
 
-def write_several(runs: Sequence[tuple[str, Records, int]], path: str | os.PathLike[str]) -> Path:
+def write_several(
+    runs: Sequence[tuple[str, Records, int]], path: str | os.PathLike[str], passed: Sequence[Passed] = ()
+) -> Path:
     """Write several runs that went on side by side: the name of each, what it did, and how many nanoseconds
-    after the first it began. Each has processes of its own, which begin with its name."""
-    return _written(
-        (_moved(e, n, name, us(later)) for n, (name, r, later) in enumerate(runs) for e in events(r)), path
-    )
+    after the first it began. Each has processes of its own, which begin with its name. `passed` are arrows
+    between them."""
+
+    def all_events() -> Iterator[Event]:
+        for n, (name, r, later) in enumerate(runs):
+            yield from (_moved(e, n, name, us(later)) for e in events(r))
+        traces = {n: _Trace(runs[n][1]) for n in {n for one in passed for n in (one.run, one.to_run)}}
+        for number, one in enumerate(passed):
+            yield from _between(number, one, [runs[n][2] for n in range(len(runs))], traces)
+
+    return _written(all_events(), path)
+
+
+def _between(number: int, one: Passed, later: Sequence[int], traces: dict[int, _Trace]) -> Iterator[Event]:
+    """Both ends of an arrow between runs: it leaves while its task runs, and comes while the other does."""
+    ends = []
+    for n, row in ((one.run, one.row), (one.to_run, one.to_row)):
+        task, trace = traces[n].tasks[row], traces[n]
+        pid = CORES + n * len(_PROCESSES)
+        ends.append((pid, trace.tids[task["core"]], task["start"] + later[n], int(trace.end[row]) + later[n]))
+    (pid, tid, start, end), (to_pid, to_tid, to_start, to_end) = ends
+    leaves = max(start, min(end, to_end) - LEAVE_NS)
+    comes = min(max(to_start, leaves), to_end)
+    common = {"cat": "flow", "id": len(traces) << 40 | number, "name": one.kind}
+    yield {**common, "ph": "s", "pid": pid, "tid": tid, "ts": us(leaves)}
+    yield {**common, "ph": "f", "pid": to_pid, "tid": to_tid, "ts": us(comes), "bp": "e"}
 
 
 def _moved(event: Event, number: int, name: str, later: float) -> Event:
@@ -88,6 +116,7 @@ def events(records: Records) -> Iterator[Event]:
     yield from trace.arrows()
     yield from trace.dispatches()
     yield from trace.counters()
+    yield from trace.overhead()
     yield from trace.path()
 
 
@@ -122,6 +151,7 @@ class _Trace:
         used += [PATH] if self.analysis.path else []
         for pid in used:
             name, order = _PROCESSES[pid]
+            name += ", virtual time" if self.records.virtual else ""
             yield _meta("process_name", pid, {"name": name})
             yield _meta("process_sort_index", pid, {"sort_index": order})
         for pid in (CORES, DISPATCH) if DISPATCH in used else (CORES,):
@@ -257,6 +287,24 @@ class _Trace:
             name = COUNTERS[which] if 0 <= which < len(COUNTERS) else f"counter {which}"
             yield {"args": {"value": value}, "cat": "counter", "name": name, "ph": "C", "pid": COUNTER,
                    "ts": us(time)}  # fmt: skip
+
+    def overhead(self) -> Iterator[Event]:
+        """What schedulers cost, in virtual time, as the field's tools call it."""
+        if not self.records.virtual or not len(self.shown):
+            return
+        found = Overhead(self.analysis)
+        working = found.overhead[found.works]
+        curves = {f"oh_{kind}_{what}": getattr(found, what)[n] for n, kind in enumerate(CORE_TYPES)
+                  for what in ("idle", "ready", "overhead") if found.works[n]}  # fmt: skip
+        if len(working):
+            curves |= {"oh_all_overhead": working.all(axis=0), "oh_has_overhead": working.any(axis=0)}
+        for name, values in curves.items():
+            last = None
+            for time, value in zip(found.when.tolist(), values.astype(int).tolist(), strict=True):
+                if value != last:
+                    yield {"args": {"value": value}, "cat": "counter", "name": name, "ph": "C",
+                           "pid": COUNTER, "ts": us(time)}  # fmt: skip
+                last = value
 
     def path(self) -> Iterator[Event]:
         for step in self.analysis.path:

@@ -3,10 +3,24 @@
 from __future__ import annotations
 
 from ..perf.hazards import Hazard
+from .durations import TaskInfo
 from .graph import Graph
 from .kernels import Kernel, kernel
 from .ranks import RankRuns, ranks
 from .runs import Run, run
 from .session import Runtime
+from .variations import what_if
 
-__all__ = ["Graph", "Hazard", "Kernel", "RankRuns", "Run", "Runtime", "kernel", "ranks", "run"]
+__all__ = [
+    "Graph",
+    "Hazard",
+    "Kernel",
+    "RankRuns",
+    "Run",
+    "Runtime",
+    "TaskInfo",
+    "kernel",
+    "ranks",
+    "run",
+    "what_if",
+]

@@ -17,6 +17,7 @@ from .tensors import values_of
 
 if TYPE_CHECKING:
     from ..engine.native.task import Task
+    from .virtual import Virtual
 
 
 class TaskEngine:
@@ -24,6 +25,9 @@ class TaskEngine:
 
     def __init__(self, config: Mapping[str, Any]) -> None:
         given = dict(config)
+        self._virtual: Virtual | None = given.pop("virtual_time", None)
+        if self._virtual is not None:
+            given["virtual_time"] = self._virtual.options()
         self._runtime = str(given.pop("runtime", "tensormap_and_ringbuffer"))
         given.pop("platform", None)
         threads = int(given.pop("aicpu_thread_num", 0) or 4)
@@ -36,6 +40,7 @@ class TaskEngine:
         self._given = given
         self._kernels = extension().Kernels()
         self._names: dict[int, str] = {}
+        self._programs: set[int] = set()  # those in PTO
         self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
@@ -47,6 +52,7 @@ class TaskEngine:
     def add_program(self, func_id: int, name: str, core_type: str, task: Task) -> None:
         add_task(self._kernels, func_id, name, CORE_TYPES.index(core_type), task)
         self._names[func_id] = name
+        self._programs.add(func_id)
 
     def add_function(
         self, func_id: int, name: str, core_type: str, function: Callable[..., Any], args: Sequence[str] = ()
@@ -68,12 +74,33 @@ class TaskEngine:
         except MemoryError:
             message = "there is not enough memory for rings of that size"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None
+        run.forget_durations()
         raise_failure(run, self.sources)
-        return recorded.records(run.records(), self._names, run.stats())
+        stats = run.stats()
+        told = self._virtual.told(stats) if self._virtual is not None else stats
+        return recorded.records(run.records(), self._names, told)
+
+    def _know(self, run: Any) -> None:
+        """How long kernels take, in virtual time; of a program the cost model knows it."""
+        if self._virtual is None:
+            return
+        problems: list[Diagnostic] = []
+        for func_id, name in self._names.items():
+            model = None
+            if func_id in self._programs and func_id in self.sources:
+                model = self._virtual.model(self.sources[func_id])
+            try:
+                self._virtual.durations.know(run, func_id, name, model)
+            except DiagnosticError as e:
+                problems += e.diagnostics
+        if problems:
+            raise DiagnosticError(problems)
+        self._virtual.durations.attach(run)
 
     def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
         if self._runtime == "tensormap_and_ringbuffer":
             run = extension().Tensormap(self._kernels, made, log_level(), log_file())
+            self._know(run)
             run.run_library(path, slots)
             if made.get("check_hazards"):
                 raw = run.records()
@@ -82,6 +109,7 @@ class TaskEngine:
         else:
             made["concurrent"] = self._runtime == "aicpu_build_graph" and concurrent_build()
             run = extension().TaskGraph(self._kernels, made, log_level(), log_file())
+            self._know(run)
             run.run_library(self._runtime, path, entry, slots)
             if made.get("check_hazards"):
                 raw = run.records()

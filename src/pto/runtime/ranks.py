@@ -11,6 +11,15 @@
 
 The runs go on side by side. A kernel that waits for a signal of another rank lets the others go on; where no
 core of any rank can, all of them are told what they wait for.
+
+A host may have more for its ranks to do than one orchestration each:
+
+    def steps(host):
+        host.submit_group(exchange, lambda rank: [data, signal, world.context, parts[rank]])
+        host.submit(add_up, parts, total, rank=0)
+        host.call(print, total)
+
+    world.host(steps)
 """
 
 from __future__ import annotations
@@ -23,6 +32,7 @@ from typing import Any
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.ranks import WINDOW_BYTES, Context, Window, World
 from .extension import extension
+from .host_graph import Bytes, HostGraph
 from .runs import Run, run
 from .tensors import refuse
 
@@ -37,12 +47,132 @@ class RankRuns(list[Run]):
 
     def save_trace(self, path: str) -> None:
         """Write them for ui.perfetto.dev or chrome://tracing, the lanes of one rank below another's."""
-        from ..perf import trace
+        _save([(rank, f"rank {rank}", r) for rank, r in enumerate(self)], path)
 
-        first = min(r.begin for r in self)
-        trace.write_several(
-            [(f"rank {n}", r._shown("save_trace"), r.begin - first) for n, r in enumerate(self)], path
+
+def _save(runs: Sequence[tuple[int, str, Run]], path: str) -> None:
+    """A trace of runs of ranks, with arrows from who wrote into a window to who read that."""
+    from ..perf import trace
+    from ..perf.windows import passed
+    from .recorded import window_uses
+
+    first = min((r.begin for _, _, r in runs), default=0)
+    shown = [(name, r._shown("save_trace"), r.begin - first) for _, name, r in runs]
+    uses = [window_uses(r._runtime._run.records()) for _, _, r in runs]
+    found = passed([rank for rank, _, _ in runs], [(r, later) for _, r, later in shown], uses)
+    trace.write_several(shown, path, found)
+
+
+class Submitted:
+    """Something that a host has given its ranks to do; `runs` by rank, once it is done."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.runs: dict[int, Run] = {}
+
+
+class HostRuns(list[Submitted]):
+    """What the tasks of a host did, in the order in which they were submitted."""
+
+    def save_trace(self, path: str) -> None:
+        """Write them for ui.perfetto.dev or chrome://tracing, by rank."""
+        runs = [(rank, f"rank {rank}, {one.name}", r) for one in self for rank, r in one.runs.items()]
+        _save(sorted(runs, key=lambda found: found[0]), path)
+
+
+class Host:
+    """What the function of `Ranks.host` is given. Tasks begin when it returns, or at `wait`.
+
+    A task waits for those before it that have an array in common with it, unless both only read it (`reads`);
+    a rank does one at a time. Windows order nothing: signals do."""
+
+    def __init__(self, world: Ranks, options: dict[str, Any]) -> None:
+        self._world = world
+        self._options = options
+        self._graph = HostGraph(after_readers=True)
+        self.submitted = HostRuns()
+
+    def submit(
+        self, orchestrate: Callable[..., Any], *args: Any, rank: int, reads: Sequence[Any] = ()
+    ) -> Submitted:
+        """Run `orchestrate(rt, *args)` and its tasks on a rank."""
+        return self.submit_group(orchestrate, [args], [rank], reads)
+
+    def submit_group(
+        self,
+        orchestrate: Callable[..., Any],
+        args: Given,
+        ranks: Sequence[int] | None = None,
+        reads: Sequence[Any] = (),
+    ) -> Submitted:
+        """Run it on several ranks (on all), which begin together."""
+        world = self._world.world
+        places = list(range(world.ranks)) if ranks is None else [int(r) for r in ranks]
+        if wrong := [r for r in places if not 0 <= r < world.ranks]:
+            raise refuse(f"there is no rank {wrong[0]}: there are {world.ranks}")
+        if len(set(places)) != len(places):
+            raise refuse(f"ranks names one twice: {places}")
+        given = [args(rank) for rank in places] if callable(args) else list(args)
+        if len(given) != len(places):
+            raise refuse(f"arguments for {len(given)} ranks, but there are {len(places)}")
+        done = Submitted(getattr(orchestrate, "__name__", "task"))
+        bodies = [self._body(orchestrate, rank, mine, done) for rank, mine in zip(places, given, strict=True)]
+        self._add(done.name, places, bodies, [a for mine in given for a in mine], reads)
+        self.submitted.append(done)
+        return done
+
+    def call(self, function: Callable[..., Any], *args: Any, reads: Sequence[Any] = ()) -> None:
+        """Call a Python function, which needs no rank."""
+        self._add(
+            getattr(function, "__name__", "call"), None, [lambda *_: function(*args)], list(args), reads
         )
+
+    def wait(self) -> None:
+        """Run what has been submitted so far: arrays hold what tasks have left there."""
+        self._graph.run()
+
+    def _body(
+        self, orchestrate: Callable[..., Any], rank: int, args: Sequence[Any], done: Submitted
+    ) -> Callable[[Any, int], object]:
+        world = self._world
+
+        def body(company: Any, member: int) -> None:
+            try:
+                done.runs[rank] = world.run_one(orchestrate, rank, args, company, member, self._options)
+            except DiagnosticError as e:
+                raise _failure({rank: e}) from e
+
+        return body
+
+    def _add(
+        self,
+        name: str,
+        places: list[int] | None,
+        bodies: Sequence[Callable[[Any, int], object]],
+        args: Sequence[Any],
+        reads: Sequence[Any],
+    ) -> None:
+        used = [b for a in args if (b := _bytes(a)) is not None]
+        only_read = {_bytes(a) for a in reads}
+        self._graph.add(name, places, bodies, used, [b for b in used if b not in only_read])
+
+
+def _bytes(value: Any) -> Bytes | None:
+    """The memory of an array or of a tensor of another library; None for other arguments."""
+    if not hasattr(value, "__array__"):
+        return None
+    import numpy as np
+
+    array = np.asarray(value)
+    low = high = int(array.__array_interface__["data"][0])
+    if array.size == 0:
+        return low, low
+    for count, stride in zip(array.shape, array.strides, strict=True):
+        if stride < 0:
+            low += (count - 1) * stride
+        else:
+            high += (count - 1) * stride
+    return low, high + array.itemsize
 
 
 class Ranks:
@@ -65,18 +195,14 @@ class Ranks:
         given = [args(rank) for rank in range(count)] if callable(args) else list(args)
         if len(given) != count:
             raise ValueError(f"arguments for {len(given)} ranks, but there are {count}")
-        if options.get("seed") is not None:
-            raise refuse("ranks run side by side, in no order that a seed decides", "leave out seed")
-        options.setdefault("threads", max(1, (os.cpu_count() or 1) // count))
+        _no_seed(options)
         company = extension().Company()
         members = [company.join() for _ in range(count)]
-        windows = self.world.address, count * self.world.stride
         done: dict[int, Run | BaseException] = {}
 
         def one(rank: int) -> None:
             try:
-                values = [self._of(rank, value) for value in given[rank]]
-                done[rank] = run(orchestrate, *values, company=(company, members[rank], windows), **options)
+                done[rank] = self.run_one(orchestrate, rank, given[rank], company, members[rank], options)
             except BaseException as e:
                 done[rank] = e
             finally:
@@ -93,6 +219,33 @@ class Ranks:
             raise _failure(failed)
         return RankRuns(r for rank, r in sorted(done.items()) if isinstance(r, Run))
 
+    def host(self, steps: Callable[[Host], Any], **options: Any) -> HostRuns:
+        """Call `steps(host)`, and run all that it gives the ranks to do; see `Host`. Options are those of
+        `runtime.run`, for every task."""
+        _no_seed(options)
+        host = Host(self, options)
+        steps(host)
+        host.wait()
+        return host.submitted
+
+    def run_one(
+        self,
+        orchestrate: Callable[..., Any],
+        rank: int,
+        args: Sequence[Any],
+        company: Any,
+        member: int,
+        options: dict[str, Any],
+    ) -> Run:
+        """The run of one rank, in a company in which it has a number."""
+        count = self.world.ranks
+        windows = self.world.address, count * self.world.stride
+        threads = options.get("threads") or max(1, (os.cpu_count() or 1) // count)
+        values = [self._of(rank, value) for value in args]
+        return run(
+            orchestrate, *values, company=(company, member, windows), **{**options, "threads": threads}
+        )
+
     def _of(self, rank: int, value: Any) -> Any:
         """An argument as a rank has it."""
         if isinstance(value, Window):
@@ -100,6 +253,11 @@ class Ranks:
                 raise refuse("a window of other ranks", "make it with window() of these")
             return value[rank]
         return self.world.context_of(rank, self.world.address) if isinstance(value, Context) else value
+
+
+def _no_seed(options: dict[str, Any]) -> None:
+    if options.get("seed") is not None:
+        raise refuse("ranks run side by side, in no order that a seed decides", "leave out seed")
 
 
 def _failure(failed: dict[int, BaseException]) -> BaseException:

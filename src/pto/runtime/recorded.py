@@ -20,6 +20,8 @@ _TASK = [
 _PHASE = [("start", "i8"), ("end", "i8"), ("count", "i4"), ("thread", "i2"), ("actor", "i2"), ("phase", "i1")]
 _COUNTER = [("time", "i8"), ("value", "i8"), ("which", "i1")]
 _EDGE = [("pred", "i8"), ("succ", "i8"), ("arg", "i4"), ("kind", "i1")]
+#: The parameter of what a task did to windows of ranks.
+_WINDOW = -2
 _USE = [("task_id", "i8"), ("first", "u8"), ("last", "u8"), ("arg", "i4"), ("use", "i1"), ("undeclared", "?")]
 
 
@@ -31,7 +33,14 @@ def _read(raw: Mapping[str, Any], name: str, fields: Sequence[tuple[str, str]]) 
 
 def uses(raw: Mapping[str, Any]) -> Array:
     """What each task did to memory with instructions: bytes, the parameter, and how."""
-    return _read(raw, "uses", _USE)
+    found = _read(raw, "uses", _USE)
+    return found[found["arg"] != _WINDOW]
+
+
+def window_uses(raw: Mapping[str, Any]) -> Array:
+    """What tasks did to windows of ranks."""
+    found = _read(raw, "uses", _USE)
+    return found[found["arg"] == _WINDOW]
 
 
 def edges(raw: Mapping[str, Any]) -> list[tuple[int, int]]:
@@ -57,6 +66,8 @@ def records(raw: Mapping[str, Any], names: Mapping[int, str], stats: Mapping[str
     import numpy as np
 
     start = raw["start"]
+    if "virtual_ns" in stats:  # records of one program are the same on every host
+        stats = {key: value for key, value in stats.items() if key != "seconds"}
 
     def columns(found: Any, times: Sequence[str]) -> dict[str, Any]:
         out = {str(field): found[field] for field in found.dtype.names if not field.startswith("f")

@@ -18,6 +18,7 @@ from .graph import Graph
 from .options import log_file, log_level, options
 from .session import Runtime, Session
 from .tensors import refuse
+from .virtual import made as virtual_of
 
 if TYPE_CHECKING:
     from ..perf.records import Records
@@ -43,7 +44,10 @@ class Ran:
 
         if not self._recorded:
             done = f"{self.stats['tasks']} tasks, {self.stats['edges']} dependencies"
-            return f"{done} in {self.stats['seconds'] * 1e3:.2f} ms; record=True shows where the time went"
+            spent = f"{self.stats['seconds'] * 1e3:.2f} ms"
+            if "virtual_ns" in self.stats:
+                spent = f"{self.stats['virtual_ns'] / 1e3:.2f} us of virtual time"
+            return f"{done} in {spent}; record=True shows where the time went"
         return text(self.records)
 
     def save_trace(self, path: str) -> None:
@@ -135,6 +139,10 @@ def run(
     seed: int | None = None,
     log: Callable[[int, str], object] | None = None,
     company: tuple[Any, int, tuple[int, int]] | None = None,
+    virtual_time: Any = False,
+    durations: Any = None,
+    machine: Any = None,
+    compute: bool = True,
     **rings: int,
 ) -> Run:
     """Run `orchestrate(rt, *args)` and all tasks it submits; returns when they are done.
@@ -146,6 +154,10 @@ def run(
     tensormap_pool. `check_hazards` looks for unordered accesses (Run.hazards), `track_war` orders them.
     `company`: other runs that kernels may wait for, which of them this is, and where the memory lies that
     they all reach (see `ranks`).
+    With `virtual_time` kernels take the microseconds that `durations` says (a mapping of their names, a
+    function of a `TaskInfo`, a file) and the runtime what `machine` says (a file .toml; default: a2a3):
+    times, traces and summaries are those, and the same on any number of threads. `compute=False` leaves out
+    what kernels compute.
     """
     unknown = set(rings) - _RINGS - _EVERYWHERE
     if unknown:
@@ -159,6 +171,10 @@ def run(
         raise refuse(f"{runtime} has no {useless[0]}: its edges are explicit, and there are no rings")
     if "poison" in rings:
         rings["poison"] = bool(rings["poison"])
+    virtual = virtual_of(virtual_time, durations, machine, compute)
+    if virtual is not None and (seed is not None or company is not None):
+        what = "seed" if seed is not None else "company"
+        raise refuse(f"virtual time has no {what}: it has one order of everything", f"leave {what} out")
     recorded = bool(record or check_hazards)
     given: dict[str, Any] = {
         "block_dim": block_dim,
@@ -173,6 +189,8 @@ def run(
     }
     if company is not None:
         given["company"], given["member"], given["windows"] = company
+    if virtual is not None:
+        given["virtual_time"] = virtual.options()
     sink = log or log_file() or _print
     verbose = log_level() >= 2
 
@@ -182,6 +200,10 @@ def run(
     made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = extension().Kernels()
     rt = Graph(kernels, made, sink, runtime) if runtime in GRAPHS else Runtime(kernels, made, sink)
+
+    if virtual is not None:
+        rt._virtual = virtual
+        virtual.durations.attach(rt._run)
 
     def build() -> None:
         orchestrate(rt, *args)
@@ -193,9 +215,11 @@ def run(
     finally:
         rt._over = True
         kernels.forget_functions()
+        rt._run.forget_durations()
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}
     raise_failure(rt._run, sources, python=True)
-    return Run(rt, rt._run.stats(), recorded, bool(check_hazards))
+    stats = rt._run.stats()
+    return Run(rt, virtual.told(stats) if virtual is not None else stats, recorded, bool(check_hazards))
 
 
 def _print(level: int, text: str) -> None:

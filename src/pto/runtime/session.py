@@ -21,6 +21,7 @@ other because of the tensors they read and write, never because of the order in 
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,8 @@ from .tensors import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from .virtual import Virtual
+
     Array = np.ndarray[Any, Any]
 
 
@@ -65,6 +68,7 @@ class Session:
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
         compile_early(runtime)
         self._over = False  # whether the run has ended
+        self._virtual: Virtual | None = None  # in virtual time, who knows how long kernels take
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
@@ -94,6 +98,9 @@ class Session:
                 self._elements[number] = program_elements(kernel, self._runtime)
         names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
         self._names += names
+        if self._virtual is not None:
+            for n, name in enumerate(names):
+                self._virtual.know(self._run, number + n, name, kernel)
         self._known += [kernel] * len(names)
         self._numbers[id(kernel)] = number
         return number
@@ -302,6 +309,32 @@ class Runtime(Session):
             return None
         self._dummies = True
         return self._run.submit_more(-1, 1, b"", (), -1, 0, None, tasks, 0, None, False, None)
+
+    def wait_for(
+        self,
+        signal: Any,
+        value: int,
+        compare: str = ">=",
+        *,
+        gives: Sequence[Any] = (),
+        deps: Iterable[int | None] = (),
+    ) -> int:
+        """A task that needs no core and ends when `signal`, an array or tensor of one integer, compares so
+        with a value: another rank has brought something. Later tasks that read what it `gives`, or that
+        depend on it, wait for it."""
+        self._mark()
+        if self._virtual is not None:
+            raise refuse("wait_for: what another rank does takes no virtual time", "leave out virtual_time")
+        cell = self._tensor(signal)
+        if math.prod(cell.shape) != 1:
+            raise refuse(f"wait_for takes a signal of one element, got {tuple(cell.shape)}", "signal[0:1]")
+        tensors = [self._tensor(given) for given in gives]
+        self._dummies = True
+        roles = bytes([ROLES["inout"]] * len(tensors))
+        holds = comparison((signal, [0] * len(cell.shape), compare, value), self._tensor)
+        return self._run.submit_more(
+            -1, 1, roles, tensors, -1, 0, None, tasks_of(deps), 0, None, False, holds, True
+        )
 
     def _check_writable(self, kernel: Kernel, values: Sequence[Any]) -> None:
         for i, (word, value) in enumerate(zip(kernel.words, values, strict=True)):

@@ -42,6 +42,7 @@ from ..ir.types import (
     Type,
     ViewType,
     VRegType,
+    in_pairs,
 )
 from ..isa.dtypes import DTYPES
 from ..isa.enums import ENUMS
@@ -227,22 +228,31 @@ def operand_types(
         )
         if kind == "ptr" and row.scope == "vec":
             text = "!pto.ptr<{T}, ub>"
-    bits = DTYPES[dtype].bits
+    elem = _element(row, dtype)
+    bits = elem.bits or 8
     words = {
-        "T": DTYPES[dtype].mlir,
+        "T": str(elem),
         "I": f"i{bits}",
         "U": f"ui{bits}",
         "N": str(2048 // bits),
         "W": str(min(max(bits, 8), 32)),
     }
-    words.update((o.name, DTYPES[choice.get(o.name, choice[""])].mlir) for o in row.operands)
+    words.update((o.name, str(_element(row, choice.get(o.name, choice[""])))) for o in row.operands)
     filled = re.sub(r"\{(\w+)\}", lambda m: words[m[1]], text)
     types = (
         tuple(read_type(t, isa) for t in _split(filled)) if declared.variadic else (read_type(filled, isa),)
     )
     if declared.name in choice:  # the choice of element types goes before an element type written out
-        types = tuple(with_element(t, dtype) for t in types)
+        types = tuple(with_element(t, dtype, elem) for t in types)
     return types
+
+
+def _element(row: Row, dtype: str) -> ScalarType:
+    """The element type that instructions have for a dtype: in vector registers 4-bit floats come in pairs."""
+    info = DTYPES[dtype]
+    return (
+        in_pairs(info) if row.scope == "vec" and info.bits == 4 and info.is_float else ScalarType(info.mlir)
+    )
 
 
 @cache
@@ -250,13 +260,13 @@ def read_type(text: str, isa: str) -> Type:
     return parse_type(text)
 
 
-def with_element(type: Type, dtype: str) -> Type:
+def with_element(type: Type, dtype: str, elem: ScalarType | None = None) -> Type:
     """The same type with elements of another dtype."""
-    elem = ScalarType(DTYPES[dtype].mlir)
+    elem = elem or ScalarType(DTYPES[dtype].mlir)
     if isinstance(type, ScalarType):
         return type if type == INDEX else elem
     if isinstance(type, VRegType):
-        return VRegType(elem, 2048 // DTYPES[dtype].bits)
+        return VRegType(elem, 2048 // (elem.bits or 8))
     if isinstance(type, TileBufType | ConvTileType | ViewType | PtrType | MemRefType | ShapedType):
         return type.replace(elem=elem)
     return type

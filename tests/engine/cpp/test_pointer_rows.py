@@ -30,6 +30,7 @@ from pto.isa.profiles import LOCATIONS, profile
 from pto.witness.plan import Plan
 
 from ..rows import Array, Case
+from ..vector import test_raw_moves as raw
 from ..vector.cases import plans_of, with_attrs
 from ..vector.fractals import Bench, c0, element
 from ..vector.test_cube_moves import burst_case, feed, frac
@@ -262,6 +263,31 @@ def moves() -> Iterator[Case]:
         yield Bench(plan, len_burst=2, count=2, src_gap=1, dst_gap=3)
 
 
+def raw_moves() -> Iterator[Case]:
+    """The same by the words of their calls: windows that overlap, too."""
+    for name in raw.FEEDS:
+        for plan in plans(name):
+            for n, window in enumerate(raw.WINDOWS):
+                yield raw.feed(plan, window, transpose=False)
+                if n < 3:
+                    yield raw.feed(plan, window, transpose=True)
+    names = ("x_start_position", "y_start_position", "x_step", "y_step", "src_stride", "dst_stride")
+    for name in raw.SCALES:
+        for plan in plans(name):
+            for window in ((1, 2, 3, 2, 5, 2), (0, 0, 3, 4, 4, 3)):
+                yield Bench(plan, **dict(zip(names, window, strict=True)))
+    for name in raw.TABLES:
+        for plan in plans(name):
+            for widen in (0, 1):
+                yield raw.table_case(plan, 2, 2, (1, 3), widen)
+    for plan in plans("copy_gm_to_cbuf", 3):
+        yield Bench(plan, n_burst=3, len_burst=40, src_stride=56, dst_stride=64)
+    for plan in plans("copy_cbuf_to_ubuf", 3):
+        yield Bench(plan, sid=0, n_burst=2, len_burst=3, src_stride=1, dst_stride=2)
+    for plan in plans("copy_ubuf_to_cbuf", 3):
+        yield Bench(plan, sid=0, n_burst=2, len_burst=3, src_stride=1, dst_stride=2)
+
+
 def products() -> Iterator[Case]:
     for name in ("mad", "mad_acc", "mad_bias", "mad_mx", "mad_mx_acc", "mad_mx_bias"):
         for n, plan in enumerate(plans(name)):
@@ -365,12 +391,18 @@ def ways_out() -> Iterator[Case]:
 
 @cache
 def _cases(kind: str) -> list[Case]:
-    made = {"copies": copies, "moves": moves, "products": products, "ways out": ways_out}
+    made = {
+        "copies": copies,
+        "moves": moves,
+        "raw moves": raw_moves,
+        "products": products,
+        "ways out": ways_out,
+    }
     return list(made[kind]())
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("kind", ["copies", "moves", "products", "ways out"])
+@pytest.mark.parametrize("kind", ["copies", "moves", "raw moves", "products", "ways out"])
 def test_rows(kind: str) -> None:
     assert differences(_cases(kind)) == []
 

@@ -60,7 +60,7 @@ class VectorCase(Case):
         if is_register(type):
             return maker(type, name)()
         if isinstance(type, PtrType) and type.space != "gm":
-            return Pointer(self.core.buffers[LOCATION_OF[type.space]], self.base, str(type.dtype), name)
+            return Pointer(self.core.buffers[LOCATION_OF[type.space]], self.base, type.elem.counted, name)
         return super()._value(name, at, type)
 
     def set(self, name: str, codes: Array, valid: tuple[int, int] | None = None) -> None:
@@ -158,7 +158,13 @@ def rows_of(*families: str, set: str = "vector") -> tuple[str, ...]:
 
 
 def width(dtype: str) -> int:
-    return DTYPES[dtype].bits // 8
+    """Bytes of a lane: elements of 4 bits come in pairs."""
+    return max(8, DTYPES[dtype].bits) // 8
+
+
+def counted(dtype: str) -> str:
+    """The element type of what a pointer counts."""
+    return "u8" if DTYPES[dtype].bits == 4 else dtype
 
 
 def shown(plan: Plan) -> str:

@@ -16,9 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pto
+from pto.isa import encoding
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
+from ..conversions import grid, last_step
 from ..rows import Case, Doubles, assert_codes, every_plan, numbers
 from .cases import VectorCase, over, plans_of, shown, width
 
@@ -74,6 +76,30 @@ def to_float(dtype: str, x: Number, rnd: str, sat: bool) -> int:
     return float_code(dtype, -found if negative else found)
 
 
+def to_narrow(dtype: str, x: float, rnd: str, sat: bool) -> int:
+    """Between which two of the numbers of a type of up to 8 bits a number lies, and which of them it becomes."""
+    known, codes = grid(DTYPES[dtype])
+    beyond = encoding.INF_CODES.get(dtype, encoding.NAN_CODES.get(dtype, 0))
+    sign = int(math.copysign(1, x) < 0) << (DTYPES[dtype].bits - 1)
+    if math.isnan(x):
+        return 0 if sat else encoding.NAN_CODES[dtype]
+    if math.isinf(x):
+        return (int(codes[-1]) if sat else beyond) | sign
+    size, at = abs(x), int(np.searchsorted(known, abs(x), side="right")) - 1
+    low = known[at]
+    high = known[at + 1] if at + 1 < known.size else low + last_step(DTYPES[dtype])
+    above, below = size - low, high - size
+    up = {
+        "R": above > below or (above == below and at % 2 == 1), "A": above >= below, "Z": False, "F": sign != 0,
+        "C": sign == 0,
+    }[rnd]  # fmt: skip
+    at += int(up and size != low)
+    if at == known.size:
+        return (int(codes[-1]) if sat else beyond) | sign
+    found = int(codes[at])
+    return found if dtype == "hif8" and found == 0 else found | sign
+
+
 def to_int(dtype: str, x: Number, rnd: str, sat: bool) -> int:
     bits = DTYPES[dtype].bits
     low, high = (0, 2**bits - 1) if dtype[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
@@ -85,6 +111,8 @@ def to_int(dtype: str, x: Number, rnd: str, sat: bool) -> int:
 
 
 def expected(src: str, dst: str, x: Number, rnd: str, sat: bool) -> int:
+    if DTYPES[dst].is_float and DTYPES[dst].bits <= 8:
+        return to_narrow(dst, float(x), rnd, sat or DTYPES[dst].bits == 4)
     if dst in FLOATS:
         narrows = (src, dst) in {("f32", "f16"), ("f32", "bf16"), ("bf16", "f16")}
         return to_float(dst, x, rnd, sat and narrows)
@@ -122,7 +150,10 @@ def check(plan: Plan, seed: int) -> None:
     rnd = str(attrs.get("rnd", "R")).removeprefix("ROUND_")
     sat, part = attrs.get("sat") == "SAT", attrs.get("part")
     case = VectorCase(plan, seed)
-    src, dst = case.args["input"].dtype, case.args["r"].dtype
+    src, dst = _dtype(plan, "input"), _dtype(plan, "r")
+    if DTYPES[src].bits == 4 or DTYPES[dst].bits == 4:
+        check_pairs(case, src, dst, rnd, int(str(part)[1]))
+        return
     values = numbers(src, codes_of(case, dst))
     on = case.some_lanes("mask", width(src)) if seed else case.on("mask", True, width(src))
     case.execute()
@@ -140,6 +171,32 @@ def check(plan: Plan, seed: int) -> None:
     assert_codes(dst, got[None], np.array([want], np.uint64).astype(got.dtype), shown(plan))
 
 
+def check_pairs(case: VectorCase, src: str, dst: str, rnd: str, part: int) -> None:
+    """Two lanes of bf16 are one byte out of four, the first one its low half."""
+    wide = "r" if DTYPES[src].bits == 4 else "input"
+    if wide == "input":
+        x = numbers(src, codes_of(case, dst))
+        on = case.some_lanes("mask", 2)
+        want = [0] * 256
+        for n in range(64):
+            low, high = (expected(src, dst, x[2 * n + k], rnd, True) for k in (0, 1))
+            want[4 * n + part] = (low | high << 4) * int(on[2 * n])
+        case.execute()
+        assert case.get("r").tolist() == want, shown(case.plan)
+        return
+    codes = case.fill("input", 0.6)
+    on = case.some_lanes("mask", 1)
+    case.execute()
+    found = numbers("bf16", case.get("r"))
+    for n in range(128):
+        at = n // 2 * 4 + part
+        value = encoding.decode(DTYPES[src], int(codes[at]) >> 4 * (n % 2) & 0xF) if on[at] else 0.0
+        assert found[n] == value and math.copysign(1, found[n]) == math.copysign(1, value), (
+            shown(case.plan),
+            n,
+        )
+
+
 def every_way(plan: Plan, rounds: str = "RAFCZO") -> list[Plan]:
     sizes = [DTYPES[_dtype(plan, name)].bits for name in ("input", "r")]
     ratio = max(sizes) // min(sizes)
@@ -151,7 +208,7 @@ def every_way(plan: Plan, rounds: str = "RAFCZO") -> list[Plan]:
 
 @pytest.mark.parametrize("plan", plans_of("vcvt", "a5"), ids=shown)
 def test_every_part(plan: Plan) -> None:
-    made = every_way(plan, "RO")
+    made = every_way(plan, "A" if _dtype(plan, "r") == "hif8" else "RO")
     assert len(made) in (4, 8, 16)
     for seed, each in enumerate(made):
         check(each, seed)

@@ -16,7 +16,7 @@ from pto.engine.registers import Align
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
-from .cases import VectorCase, plans_of, shown, width, with_attrs
+from .cases import VectorCase, counted, plans_of, shown, width, with_attrs
 from .test_memory import changed, returning, run
 
 ROWS = (
@@ -48,7 +48,7 @@ class Bench:
         self.memory[:] = self.rng.integers(0, 256, self.memory.size, np.uint8)
 
     def at(self, offset: int, dtype: str) -> Pointer:
-        return Pointer(self.core.buffers["vec"], offset, dtype, "p")
+        return Pointer(self.core.buffers["vec"], offset, counted(dtype), "p")
 
     def step(self, plan: Plan, **args: Any) -> tuple[dict[str, Any], Any]:
         """Operands and results of one instruction, and its scalar results."""
@@ -92,7 +92,7 @@ def test_load_streams(column: str) -> None:
                     at = 4096 + shift + 256 * n
                     assert args["r"].buffer.data.tobytes() == data[at : at + 256], (shown(plan), shift)
                     if returns:
-                        assert (further.offset, further.dtype) == (at + 256, dtype)
+                        assert (further.offset, further.dtype) == (at + 256, counted(dtype))
                     p, state = p.moved(256 // size), args["state_out"]
                 assert bench.memory.tobytes() == data
 

@@ -48,8 +48,8 @@ PTO_INST void pipe_barrier([[maybe_unused]] pipe_t pipe) { PTO_TRACE("barrier: p
 
 inline uint64_t get_ctrl() { return pto::detail::core().ctrl; }
 inline void set_ctrl(uint64_t value) { pto::detail::core().ctrl = value; }
-constexpr uint64_t sbitset1(uint64_t value, int bit) { return value | uint64_t{1} << bit; }
-constexpr uint64_t sbitset0(uint64_t value, int bit) { return value & ~(uint64_t{1} << bit); }
+constexpr uint64_t sbitset1(uint64_t value, int64_t bit) { return value | uint64_t{1} << (bit & 63); }
+constexpr uint64_t sbitset0(uint64_t value, int64_t bit) { return value & ~(uint64_t{1} << (bit & 63)); }
 
 namespace pto {
 

@@ -26,6 +26,8 @@ typedef struct pto_far {
   void (*used)(uint64_t first, uint64_t last, uint32_t use);
   /// They were all of an instruction, or that is done and the core waits or ends. Null, or why it cannot go on.
   const char* (*settled)(void);
+  /// Write bytes there, from any memory: not 0 if that was done, 0 where they are in reach.
+  int32_t (*put)(uint64_t to, const void* from, uint64_t bytes);
 } pto_far;
 
 /// Who is told what the cores of a traced or checked build do.

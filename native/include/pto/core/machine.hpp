@@ -73,6 +73,8 @@ struct Host {
   /// All that is used next was told, or what was used last has been done: so a core waits, has signalled, or ends. Null:
   /// nobody wants to know.
   void (*settled)(Core& core) = nullptr;
+  /// Write to global memory that is not in reach; false where it is. Null: all of it is.
+  bool (*put)(Core& core, void* to, const void* from, size_t bytes) = nullptr;
 };
 
 // --- semaphores between the cores of a block --------------------------------------------------------------

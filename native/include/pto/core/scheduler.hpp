@@ -308,7 +308,12 @@ inline constexpr Host kHost = {host_wait, host_fail, host_print};
     give_up(*static_cast<Fiber*>(core.fiber)->thread->launch, 1, problem, &core);
   }
 }
-inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, far_settled};
+[[gnu::cold]] inline bool far_put(Core& core, void* to, const void* from, size_t bytes) {
+  const pto_far& far = far_of(core);
+  const auto at = reinterpret_cast<uint64_t>(to);
+  return at >= far.first && at < far.last && far.put(at, from, bytes) != 0;
+}
+inline constexpr Host kFarHost = {host_wait, host_fail, host_print, far_used, far_settled, far_put};
 
 /// A flag that nobody waited for would be found by the next kernel.
 [[gnu::cold]] inline void check_flags_left(Core& core) {

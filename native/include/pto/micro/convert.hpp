@@ -81,6 +81,7 @@ inline D converted(S from, Conversion how) {
     return static_cast<D>(whole < 0 ? 0 - size : size);
   } else {
     const float x = static_cast<float>(from);
+    if constexpr (std::is_same_v<D, float>) return x;  // every narrower float is one: a NaN keeps its sign
     if (x != x && how.saturate) return __builtin_bit_cast(D, uint_of<sizeof(D)>{0});
     return float_of<D>(x, how);
   }

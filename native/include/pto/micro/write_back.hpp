@@ -232,6 +232,11 @@ inline int fix_parts(const char* name, TileType space, const void* dst, const Fi
 template <class T, class S>
 [[gnu::noinline]] void write_back(const char* name, TileType space, T* dst, const S* src, const FixWords& w) {
   if (w.m == 0 || w.n == 0) return;
+  if (const int update = atomic_type(); space == TileType::Acc && update != 0) {
+    const int bits = 8 * static_cast<int>(update_of(update).size);
+    if (bits != bits_of<T>)
+      failf("[PTO-E2102] %s: expects an atomic type of %d bits, got one of %d", name, bits_of<T>, bits);
+  }
   const uint64_t loop = core().cube.loop3, count = bits(loop, 0, 16);
   const auto far = static_cast<int64_t>(bits(loop, 16, 16)) * 16 * static_cast<int64_t>(sizeof(S));
   const Outgoing<S, T> outgoing(w);

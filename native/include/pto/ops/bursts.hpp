@@ -240,6 +240,18 @@ inline Use use_of_stores() {
   return type == 0 ? Use::write : use_of(atomic_operation(), update_of(type).type);
 }
 
+/// Updates are of whole elements: what is copied, from where and how far apart.
+inline void whole_elements(const char* name, const void* to, const void* from, const Burst& burst,
+                           const DmaLoops& loops, size_t size) {
+  uint64_t all = burst.length | reinterpret_cast<uintptr_t>(to) | reinterpret_cast<uintptr_t>(from);
+  if (burst.count > 1) all |= burst.from | burst.to;
+  for (int i = 0; i < 2; ++i)
+    if (loops.size[i] > 1) all |= loops.from[i] | loops.to[i];
+  if (all % size != 0)
+    failf("[PTO-E2102] %s: expects bursts of whole elements of the atomic type, which have %d bytes", name,
+          static_cast<int>(size));
+}
+
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {
   if (space == TileType::Vec) {
@@ -257,6 +269,7 @@ inline void bursts_out(const char* name, void* to, const void* from, TileType sp
   const int type = atomic_type();
   if (type == 0) return copy_bursts(static_cast<char*>(to), source, burst, loops);
   const Update update = update_of(type);
+  whole_elements(name, to, source, burst, loops, update.size);
   for (uint64_t j = 0; j < loops.size[1]; ++j)
     for (uint64_t k = 0; k < loops.size[0]; ++k)
       for (uint64_t r = 0; r < burst.count; ++r) {

@@ -146,12 +146,28 @@ inline void combine_ranks(To& to, Group& group, const Extents& box, F&& f) {
   });
 }
 
+/// Where some ranks are on other machines: what goes there is sent from where it is, and not copied before.
+template <class To, class From>
+[[gnu::cold]] inline void copy_far(To& to, From& from, const Extents& box, int64_t to_row, int64_t from_row) {
+  using T = typename To::DType;
+  touch(from, box, from_row, Use::read);
+  walk_rows(to, from, box, to_row, from_row, [&](int64_t a, int64_t b) {
+    const size_t bytes = static_cast<size_t>(box.at[4]) * sizeof(T);
+    stay_inside("transfer", to.data() + a, 0, static_cast<int64_t>(bytes));
+    if (current->host->put(*current, to.data() + a, from.data() + b, bytes)) return;
+    touch("transfer", to.data() + a, 0, static_cast<int64_t>(bytes), Use::write);
+    std::memmove(static_cast<void*>(to.data() + a), from.data() + b, bytes);
+  });
+}
+
 template <class To, class From>
 inline void copy(To& to, From& from, const Extents& box, int64_t to_row = 0, int64_t from_row = 0) {
   using T = typename To::DType;
   static_assert(std::is_same_v<T, typename From::DType>,
                 "[PTO][SA-0218] the element types of two tensors differ");
   if (bits_of<T> >= 8 && to.GetStride(4) == 1 && from.GetStride(4) == 1) {
+    if (current != nullptr && current->host != nullptr && current->host->put != nullptr)
+      return copy_far(to, from, box, to_row, from_row);
     for_rows(to, from, box, to_row, from_row, Use::write, [&](int64_t a, int64_t b) {
       std::memmove(static_cast<void*>(to.data() + a), from.data() + b,
                    static_cast<size_t>(box.at[4]) * sizeof(T));

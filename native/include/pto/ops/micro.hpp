@@ -50,12 +50,14 @@ inline T ld_dev(__gm__ T* from, int64_t offset) {
     return before;
   };
   pto::detail::wait_until(once, "a turn");
+  pto::detail::stay_inside("ld_dev", from, offset, offset + static_cast<int64_t>(sizeof(T)));
   T found;
   __atomic_load(reinterpret_cast<T*>(reinterpret_cast<char*>(from) + offset), &found, __ATOMIC_SEQ_CST);
   return found;
 }
 template <class T>
 inline void st_dev(T value, __gm__ T* to, int64_t offset) {
+  pto::detail::stay_inside("st_dev", to, offset, offset + static_cast<int64_t>(sizeof(T)));
   __atomic_store(reinterpret_cast<T*>(reinterpret_cast<char*>(to) + offset), &value, __ATOMIC_SEQ_CST);
 }
 

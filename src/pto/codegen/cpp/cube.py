@@ -121,12 +121,16 @@ def _set_modes(f: Function, op: Operation, dtype: str) -> str:
 def _with_ctrl(f: Function, bits: dict[int, bool]) -> str:
     if not bits:
         return ""
-    saved = f.token()
-    f.line(f"uint64_t {saved} = get_ctrl();")
-    word = saved
+    word = saved = _saved_ctrl(f)
     for bit, value in bits.items():
         word = f"sbitset{int(value)}({word}, {bit})"
     f.line(f"set_ctrl({word});")
+    return saved
+
+
+def _saved_ctrl(f: Function) -> str:
+    saved = f.token()
+    f.line(f"uint64_t {saved} = get_ctrl();")
     return saved
 
 
@@ -279,6 +283,8 @@ def _write_back(f: Function, op: Operation) -> None:
         return
     saved = _set_saturation(f, op)
     atomic = (op.attr("atomic_type"), op.attr("atomic_op")) if to == "gm" else (None, None)
+    if not saved and atomic[0] is not None:
+        saved = _saved_ctrl(f)
     for word in atomic:
         if word is not None:
             f.line(f"set_atomic_{word}();")
@@ -296,8 +302,6 @@ def _write_back(f: Function, op: Operation) -> None:
     rest = f"{how}, {narrow}, {_flag(layout == 'nz2nd')}, {later}, {_flag(layout == 'nz2dn')}"
     four = "_s4" if DTYPES[dtype_of(dst)].bits == 4 else ""
     f.line(f"copy_matrix_cc_to_{to}{four}({head}, {across}, {down}, {rest});")
-    if atomic[0] is not None:
-        f.line("set_atomic_none();")
     if saved:
         f.line(f"set_ctrl({saved});")
 

@@ -168,19 +168,19 @@ def _ub_to_gm(f: Function, op: Operation) -> None:
 
 # -- copies under registers ---------------------------------------------------------------------------------
 
-_GROUPED = {"outtoub": "pto.mte_gm_ub", "ubtoout": "pto.mte_ub_gm"}
+_GROUPED = {"outtoub": "pto.mte_gm_ub", "ubtoout": "pto.mte_ub_gm", "outtol1": "pto.mte_gm_l1"}
 
 
-@handles("pto.set_loop_size_outtoub", "pto.set_loop_size_ubtoout")
+@handles("pto.set_loop_size_outtoub", "pto.set_loop_size_ubtoout", "pto.set_loop_size_outtol1")
 def _set_loop_size(f: Function, op: Operation) -> None:
     """Kept in a variable where another copy of the function needs the register for a while."""
     way = op.name.rpartition("_")[2]
     if not any(other.name == _GROUPED[way] for other in f.op.walk()):
         f.regular(op)
         return
-    inner, outer = (f"(uint64_t) {f.unary(v)}" for v in op.operands)
+    counts = [f"(uint64_t) {f.unary(v)}" for v in op.operands]
     variable = _register(f, way)
-    f.line(f"{variable} = {outer} << 21 | {inner};")
+    f.line(f"{variable} = {counts[0] if len(counts) == 1 else f'{counts[1]} << 21 | {counts[0]}'};")
     f.line(f"set_loop_size_{way}({variable});")
 
 

@@ -31,7 +31,8 @@ def dtype_of(value: Value) -> str:
 
 
 def bits_of(value: Value) -> int:
-    return DTYPES[dtype_of(value)].bits
+    """Bits of a lane, or of what a pointer counts: elements of 4 bits come in pairs."""
+    return int(value.type.bits)  # type: ignore[attr-defined]
 
 
 # -- places of templates ------------------------------------------------------------------------------------
@@ -282,8 +283,8 @@ _SAME = {"UNPK4": "UNPK4_B8", "BRC_BLK": "BLK", "SPLT4CHN": "SPLT4CHN_B8"}
 
 
 def _plain(dtype: str) -> str:
-    """The element type that public calls have for one: those of hif8 go as bytes."""
-    return "u8" if dtype == "hif8" else dtype
+    """The element type that public calls have for one: those of hif8, and pairs, go as bytes."""
+    return "u8" if dtype == "hif8" or DTYPES[dtype].bits == 4 else dtype
 
 
 def _width(word: str) -> int:
@@ -294,7 +295,7 @@ def _width(word: str) -> int:
 
 def _item_type(dtype: str, width: int) -> str:
     """The element type of a call for items of some bits: integers where the elements have another width."""
-    return _plain(dtype) if width in (0, DTYPES[dtype].bits) else f"u{width}"
+    return _plain(dtype) if width in (0, DTYPES[_plain(dtype)].bits) else f"u{width}"
 
 
 @handles("pto.vlds")

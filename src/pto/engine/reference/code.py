@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...ir.core import Operation
+from ...ir.core import Operation, Value
 
 #: A step gets the core; it gives the next program counter, None for the following step, or one of the answers
 #: of `core.py`.
@@ -23,6 +23,10 @@ class Code:
         self.registers = 0
         #: Name and register of the counter of a loop, and the register of its bound.
         self.counters: dict[Operation, tuple[str, int, int]] = {}
+        #: Register of every value.
+        self.slots: dict[Value, int] = {}
+        #: Steps that those who watch hear of as events, if there is something to do.
+        self.events: set[int] = set()
 
     def frame(self, args: list[Any]) -> list[Any]:
         """Registers of a call: the arguments are the first ones."""

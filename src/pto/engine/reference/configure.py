@@ -5,7 +5,7 @@
     IMG2COL_PADDING_A, .._B         what it reads outside the feature map, a bit pattern
     QUANT_SCALAR_n, QUANT_VECTOR_n  quantisation word, or tile of words, of FIFO n
     hf32, tf32                      rounding of f32 matrix operands; None where off
-    CTRL                            control word: bit 46 TF32 on, bit 47 its rounding, bit 48 saturation
+    CTRL                            control word: `isa/ctrl.py` has its bits, and what the reset leaves
     FFTS                            address of the cross-core flags
 
 A register that no instruction has set is not there.
@@ -15,13 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa import ctrl
 from .. import elements
 from ..memory import ConvTile, View
 from . import fixpipe
 from .instr import Instr
 from .registry import executor
-
-_CTRL_TF32, _CTRL_TF32_ROUND = 46, 47
 
 
 def _conv_register(i: Instr, name: str, word: int) -> None:
@@ -81,11 +80,26 @@ def set_rounding(i: Instr) -> None:
     rounding = registers[i.kind] = _rounding(i)
     if i.kind == "hf32":
         return
-    word = registers.get("CTRL", 0) & ~(1 << _CTRL_TF32)
+    word = ctrl.with_field(i.control, (ctrl.TF32, 1), rounding is not None)
     if rounding is not None:
-        word = (word | 1 << _CTRL_TF32) & ~(1 << _CTRL_TF32_ROUND)
-        word |= (rounding == "ROUND") << _CTRL_TF32_ROUND
+        word = ctrl.with_field(word, (ctrl.TF32_AWAY, 1), rounding == "ROUND")
     registers["CTRL"] = word
+
+
+@executor("control register")
+def control_register(i: Instr) -> int | None:
+    if i.kind == "set":
+        i.core.registers["CTRL"] = int(i.arg("value")) & (1 << 64) - 1
+        return None
+    return i.control - (1 << 64) * (i.control >> 63)  # an i64
+
+
+@executor("atomic updates")
+def set_atomic(i: Instr) -> None:
+    field, numbers = ctrl.TYPE_FIELD, ctrl.TYPES
+    if i.kind in ctrl.OPERATIONS:
+        field, numbers = ctrl.OPERATION_FIELD, ctrl.OPERATIONS
+    i.core.registers["CTRL"] = ctrl.with_field(i.control, field, numbers[i.kind])
 
 
 @executor("flag base")

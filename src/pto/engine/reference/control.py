@@ -15,7 +15,7 @@ from ...isa.machine import SECTIONS
 from ...isa.row import DIALECTS
 from . import interval as intervals
 from .code import Code, Step
-from .core import ENDED, MOVED, Core
+from .core import BLOCKED, ENDED, MOVED, Core
 from .instr import IllegalInstruction
 
 _REGION_EXITS = ("scf.yield", "scf.condition", "builtin.module", "func.func")
@@ -42,6 +42,7 @@ class Functions(Protocol):
 
     module: Module
     track: bool  # whether undefined scalars are followed
+    tell: bool  # whether somebody wants to know of steps that are no events
 
     def code(self, name: str) -> Code: ...
 
@@ -52,7 +53,7 @@ class Control:
     def __init__(self, program: Functions, code: Code) -> None:
         self.program = program
         self.code = code
-        self.slots: dict[Value, int] = {}
+        self.slots = code.slots
         self.missing: list[Diagnostic] = []
         self.inside = False  # whether what is emitted runs in a vecscope
 
@@ -63,8 +64,10 @@ class Control:
             self.code.registers += 1
         return found
 
-    def emit(self, op: Operation, step: Step) -> int:
-        """Append a step; its index."""
+    def emit(self, op: Operation, step: Step, event: bool = False) -> int:
+        """Append a step; its index. An `event` is told where it happens."""
+        if event:
+            self.code.events.add(self.here)
         self.code.steps.append(step)
         self.code.ops.append(op)
         return len(self.code.steps) - 1
@@ -86,6 +89,18 @@ class Control:
         self.emit(op, _return_nothing)
         if self.missing:
             raise Unsupported(self.missing)
+        if self.program.tell:
+            self._tell()
+
+    def _tell(self) -> None:
+        """Let the first step of every operation say that the core has come there. Steps keep their numbers:
+        a launch takes as many of them as one that nobody follows, so schedules and limits are the same."""
+        seen: set[Operation] = set()
+        for at, op in enumerate(self.code.ops):
+            if op not in seen and op is not self.code.function:
+                seen.add(op)
+                make = _arriving if at in self.code.events else _telling
+                self.code.steps[at] = make(self.code.steps[at], at, op)
 
     def instruction(self, op: Operation) -> None:
         """Emit an operation that is not control flow."""
@@ -301,7 +316,7 @@ class Control:
 
     def interval(self, op: Operation, body: Callable[[], None]) -> None:
         """What `body` emits, as one item of pipe V."""
-        launch = self.emit(op, _end)
+        launch = self.emit(op, _end, event=True)
         self.inside = True
         body()
         self.inside = False
@@ -364,6 +379,37 @@ class Control:
             return step(core)
 
         return checked
+
+
+def _arriving(step: Step, at: int, op: Operation) -> Step:
+    """The step, with the program counter where others find it. What turns out to be no event, as nothing is
+    to be done, is told afterwards."""
+
+    def arrive(core: Core) -> int | None:
+        core.pc = at
+        watch = core.watch
+        assert watch is not None
+        before = -1 if core.blocked is not None else watch.events
+        after = step(core)
+        if watch.events == before and after != BLOCKED:
+            for hear in watch.reached:
+                hear(core, op)
+        return after
+
+    return arrive
+
+
+def _telling(step: Step, at: int, op: Operation) -> Step:
+    """The step, told before."""
+
+    def tell(core: Core) -> int | None:
+        core.pc = at
+        assert core.watch is not None
+        for hear in core.watch.reached:
+            hear(core, op)
+        return step(core)
+
+    return tell
 
 
 def set_mark(core: Core, slot: int, mark: Any) -> None:

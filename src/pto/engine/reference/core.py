@@ -130,6 +130,10 @@ class Work(Item):
         core.execute(self.instr, self.execute)
 
 
+def _nothing(i: Instr) -> None:
+    """What a pipe performs of an instruction in a dry run."""
+
+
 class Core(CoreState):
     """A core that runs: its scalar unit, its pipes with their queues, its flags and tokens."""
 
@@ -150,6 +154,8 @@ class Core(CoreState):
         #: Whether the scalar unit waits for everything it issued: a program that does not synchronise its
         #: pipes yet.
         self.in_order = False
+        #: Whether pipes perform nothing: see `dry.py`.
+        self.dry = False
         self.at_work: Item | None = None  # what was queued and is performed now
         self.blocked: Event | None = None  # what the scalar unit waits for, where somebody watches
 
@@ -342,6 +348,8 @@ class Core(CoreState):
         )
 
     def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
+        if self.dry and i.pipe in self.queues:
+            execute = _nothing
         try:
             result = execute(i) if self.watch is None else perform(self.watch, i, execute)
         except MemoryFault as fault:

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from ...ir.types import ScalarType
-from ...isa import encoding
+from ...isa import ctrl, encoding
 from ...isa.dtypes import DTYPES
 from ...isa.tables.dma import BURST_BITS
 from .. import elements
 from ..elements import Array
 from ..memory import MemoryFault, Pointer, array_of
 from .instr import IllegalInstruction, Instr, misaligned
+from .load_store import ATOMIC_TYPES, combined
 from .registry import executor
 
 #: (count, source stride, destination stride), in bytes.
@@ -191,20 +192,56 @@ def _padding(i: Instr, name: str, dtype: str) -> int:
 def mte_ub_gm(i: Instr) -> None:
     length, loops = _nest(i, _UB, _GM, loop_clauses(i, _UB, _GM))
     _aligned(i, i.arg("ub_src"))
-    copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
+    _bursts_out(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
+
+
+def _bursts_out(i: Instr, source: Pointer, target: Pointer, length: int, loops: list[Loop]) -> None:
+    """Bursts into global memory, which the control register may make updates of it."""
+    update = ctrl.update(i.control)
+    if update is None:
+        copy_bursts(i, source, target, length, loops)
+        return
+    kind, operation = update
+    dtype = ATOMIC_TYPES[kind]
+    size = DTYPES[dtype].bits // 8
+    steps = [n for loop in loops if loop[0] > 1 for n in loop[1:]]
+    i.require(
+        not any(n % size for n in (length, source.offset, target.offset, *steps)),
+        f"expects bursts of whole elements of the atomic type {kind}, got len_burst {length}, addresses "
+        f"{source.offset} and {target.offset}, strides {', '.join(map(str, steps))}",
+    )
+    i.is_atomic()
+    if not length or not all(loop[0] for loop in loops):
+        return
+    _inside(source, loops, 1, length)
+    _inside(target, loops, 2, length)
+    total = length * math.prod(loop[0] for loop in loops)
+    i.require(total <= LARGEST, f"expects to write at most {LARGEST} bytes, got {total}")
+    at, to = (_starts(loops, side) // size for side in (1, 2))
+    inside = np.arange(length // size, dtype=np.intp)
+    new = i.values_at(_as(source, dtype), at[:, None] + inside)
+    place = _as(target, dtype)
+    apart = np.unique(to)
+    if apart.size == to.size and (np.diff(apart) >= inside.size).all():
+        there = to[:, None] + inside
+        i.store_at(place, there, combined(operation, i.values_at(place, there), new))
+        return
+    for first, numbers in zip(to.tolist(), new, strict=True):  # bursts meet: one after the other
+        there = first + inside
+        i.store_at(place, there, combined(operation, i.values_at(place, there), numbers))
 
 
 @executor("copy between buffers")
 def between_buffers(i: Instr) -> None:
     """Lengths and gaps in blocks of 32 bytes; a gap is what lies between two bursts."""
     assert i.op.row is not None
-    old = i.kind == "strides"
+    old = i.kind.startswith("strides")
     source, target = (i.arg(operand.name) for operand in i.op.row.operands[:2])
     length, count = _field(i, "len_burst", _BURST), _field(i, "n_burst", _BURST)
     s = _field(i, "src_stride" if old else "src_gap", 16)
     t = _field(i, "dst_stride" if old else "dst_gap", 16)
     _aligned(i, source, target)
-    if i.kind == "gaps to L1":
+    if i.kind.endswith("to L1"):
         target = _shared(i, target)
     copy_bursts(i, source, target, length * 32, [(count, (length + s) * 32, (length + t) * 32)])
 
@@ -225,13 +262,19 @@ def _shared(i: Instr, target: Pointer) -> Pointer:
 def set_loop(i: Instr) -> None:
     """Copies already issued are not affected: they took the registers with them (see `Instr.frozen`)."""
     what, _, way = i.kind.rpartition("_")
+    if way == "outtol1":  # one word
+        low, high = (_COUNT, _COUNT) if what == "loop_size" else (_GM, _UB)
+        word = int(i.arg("word"))
+        parts = word & (1 << low) - 1, word >> low & (1 << high) - 1
+        i.core.registers[f"{what}_{way}"] = parts
+        return
     strides = (_GM, _UB) if way == "outtoub" else (_UB, _GM)
     widths = (_COUNT, _COUNT) if what == "loop_size" else strides
     first, second = (_field(i, n, w, v) for (n, v), w in zip(i.args.items(), widths, strict=True))
     i.core.registers[f"{what}_{way}"] = first, second
 
 
-def _register_loops(i: Instr, way: str) -> list[Loop]:
+def register_loops(i: Instr, way: str) -> list[Loop]:
     """The loops of the registers: loop 2 (outer) and loop 1, one iteration each where never set."""
     r = i.registers
     inner, outer = r.get(f"loop_size_{way}", (1, 1))
@@ -253,7 +296,7 @@ def _rows_aligned(i: Instr, name: str, loops: list[Loop], side: int) -> None:
 @executor("copy in by registers")
 def copy_gm_to_ubuf(i: Instr) -> None:
     target = i.arg("ub_dst")
-    length, loops = _nest(i, _GM, _UB, _register_loops(i, "outtoub"))
+    length, loops = _nest(i, _GM, _UB, register_loops(i, "outtoub"))
     _rows_apart(i, length, loops)
     _rows_aligned(i, "dst_stride", loops, 2)
     _aligned(i, target)
@@ -266,8 +309,8 @@ def copy_gm_to_ubuf(i: Instr) -> None:
 
 @executor("copy out by registers")
 def copy_ubuf_to_gm(i: Instr) -> None:
-    length, loops = _nest(i, _UB, _GM, _register_loops(i, "ubtoout"))
+    length, loops = _nest(i, _UB, _GM, register_loops(i, "ubtoout"))
     _rows_aligned(i, "src_stride", loops, 1)
     i.require(int(i.arg("reserved")) == 0, f"expects reserved to be 0, got {i.arg('reserved')}")
     _aligned(i, i.arg("ub_src"))
-    copy_bursts(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)
+    _bursts_out(i, i.arg("ub_src"), i.arg("gm_dst"), length, loops)

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa import ctrl
 from ...isa.dtypes import DTYPES
 from ..elements import Array
 from ..memory import Tile
 from .instr import Instr, Place, Shape
 
 _WORD = (1 << 64) - 1
-#: Bit of the CTRL register: infinities saturate and NaN becomes 0 in conversions to f16 and bf16.
-CTRL_SATURATE = 48
 #: The types that are quantised, and the integer types they may become; any float type is another.
 _INTEGERS = {"f32": ("i8", "u8"), "i32": ("i8", "u8", "i16")}
 
@@ -135,7 +134,7 @@ def bounded(i: Instr, y: Array, dtype: str, clamp: bool = False) -> Array:
         return y
     limit = y.dtype.type(DTYPES[dtype].max_finite)
     found = np.clip(y, -limit, limit)
-    if i.registers.get("CTRL", 0) >> CTRL_SATURATE & 1 and dtype in ("f16", "bf16"):
+    if ctrl.bit(i.control, ctrl.SATURATION) and dtype in ("f16", "bf16"):
         return np.where(np.isnan(y), y.dtype.type(0), found)
     return found if clamp else np.where(np.isinf(y), y, found)
 

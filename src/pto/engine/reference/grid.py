@@ -64,8 +64,10 @@ class Grid:
         in_order: bool = False,
         semantics: Semantics = SEMANTICS["hw"],
         timeout: float | None = None,
+        dry: bool = False,
     ) -> None:
         self.program = program
+        self.dry = dry
         self.profile = profile
         self.gm = gm
         self.roles = roles
@@ -161,6 +163,7 @@ class Grid:
             core.grid, core.cluster = self, cluster
             core.eager = self.schedule is None
             core.in_order = self.in_order
+            core.dry = self.dry
             core.semantics = self.semantics
             core.watch, core.port = self.watch, self._port
             cluster.cores.append(core)

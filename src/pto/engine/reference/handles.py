@@ -280,7 +280,7 @@ def tensor_view_addr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
 def castptr(core: Core, op: Operation, args: dict[str, Any]) -> Any:
     source, type = args["addr"], op.result.type
     assert isinstance(type, PtrType)
-    dtype = str(type.dtype)
+    dtype = type.elem.counted
     if isinstance(source, Pointer):
         return source.at(source.offset, dtype)
     if not isinstance(source, int):

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.core import Operation
+from ...isa import ctrl
 from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
 from .. import elements
@@ -154,6 +155,16 @@ class Instr:
         """Which kind of its algorithm the row names."""
         assert self.op.row is not None
         return kind_of(self.op.row)[1]
+
+    @property
+    def control(self) -> int:
+        """The control register as it was when the instruction was issued: see `isa/ctrl.py`."""
+        return self.registers.get("CTRL", ctrl.RESET)
+
+    def is_atomic(self) -> None:
+        """Say that what it stores are updates, which may meet others: because a register says so."""
+        if self.event is not None:
+            self.event.atomic = True
 
     @property
     def isa(self) -> str:

@@ -18,6 +18,7 @@ from ..memory import WINDOWS_BASE, GlobalMemory
 from ..watch import Watcher
 from .control import Unsupported
 from .core import RunError
+from .dry import depends_on_data
 from .grid import Grid
 from .lower import LoweredModule
 from .semantics import preset
@@ -45,20 +46,20 @@ class ReferenceKernel(Launchable):
         self.prepared = self.lowered(passes="needed" if check else "never", insert_sync=insert_sync).module
         #: Whether nothing orders its pipes: a plain run then goes in program order.
         self.in_order = not complete(self.prepared)[1]
-        self._programs: dict[bool, LoweredModule] = {}
+        self._programs: dict[tuple[bool, bool], LoweredModule] = {}
         self.program(False)
 
-    def program(self, track: bool) -> LoweredModule:
+    def program(self, track: bool, tell: bool = False) -> LoweredModule:
         """The lowered functions; raises where one holds what cannot be executed."""
-        found = self._programs.get(track)
+        found = self._programs.get((track, tell))
         if found is None:
-            found = LoweredModule(self.prepared, self.profile, track, legal=self.checked)
+            found = LoweredModule(self.prepared, self.profile, track, legal=self.checked, tell=tell)
             try:
                 for function in self.functions:
                     found.code(str(function.attr("sym_name")))
             except Unsupported as e:
                 raise DiagnosticError(e.diagnostics) from None
-            self._programs[track] = found
+            self._programs[track, tell] = found
         return found
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
@@ -85,6 +86,8 @@ class ReferenceKernel(Launchable):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
+        timeline: Any = False,
+        dry: bool = False,
     ) -> Launch:
         """A launch on `blocks` blocks, all on one thread: `threads` is for engines that have them, and
         changes no result. With `ranks` (see `World.run`) every rank has so many blocks, and `args` are for
@@ -99,8 +102,12 @@ class ReferenceKernel(Launchable):
         `semantics` ("hw" or "doc") says what
         vector instructions do where the manual and the hardware differ. `watchers` are told what happens, see
         `engine/watch.py`.
+
+        `timeline` gives the result a timeline of the machine: True for that of the target, or one by name, by
+        file of parameters or as `isa.timing.Machine`. `dry` issues everything and computes no tile, where no
+        scalar depends on one: arrays keep what they hold.
         """
-        from ..sanitize import parse_names, watching
+        from ..sanitize import parse_names, recorder, watching
 
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
@@ -108,8 +115,12 @@ class ReferenceKernel(Launchable):
         result.checked = names
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, partial(Binding, self))
-        watch = watching(names, shadow, memory_map, watchers)
-        program = self.program(watch is not None and watch.tracks)
+        depends = depends_on_data(self.prepared) if dry else None
+        if depends is not None:
+            raise DiagnosticError([depends])
+        timing = recorder(timeline, self.profile, dry)
+        watch = watching(names, shadow, memory_map, watchers, timing)
+        program = self.program(watch is not None and watch.tracks, watch is not None and bool(watch.reached))
         roles = [
             (kind, sub, program.code(str(f.attr("sym_name"))))
             for kind, sub, f in self.roles
@@ -135,6 +146,7 @@ class ReferenceKernel(Launchable):
             self.in_order and order is None,
             preset(semantics),
             timeout,
+            dry,
         )
         return Launch(self, grid, bindings, result)
 

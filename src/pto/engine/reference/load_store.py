@@ -158,6 +158,10 @@ def element_numbers(i: Instr, numbers: Array, dtype: str) -> Array:
     return i.round(numbers, dtype) if elements.DTYPES[dtype].is_float else i.encoded(numbers, dtype)
 
 
+#: Element types of atomic updates, by the words of instructions and of the control register.
+ATOMIC_TYPES = {"f32": "f32", "f16": "f16", "bf16": "bf16", "s32": "i32", "s16": "i16", "s8": "i8"}
+
+
 def combined(how: str, old: Array, new: Array) -> Array:
     """What an atomic operation leaves; max and min keep the old one unless the new one is beyond it, so a
     NaN changes nothing."""

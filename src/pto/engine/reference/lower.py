@@ -29,10 +29,18 @@ from .open_rules import asked
 class LoweredModule:
     """The functions of a module, lowered on first use."""
 
-    def __init__(self, module: Module, profile: Profile, track: bool = False, legal: bool = True) -> None:
+    def __init__(
+        self,
+        module: Module,
+        profile: Profile,
+        track: bool = False,
+        legal: bool = True,
+        tell: bool = False,
+    ) -> None:
         self.module = module
         self.profile = profile
         self.track = track  # whether undefined scalars are followed
+        self.tell = tell  # whether somebody wants to know of steps that are no events
         self.legal = legal  # whether rules are asked again with what only a run knows
         self._functions = {str(f.attr("sym_name")): f for f in module.functions}
         self._codes: dict[str, Code] = {}
@@ -69,16 +77,16 @@ class Lower(Control):
         name = row.name if row is not None else op.name
         if row is None:
             self.unsupported(op, f"'{op.name}' is not an instruction of the ISA")
-        elif row.family in ("shared-arith", "shared-math"):
+        elif row.set == "scalar" and (row.expr or row.dialect in ("arith", "math")):
             self.scalar(op)
         elif name in handles.HANDLERS:
             self.handled(op, handles.HANDLERS[name])
         elif name in sync.HANDLERS:
             self.synced(op, sync.HANDLERS[name])
         elif name in fifo.HANDLERS:
-            self.handled(op, fifo.HANDLERS[name], may_block=True)
+            self.handled(op, fifo.HANDLERS[name], may_block=True, event=True)
         elif name in transfers.HANDLERS:
-            self.handled(op, transfers.HANDLERS[name], may_block=True)
+            self.handled(op, transfers.HANDLERS[name], may_block=True, event=True)
         else:
             execute = registry.find(row)
             if execute is None:
@@ -160,7 +168,9 @@ class Lower(Control):
 
         return mixed
 
-    def handled(self, op: Operation, handler: handles.Handler, may_block: bool = False) -> None:
+    def handled(
+        self, op: Operation, handler: handles.Handler, may_block: bool = False, event: bool = False
+    ) -> None:
         arguments = self.arguments(op)
         results = [self.slot(r) for r in op.results]
         single = results[0] if len(results) == 1 else -1
@@ -189,7 +199,7 @@ class Lower(Control):
                             )
                 return inner(core)
 
-        self.emit(op, step)
+        self.emit(op, step, event)
 
     def synced(self, op: Operation, handler: sync.Handler) -> None:
         arguments = self.arguments(op)
@@ -197,7 +207,7 @@ class Lower(Control):
         for value in op.operands:
             if isinstance(value.type, ScalarType):
                 step = self.decision(op, self.slot(value), step, "an event id")
-        self.emit(op, step)
+        self.emit(op, step, event=True)
 
     def issued(self, op: Operation, execute: registry.Execute) -> None:
         execute = self.asking(op, execute)
@@ -220,7 +230,7 @@ class Lower(Control):
                 issue(core, i, execute)
                 return None
 
-            self.emit(op, step)
+            self.emit(op, step, event=True)
             return
 
         def with_result(core: Core) -> None:
@@ -232,7 +242,7 @@ class Lower(Control):
                 if core.grid.tracks:
                     set_mark(core, slot, i.event.undefined)
 
-        self.emit(op, with_result)
+        self.emit(op, with_result, event=True)
 
     def pipe(self, op: Operation) -> str:
         """The pipe that an instruction goes to."""
@@ -294,7 +304,7 @@ class Lower(Control):
                 if core.grid.tracks:
                     set_mark(core, slot, i.event.undefined)
 
-        self.emit(op, step)
+        self.emit(op, step, event=True)
 
     def poisoning(self, op: Operation) -> Callable[[Core, Instr], None]:
         """What tells an instruction which of its scalar operands are undefined."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...isa import ctrl
 from .. import elements
 from ..elements import Array, round_integral
 from .instr import Instr
@@ -19,9 +20,8 @@ from .registry import executor
 MX_GROUP = 32
 HIF4_GROUP = 64
 
-#: Bits of the control register, and mantissa bits that TF32 keeps.
-CTRL_TF32, CTRL_TF32_ROUND = 46, 47
-TF32_BITS = {"a2a3": 11, "a5": 10}
+#: Mantissa bits that TF32 keeps.
+TF32_BITS = {"cpu": 10, "a2a3": 11, "a5": 10}
 
 _F32_MAX = float(np.finfo(np.float32).max)
 #: A rounding to f32 drops 29 bits of a double. Shifted to the top they are this number at a midpoint.
@@ -44,7 +44,7 @@ def product(i: Instr) -> None:
     elif i.has("a_scale"):
         a, b = a * _mx_scales(i, "a_scale", m, k), b * _mx_scales(i, "b_scale", n, k)
     elif i.dtype(left) == "f32" and i.exact:
-        a, b = reduced(i, a), reduced(i, b)
+        a, b = reduced(i, a, i.control), reduced(i, b, i.control)
     out = dot(i, a, b)
     for name in ("acc_in", "c_in"):
         if i.has(name):
@@ -214,16 +214,17 @@ def _hif4_scales(i: Instr, name: str, size: int, depth: int) -> Array:
 # --- reduced precision ------------------------------------------------------------------------------------
 
 
-def reduced(i: Instr, x: Array) -> Array:
-    """f32 operands as HF32 or TF32 mode leaves them; the simulator column keeps their full precision."""
-    if i.isa == "cpu":
-        return x
+def reduced(i: Instr, x: Array, control: int) -> Array:
+    """f32 operands as HF32 mode or a control word leaves them. The simulator column keeps their full
+    precision, unless the word has bit 60 clear: then it speaks of this very instruction, and no HF32 goes
+    before TF32."""
+    simulated, told = i.isa == "cpu", not ctrl.bit(control, ctrl.OBEYED)
+    tf32 = ctrl.bit(control, ctrl.TF32) and (told or not simulated)
     mode = i.registers.get("hf32")
-    if mode is not None:
+    if mode is not None and not simulated and not (tf32 and told):
         x = shortened(x, 11, mode)
-    control = i.registers.get("CTRL", 0)
-    if control >> CTRL_TF32 & 1:
-        x = shortened(x, TF32_BITS[i.isa], "ROUND" if control >> CTRL_TF32_ROUND & 1 else "RINT")
+    if tf32:
+        x = shortened(x, TF32_BITS[i.isa], "ROUND" if ctrl.bit(control, ctrl.TF32_AWAY) else "RINT")
     return x
 
 

@@ -176,8 +176,8 @@ def _barrier(core: Core, op: Operation, pipe: str) -> int | None:
     return None
 
 
-@sync("cmo.cacheinvalid")
-def cacheinvalid(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+@sync("cmo.cacheinvalid", "dcci", "dsb")
+def nothing(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     return None
 
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ...isa.profiles import Profile
 from ..watch import Watcher, Watchers
 
 if TYPE_CHECKING:
@@ -76,10 +77,14 @@ def parse_names(text: str | Sequence[str]) -> frozenset[str]:
 
 
 def watching(
-    names: frozenset[str], shadow: str | None, memory_map: bool, more: Sequence[Watcher] = ()
+    names: frozenset[str],
+    shadow: str | None,
+    memory_map: bool,
+    more: Sequence[Watcher] = (),
+    timing: Watcher | None = None,
 ) -> Watchers | None:
-    """What watches a launch, `more` last; None where nothing does."""
-    found: list[Watcher] = []
+    """What watches a launch, `timing` (of `recorder`) first, `more` last; None where nothing does."""
+    found: list[Watcher] = [timing] if timing is not None else []
     if names or shadow is not None or memory_map:
         from .reports import Reports
 
@@ -98,6 +103,17 @@ def watching(
         found.append(MapWatcher())
     found += more
     return Watchers(found) if found else None
+
+
+def recorder(timeline: Any, profile: Profile, dry: bool = False) -> Watcher | None:
+    """What records the timeline of a launch, as its option asks for it: a machine, its name or a file of its
+    parameters, True for that of the profile; None where none is wanted."""
+    if timeline is False or timeline is None:
+        return None
+    from ...isa.timing import machine
+    from ..timing import Recorder
+
+    return Recorder(machine(None if timeline is True else timeline, profile), dry)
 
 
 @cache

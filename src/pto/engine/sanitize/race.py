@@ -25,7 +25,7 @@ from .reports import Reports, bytes_of
 from .sanitizer import Sanitizer
 from .seen import Seen
 from .telling import Signals
-from .touch import Touch, hazard, meets, overlap
+from .touch import ATOMIC, Touch, hazard, meets, overlap
 from .vecscope import VecscopeHazards
 
 #: A vector instruction that reads exactly what the one before wrote follows it closely enough when it runs at
@@ -222,6 +222,8 @@ class RaceChecker:
         atomic = self._atomic.get(event.op)
         if atomic is None:
             atomic = self._atomic[event.op] = meets(event.op)
+        if event.atomic:
+            atomic = ATOMIC
         new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access, atomic)
         if new.low == new.high:
             return

@@ -221,8 +221,9 @@ class _Traced(CompiledKernel):
         watchers: Sequence[Watcher] = (),
         threads: int = 1,
         ranks: World | None = None,
+        timeline: Any = False,
     ) -> TracedLaunch:
-        from ..sanitize import parse_names, watching
+        from ..sanitize import parse_names, recorder, watching
 
         if ranks is not None:
             self.refuse({"ranks": True})
@@ -232,7 +233,8 @@ class _Traced(CompiledKernel):
         result.checked = names
         gm = GlobalMemory()
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
-        watch = watching(names, shadow, memory_map, watchers)
+        timing = recorder(timeline, self.profile)
+        watch = watching(names, shadow, memory_map, watchers, timing)
         memory = Memory(gm.buffers)
         cores = self._cores(subblocks)
         module = module_of(self._told(), cores)

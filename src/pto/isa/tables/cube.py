@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..row import Attr, Combos, Family, Form, Row
 from ..rules import R, Rule
-from .dma import LOOP_NEST, LOOP_RULES, flat, grouped, spaces
+from .dma import LOOP_NEST, LOOP_RULES, REGISTER_NEST, fits, flat, grouped, register, spaces
 
 cube = Family("mad", "cube", core="cube", in_place="none")
 
@@ -129,6 +129,9 @@ _ANY = {"cpu": "all s4", "a2a3": "any", "a5": "all"}
 _FEED = {"cpu": "f16 bf16 f32 i8 u8 fp8 hif8 fp4 s4", "a2a3": "f16 bf16 f32 i8 u8",
          "a5": "f16 bf16 f32 i8 u8 fp8 hif8 fp4"}  # fmt: skip
 _SCALES = {"cpu": "f8e8m0 fp8 fp4", "a5": "f8e8m0 fp8 fp4"}
+#: Operands by the calls for elements of a byte or more, and of 4 bits.
+_FEED_WIDE = {isa: " ".join(n for n in text.split() if n not in ("fp4", "s4")) for isa, text in _FEED.items()}
+_FOUR_BITS = {"cpu": "fp4 s4", "a5": "fp4"}
 _SAME: tuple[Rule, ...] = (R("dst.dtype == src.dtype"),)
 
 move = cube.but(family="data-movement", dtype_of="src dst")
@@ -183,6 +186,62 @@ def _feed(name: str, opcode: int, space: str, extents: str, mx: bool = False, **
         types={**_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
                **{f"window/{n}_start": "i64" for n in (a, b)}},
         **(_SCALES if mx else _FEED),
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------- copies as the calls have them
+
+_OLDER = ("the words of the C++ call; the grouped mte_* form counts in elements and bytes",)
+_RAW_FEED = (*_OLDER, "run time: src at 32 B, dst at 512 B")
+
+
+def _raw_feed(name: str, opcode: int, space: str, four: bool = False) -> Row:
+    """A copy from L1 into one operand buffer, in fractals."""
+    words = "m_start k_start m_step k_step src_stride dst_stride" + (" transpose" if four else "")
+    given = " ".join(f"{n}=i64" for n in words.split())
+    left = space == "L0A"
+    return move(
+        name, opcode=opcode, pipe="MTE1", isas="cpu a5" if four else "cpu a2a3 a5",
+        algorithm=f"fractals of L1: {'left' if left else 'right'}",
+        operands=f"src=ptr dst=ptr:out {given}", format=flat(f"src dst {words}"),
+        attrs=() if four else (_TRANSPOSE,),
+        rules=(*spaces(src="L1", dst=space), *_SAME, *fits(16, "m_start k_start src_stride dst_stride"),
+               *fits(8, "m_step k_step")),
+        doc=f"Load fractals from L1 into {space}" + (", of elements of 4 bits." if four else "."),
+        meaning="Fractals are 16 rows of 32 bytes. For j < k_step, i < m_step: fractal (k_start + j) * src_stride + "
+        "m_start + i of src becomes fractal j * dst_stride + i of dst" + (
+            "; on A2A3 fractal i * k_step + j" if left else "") + ". transpose: the matrix of the fractals read, with "
+        "rows and columns of elements exchanged; of its rows, those that dst_stride has room for.",
+        notes=_RAW_FEED,
+        cpp=f"{name}($dst, $src, {', '.join(f'${n}' for n in words.split())}{'' if four else ', $transpose'})",
+        types=_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
+        **(_FOUR_BITS if four else _FEED_WIDE),
+    )  # fmt: skip
+
+
+def _raw_scales(name: str, opcode: int, space: str) -> Row:
+    words = "x_start_position y_start_position x_step y_step src_stride dst_stride"
+    return move(
+        name, opcode=opcode, pipe="MTE1", isas="cpu a5",
+        algorithm=f"boxes of scales: {'left' if space == 'L0A' else 'right'}",
+        operands="src=ptr dst=ptr:out " + " ".join(f"{n}=i64" for n in words.split()), format=flat(f"src dst {words}"),
+        rules=(*spaces(src="L1", dst=space), *fits(16, "x_start_position y_start_position src_stride dst_stride"),
+               *fits(8, "x_step y_step")),
+        doc=f"Load boxes of MX scales from L1 beside an operand in {space}.",
+        meaning="Boxes are 32 bytes. For i < x_step, j < y_step: box (x_start_position + i) * src_stride + "
+        "y_start_position + j of src becomes box i * dst_stride + j of the scale buffer, from dst / 16 on.",
+        notes=_RAW_FEED,
+        cpp=f"{name}((uint64_t) $dst >> 4, (__cbuf__ void*) $src, {', '.join(f'${n}' for n in words.split())})",
+        types=_ptrs(src="{T}, l1", dst=f"{{T}}, {space.lower()}"),
+        **_SCALES,
+    )  # fmt: skip
+
+
+def _l1_loops(what: str, opcode: int, doc: str, meaning: str) -> Row:
+    name = f"set_{what}_outtol1"
+    return register(
+        name, opcode=opcode, algorithm=f"copy loops: {what}_outtol1", operands="word=i64", core="cube",
+        format="$word attr-dict : type($word)", doc=doc, meaning=meaning, cpp=f"{name}((uint64_t) $word)",
     )  # fmt: skip
 
 
@@ -472,6 +531,71 @@ ROWS = (
         cpp="copy_cbuf_to_fbuf($dst, $src, $count, $len_burst, $src_gap, $dst_gap)",
         types=_ptrs(src="{T}, l1", dst="{T}, fb"),
     ),
+    move(
+        "copy_gm_to_cbuf", opcode=0x3192, algorithm="bursts to a core: into L1 by registers", pipe="MTE2",
+        operands="src=ptr dst=ptr:out n_burst=i64 len_burst=i64 src_stride=i64 dst_stride=i64",
+        format=flat("src dst n_burst len_burst src_stride dst_stride"),
+        rules=(*spaces(src="GM", dst="L1"), *_SAME, *fits(21, "n_burst len_burst dst_stride"), *fits(40, "src_stride")),
+        doc="Copy bursts of bytes from GM to L1 under the outtol1 loop registers.",
+        meaning=REGISTER_NEST,
+        notes=(*_OLDER, "run time: on-chip addresses are 32 B aligned",
+               "the loop counts are 1 unless set_loop_size_outtol1 says otherwise"),
+        cpp="copy_gm_to_cbuf_align_v2($dst, $src, 0, $n_burst, $len_burst, 0, 0, false, 0, $src_stride, $dst_stride)",
+        types=_ptrs(src="{T}, gm", dst="{T}, l1"), **_ANY,
+    ),
+    move(
+        "copy_cbuf_to_ubuf", opcode=0x3193, algorithm="bursts to a core: blocks out of L1", pipe="MTE1",
+        operands="src=ptr dst=ptr:out sid=i64 n_burst=i64 len_burst=i64 src_stride=i64 dst_stride=i64", isas="cpu a5",
+        format=flat("src dst sid n_burst len_burst src_stride dst_stride"),
+        rules=(*spaces(src="L1", dst="UB"), *_SAME, *fits(1, "sid"),
+               *fits(16, "n_burst len_burst src_stride dst_stride")),
+        doc="Copy bursts of 32-byte units from L1 to the UB of one vector core.",
+        meaning="for r < n_burst: copy len_burst * 32 bytes from src + r * (len_burst + src_stride) * 32 to dst + r * "
+        "(len_burst + dst_stride) * 32 in the UB of vector core sid.",
+        notes=(*_OLDER, "issued by the cube core; the vector core reads only after a cross-core signal"),
+        cpp="copy_cbuf_to_ubuf($dst, $src, $sid, $n_burst, $len_burst, $src_stride, $dst_stride)",
+        types=_ptrs(src="{T}, l1", dst="{T}, ub"), **_ANY,
+    ),
+    _raw_feed("load_cbuf_to_ca", 0x3194, "L0A"),
+    _raw_feed("load_cbuf_to_cb", 0x3195, "L0B"),
+    _raw_feed("load_cbuf_to_ca_s4", 0x3196, "L0A", four=True),
+    _raw_feed("load_cbuf_to_cb_s4", 0x3197, "L0B", four=True),
+    _raw_scales("load_cbuf_to_ca_mx", 0x3198, "L0A"),
+    _raw_scales("load_cbuf_to_cb_mx", 0x3199, "L0B"),
+    move(
+        "copy_cbuf_to_bt", opcode=0x319D, algorithm="bias: blocks", pipe="MTE1", dtype_of="",
+        operands="src=ptr dst=ptr:out conv_control=i1 n_burst=i64 len_burst=i64 source_gap=i64 dst_gap=i64",
+        format=flat("src dst conv_control n_burst len_burst source_gap dst_gap"),
+        combos=(Combos.of("src dst", **dict.fromkeys(("cpu", "a2a3", "a5"), "f32,f32 i32,i32 f16,f32 bf16,f32")),),
+        rules=(*spaces(src="L1", dst="BT"), *fits(16, "n_burst len_burst source_gap dst_gap")),
+        doc="Load blocks of bias values from L1 into the bias table.",
+        meaning="for r < n_burst: copy len_burst * 32 bytes from src + r * (len_burst + source_gap) * 32 to dst + r * "
+        "(len_burst + dst_gap) * 32. bf16, and f16 with conv_control, become f32: lengths and gaps of dst are then "
+        "twice as large.",
+        notes=_OLDER,
+        cpp="copy_cbuf_to_bt((uint64_t) $dst, $src, $conv_control, $n_burst, $len_burst, $source_gap, $dst_gap)",
+        types=_ptrs(src="{T}, l1", dst="{T}, bt"),
+    ),
+    move(
+        "copy_cbuf_to_fbuf", opcode=0x319E, algorithm="fix-pipe parameters: words", pipe="FIX",
+        operands="src=ptr dst=ptr:out n_burst=i64 len_burst=i64 source_gap=i64 dst_gap=i64",
+        format=flat("src dst n_burst len_burst source_gap dst_gap"),
+        rules=(*spaces(src="L1", dst="FB"), *fits(16, "n_burst len_burst source_gap dst_gap")),
+        **dict.fromkeys(("cpu", "a2a3", "a5"), "any"),
+        doc="Load units of FIXPIPE parameters from L1 into FB.",
+        meaning="for r < n_burst: copy len_burst units of 64 B (a2a3: 128 B); source and destination advance by "
+        "len_burst + source_gap and len_burst + dst_gap units per burst.",
+        notes=_OLDER,
+        cpp="copy_cbuf_to_fbuf($dst, $src, $n_burst, $len_burst, $source_gap, $dst_gap)",
+        types=_ptrs(src="{T}, l1", dst="{T}, fb"),
+    ),
+    _l1_loops("loop_size", 0x319A, "Set the two loop counts of later copies from GM to L1.",
+              "loop1 (inner) count register = bits 0..20 of the word, loop2 (outer) = bits 21..41; 1, 1 is a plain 2-D "
+              "copy."),
+    _l1_loops("loop1_stride", 0x319B, "Set the pointer advance per loop1 (inner) iteration of later copies from GM to L1.",
+              "source stride register = bits 0..39 of the word, destination = bits 40..60, in bytes."),
+    _l1_loops("loop2_stride", 0x319C, "Set the pointer advance per loop2 (outer) iteration of later copies from GM to L1.",
+              "source stride register = bits 0..39 of the word, destination = bits 40..60, in bytes."),
     fixpipe(
         "mte_l0c_l1", opcode=0x318F, algorithm="accumulator out: to L1",
         operands=f"{_FIX_HEAD} {_FIX_OPERANDS}", format=_fix_format(_FIX_NAMES),

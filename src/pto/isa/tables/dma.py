@@ -74,7 +74,7 @@ _GAP_NEST = (
     "for r < n_burst: copy len_burst * 32 bytes from src + r * (len_burst + src_gap) * 32 to "
     "dst + r * (len_burst + dst_gap) * 32."
 )
-_REGISTER_NEST = (
+REGISTER_NEST = (
     "for j < loop2_count, k < loop1_count, r < n_burst: copy len_burst bytes from src + j * loop2_src + "
     "k * loop1_src + r * src_stride to dst + j * loop2_dst + k * loop1_dst + r * dst_stride."
 )
@@ -217,7 +217,7 @@ ROWS = (
             _OVERLAP, R("dst_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from GM to UB under the outtoub loop registers.",
-        meaning=f"src = gm_src, dst = ub_dst: {_REGISTER_NEST} If data_select_bit, fill bytes "
+        meaning=f"src = gm_src, dst = ub_dst: {REGISTER_NEST} If data_select_bit, fill bytes "
         "[len_burst, dst_stride) of the row with the pad value register.",
         notes=("the loop registers must hold values first: set_loop_size_outtoub, set_loop*_stride_outtoub",
                "left and right padding count bytes in the manual of this form"),
@@ -237,7 +237,7 @@ ROWS = (
             R("src_stride.const % 32 == 0", when="n_burst.const > 1", on="a2a3 a5"),
         ),
         doc="Copy bursts from UB to GM under the ubtoout loop registers.",
-        meaning=f"src = ub_src, dst = gm_dst: {_REGISTER_NEST}",
+        meaning=f"src = ub_src, dst = gm_dst: {REGISTER_NEST}",
         notes=("the loop registers must hold values first: set_loop_size_ubtoout, set_loop*_stride_ubtoout",),
         cpp="copy_ubuf_to_gm_align_v2($gm_dst, $ub_src, $sid, $n_burst, $len_burst, $reserved, $dst_stride, "
         "$src_stride)",
@@ -258,6 +258,22 @@ ROWS = (
         notes=("units are undocumented; those of mte_ub_ub are followed",),
         cpp="copy_ubuf_to_ubuf($dest, $source, $sid, $n_burst, $len_burst, $src_stride, $dst_stride)",
         types=_pointers("source", "dest", "ub ub"),
+    ),
+    register_copy(
+        "copy_ubuf_to_cbuf", opcode=0x316D, algorithm="copy between buffers: strides to L1",
+        pipe="MTE3", dtype_of="source dest",
+        operands="source=ptr dest=ptr:out sid=i64 n_burst=i64 len_burst=i64 src_stride=i64 dst_stride=i64",
+        format=flat("source dest sid n_burst len_burst src_stride dst_stride"),
+        rules=(
+            *spaces(source="UB", dest="L1"), R("dest.dtype == source.dtype"),
+            *fits(16, "len_burst n_burst src_stride dst_stride"),
+        ),
+        doc="Copy bursts of 32-byte units from UB to L1.",
+        meaning="for r < n_burst: copy len_burst * 32 bytes from source + r * (len_burst + src_stride) * 32 "
+        "to dest + r * (len_burst + dst_stride) * 32.",
+        notes=("as mte_ub_l1; sid has no effect: the vector cores of a block address the same L1",),
+        cpp="copy_ubuf_to_cbuf($dest, $source, $sid, $n_burst, $len_burst, $src_stride, $dst_stride)",
+        types=_pointers("source", "dest", "ub l1"),
     ),
     _loop_size("set_loop_size_outtoub", 0x3167, "GM to UB"),
     _loop_stride("set_loop1_stride_outtoub", 0x3168, "GM to UB", src_bits=40, dst_bits=21),

@@ -28,6 +28,13 @@ _ELEMENTS = {"cpu": "any fp8 f8e8m0 hif8", "a2a3": "any", "a5": "any fp8 f8e8m0 
 _GM_MEMREF = R(
     "ptr.space == GM", when="ptr.kind == 'memref'", msg="operand #0 must be Ptr or MemRef in GM"
 )
+#: Words of global memory, past the data cache.
+_WHOLE = dict.fromkeys(("cpu", "a2a3", "a5"), "i8 i16 i32 i64")
+_DEVICE = (
+    R("ptr.space == GM", msg="expects ptr to be in GM"),
+    R("value.dtype == ptr.dtype", msg="expects value type to match ptr element type"),
+)
+_UNORDERED = ("neither atomic nor ordered with other accesses", "no value differs from load_scalar, store_scalar")
 
 ROWS = (
     pointer(
@@ -85,6 +92,24 @@ ROWS = (
         doc="Store one element through a pointer.", meaning="ptr[offset] = value, offset in elements.",
         notes=("a pointer may be in GM or UB",),
         cpp="$ptr[$offset] = $value", types={"ptr": "!pto.ptr<{T}>", "value": "{T}"},
+    ),
+    pointer(
+        "ld_dev", opcode=0x3147, element_at="offset", algorithm="load scalar",
+        operands="ptr=ptr|memref offset=index", results="value=scalar",
+        format="$ptr '[' $offset ']' attr-dict : type($ptr) -> type($value)", pipe="S",
+        dtype_of="ptr", rules=_DEVICE, **_WHOLE,
+        doc="Load one element of global memory past the data cache.",
+        meaning="value = ptr[offset], offset in elements.", notes=_UNORDERED,
+        cpp="ld_dev($ptr + $offset, 0)", types={"ptr": "!pto.ptr<{T}>", "value": "{T}"},
+    ),
+    pointer(
+        "st_dev", opcode=0x3148, element_at="offset", algorithm="store scalar",
+        operands="ptr=ptr|memref:out offset=index value=scalar",
+        format="$value, $ptr '[' $offset ']' attr-dict : type($ptr), type($value)", pipe="S",
+        dtype_of="ptr", in_place="none", rules=_DEVICE, **_WHOLE,
+        doc="Store one element of global memory past the data cache.",
+        meaning="ptr[offset] = value, offset in elements.", notes=_UNORDERED,
+        cpp="st_dev($value, $ptr + $offset, 0)", types={"ptr": "!pto.ptr<{T}>", "value": "{T}"},
     ),
     interval(
         "vecscope", opcode=0x3143, format="$body attr-dict",

@@ -97,6 +97,11 @@ token = sync.but(
     ),
 )  # fmt: skip
 
+#: What the scalar unit does about its data cache. A simulated one has none of its own.
+cache = Family("cache", "scalar", effect="sync", touches=False, pipe="S")
+_DCCI_WORDS = {w: f"dcci_dst_t::{w}" for w in ("CACHELINE_ALL", "CACHELINE_UB", "CACHELINE_OUT", "CACHELINE_ATOMIC")}
+_DSB_WORDS = {w: f"DSB_{w}" for w in ("ALL", "DDR", "UB", "SEQ")}
+
 _EITHER_ID = R(
     "has(event_id) != has(event_id_dyn)",
     msg="expects exactly one event-id form: static attr or dynamic index operand",
@@ -215,7 +220,7 @@ ROWS = (
         "scalar stores wrote",),
         cpp="dsb($scope)", types={"attr:scope": "gm"},
     ),
-    Family("cache", "scalar", effect="sync", touches=False, pipe="S")(
+    cache(
         "cmo.cacheinvalid", opcode=0x124F, operands="addr=ptr|view|memref?",
         attrs=Attr("space", "address_space", choices=("gm",), doc="all of the cache: of which memory"),
         format=("$addr single_cache_line attr-dict : type($addr)", "all $space attr-dict"),
@@ -227,6 +232,33 @@ ROWS = (
         meaning="No value changes: the scalar unit of a simulated core has no cache of its own.",
         cpp="dcci($addr, SINGLE_CACHE_LINE) | dcci(0, ENTIRE_DATA_CACHE)",
         types={"addr": "", "attr:space": "gm", "line/addr": "!pto.ptr<f32>", "line/attr:space": ""},
+    ),
+    cache(
+        "dcci", opcode=0x1250, operands="ptr=ptr|memref",
+        attrs=(
+            Attr("cache", "str", required=True, choices=("SINGLE_CACHE_LINE", "ENTIRE_DATA_CACHE"),
+                 doc="the line that holds the address, or all lines"),
+            Attr("dst", "str", choices=tuple(_DCCI_WORDS), words=_DCCI_WORDS, doc="lines of which memory"),
+        ),
+        format="$ptr $cache [, $dst] attr-dict : type($ptr)",
+        rules=R("ptr.space in (GM, UB)", msg="expects ptr memory space to be gm or ub/vec"),
+        doc="Write back and drop a line of the data cache, or all of it, as the call of C++ says it.",
+        meaning="As cmo.cacheinvalid: no value changes.",
+        notes=("words may also be #pto.dcci_cache_line<..> and #pto.dcci_dst<..>",),
+        cpp="dcci($ptr, $cache) | dcci($ptr, $cache, $dst)",
+        types={"ptr": "!pto.ptr<f32>", "attr:cache": "SINGLE_CACHE_LINE",
+               "ub/ptr": "!pto.ptr<f32, ub>", "ub/attr:cache": "ENTIRE_DATA_CACHE", "ub/attr:dst": "CACHELINE_UB"},
+    ),
+    cache(
+        "dsb", opcode=0x1251,
+        attrs=Attr("mem", "str", required=True, choices=tuple(_DSB_WORDS), words=_DSB_WORDS,
+                   doc="whose accesses complete"),
+        format="$mem attr-dict",
+        doc="Wait until what the scalar unit has read and written is complete.",
+        meaning="No value changes: every access of a simulated scalar unit is complete before the next one. Other "
+        "pipes are not waited for.",
+        notes=("the word may also be #pto.dsb_mem<..>", "fence.barrier_all drains the pipes, too"),
+        cpp="dsb($mem)", types={"attr:mem": "ALL"},
     ),
     event(
         "record_event", opcode=0x1005, order="set", pipe="src_op",

@@ -82,7 +82,8 @@ _ROUND, _SATURATE = "ROUND_$rnd", "RS_$sat"
 _VCVT = (
     _converts(
         _PARTS,
-        "f16,f32 bf16,f32 i8,f16 u8,f16 i8,i16 u8,u16 i16,f32 i16,i32 i16,u32 u16,u32 i32,i64 i8,i32 u8,u32",
+        "f16,f32 bf16,f32 i8,f16 u8,f16 i8,i16 u8,u16 i16,f32 i16,i32 i16,u32 u16,u32 i32,i64 i8,i32 u8,u32 "
+        "f8e4m3,f32 f8e5m2,f32 hif8,f32 f4e2m1,bf16 f4e1m2,bf16",
         "rnd sat",
     ),
     _converts(
@@ -92,9 +93,10 @@ _VCVT = (
     _converts(_ROUND, "i32,f32 i16,f16 f16,bf16", "sat"),
     _converts(f"{_ROUND}, {_SATURATE}", "f32,i32 f16,i16"),
     _converts(f"{_SATURATE}, {_ROUND}", "bf16,f16"),
-    _converts(f"{_ROUND}, {_PARTS}", "f16,i32 i64,f32", "sat"),
+    _converts(f"{_ROUND}, {_PARTS}", "f16,i32 i64,f32 bf16,f4e2m1 bf16,f4e1m2", "sat"),
     _converts(
-        f"{_ROUND}, {_SATURATE}, {_PARTS}", "f32,f16 f32,bf16 f32,i16 f32,i64 bf16,i32 f16,i8 f16,u8"
+        f"{_ROUND}, {_SATURATE}, {_PARTS}", "f32,f16 f32,bf16 f32,i16 f32,i64 bf16,i32 f16,i8 f16,u8 "
+        "f32,f8e4m3 f32,f8e5m2 f32,hif8",
     ),
 )  # fmt: skip
 

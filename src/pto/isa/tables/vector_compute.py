@@ -20,6 +20,8 @@ INTS = "(I8, U8, I16, U16, I32, U32, I64, U64)"
 B8_32 = "f32 f16 bf16 i8 u8 i16 u16 i32 u32"
 #: Elements the A5 adds as bit patterns.
 FP8 = "f8e4m3 f8e5m2 hif8"
+#: And those that only move: elements of 4 bits, two to a lane.
+LOW = f"{FP8} fp4"
 
 #: What every row of the vector set shares.
 VECTOR: dict[str, Any] = dict(
@@ -321,15 +323,21 @@ _VCVT = (
     "u8,u16 u8,u32 i8,i16 i8,i32 u16,u8 u16,u32 i16,u8 i16,u32 i16,i32 "
     "u32,u8 u32,u16 u32,i16 i32,u8 i32,u16 i32,i16 i32,i64 i64,f32 i64,i32"
 )
-_TWO = "(input.bits == 2 * r.bits or r.bits == 2 * input.bits)"
-_FOUR = "(input.bits == 4 * r.bits or r.bits == 4 * input.bits)"
+#: What only the A5 adds: narrow floats. Of a pair of 4 bits each, two neighbouring lanes of bf16 make one.
+_NARROW = (
+    "f8e4m3,f32 f8e5m2,f32 hif8,f32 f32,f8e4m3 f32,f8e5m2 f32,hif8 "
+    "f4e2m1,bf16 f4e1m2,bf16 bf16,f4e2m1 bf16,f4e1m2"
+)
+_PAIRED = "(input.dtype in (F4E2M1, F4E1M2) or r.dtype in (F4E2M1, F4E1M2))"
+_TWO = f"(input.bits == 2 * r.bits or r.bits == 2 * input.bits) and not {_PAIRED}"
+_FOUR = f"(input.bits == 4 * r.bits or r.bits == 4 * input.bits or {_PAIRED})"
 
 _convert = Family("conversion", **VECTOR, effect="pure", results="r=vreg")
 
 _CONVERSION = (
     _convert(
         "vcvt", opcode=0x3080, algorithm="convert lanes",
-        operands="input=vreg mask=mask", combos=pairs("input r", _VCVT),
+        operands="input=vreg mask=mask", combos=(Combos.of("input r", cpu=_VCVT, a2a3=_VCVT, a5=f"{_VCVT} {_NARROW}"),),
         attrs=(
             rounding("rnd", "R A F C Z O"),
             Attr("sat", "str", "NOSAT", choices=("NOSAT", "SAT"), doc="saturate, or keep the low bits",
@@ -344,6 +352,11 @@ _CONVERSION = (
               msg="expects part only where the element width changes"),
             R("part in ('EVEN', 'ODD')", when=f"has(part) and {_TWO}"),
             R("part in ('P0', 'P1', 'P2', 'P3')", when=f"has(part) and {_FOUR}"),
+            R("rnd in ('A', 'ROUND_A')", when="r.dtype == HIF8", msg="expects hif8 to be rounded with rnd A"),
+            R("rnd in ('R', 'A', 'Z', 'ROUND_R', 'ROUND_A', 'ROUND_Z')", when="r.dtype in (F8E4M3, F8E5M2)",
+              msg="expects fp8 to be rounded with rnd R, A or Z"),
+            R("rnd not in ('O', 'ROUND_O')", when="r.dtype in (F4E2M1, F4E1M2)",
+              msg="expects fp4 to be rounded with rnd R, A, F, C or Z"),
         ),
         doc="Conversion between element types, with rounding and saturation.",
         domain="lanes named by mask and part; the others are 0",
@@ -352,11 +365,14 @@ _CONVERSION = (
                 "r[2i+1-p] = 0. Narrowing 4:1, part Pk: r[4i+k] = mask[i] ? c(input[i]) : 0, the other three "
                 "of the group 0. Widening 1:2: r[i] = mask[2i+p] ? c(input[2i+p]) : 0. "
                 "Widening 1:4: r[i] = mask[4i+k] ? c(input[4i+k]) : 0. "
+                "Pairs of 4 bits, part Pk: r[4i+k] = mask[2i] ? (c(input[2i]), c(input[2i+1])) : 0, the other three of "
+                "the group 0; of pairs, r[2i] and r[2i+1] = mask[4i+k] ? the two of input[4i+k] : 0. "
                 "Float to integer rounds first, then clamps to the range (SAT; NaN gives 0) or keeps the "
                 "low bits (NOSAT; +inf gives all ones, -inf and NaN give 0). f16 to i32 clamps in either "
                 "case. Float narrowing clamps to the largest finite value, infinities too (SAT; NaN gives 0), "
                 "or gives infinity (NOSAT); roundings towards zero, and O, stop at the largest finite value.",
-        types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": ""},
+        types={"attr:part": "EVEN", "quarter/attr:part": "P0", "same/attr:part": "",
+               "away/attr:part": "P0", "away/attr:rnd": "A"},
         notes=(
             ZEROING,
             "The mask has the granularity of the source.",
@@ -365,7 +381,8 @@ _CONVERSION = (
             "The manual's formula ignores part; ours is that of the assembler and the A5 headers.",
             "bf16 to f16 and back come from the assembler only, u32 to f32 from the manual only, i64 to f32 and "
             "to i32 from real programs only.",
-            "The fp8, fp4 and hif8 conversions of the A5 headers are not reachable through vcvt.",
+            "The fp8, fp4 and hif8 conversions come from the A5 headers and the field's assembler; those to fp4 always "
+            "saturate, and NaN gives 0.",
             "O is rounding to odd in the strict sense: what is not exact gets the neighbour whose last bit "
             "is 1, however near the other one is. The tile conversion's ODD is nearest, ties to odd.",
             "rnd matters for float to integer, float narrowing, f16 to bf16 and integer to float; sat for "

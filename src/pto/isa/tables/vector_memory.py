@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..row import Attr, Family
 from ..rules import R, Rule
 from ._common import same_dtype
-from .vector_compute import B8_32, FP8, INTS, VECTOR, everywhere, full_width, mask_of
+from .vector_compute import B8_32, FP8, INTS, LOW, VECTOR, everywhere, full_width, mask_of
 
 _LOAD = {
     "NORM": "256 B, align 32, imm 0: r[i] = UB_T[ea + i]",
@@ -75,8 +75,15 @@ def _table(tokens: dict[str, str]) -> str:
 
 
 def _ub(names: str) -> tuple[Rule, ...]:
-    """Every named pointer points into the unified buffer."""
-    return tuple(R(f"{n}.space == UB") for n in names.split())
+    """Every named pointer points into the unified buffer, and counts what lanes hold: elements of 4 bits in pairs."""
+    return tuple(
+        rule
+        for n in names.split()
+        for rule in (
+            R(f"{n}.space == UB"),
+            R(f"{n}.bits >= 8", msg=f"expects {n} to count pairs of elements of 4 bits: !pto.f4E1M2x2, !pto.f4E2M1x2"),
+        )
+    )
 
 
 def _advanced(out: str, pointer: str) -> tuple[Rule, ...]:
@@ -102,13 +109,13 @@ _store = Family(
     domain="the addressed bytes of lanes on in mask", **everywhere(B8_32, FP8),
 )  # fmt: skip
 _stream = _store.but(
-    isas="a5", results="state_out=align", domain="the appended bytes", a5=f"any {FP8}", notes=(_STREAM,),
+    isas="a5", results="state_out=align", domain="the appended bytes", a5=f"any {LOW}", notes=(_STREAM,),
     rules=(*_ub("base"), R("base.dtype == value.dtype"), *full_width("value")),
 )  # fmt: skip
 _flush = Family(
     "vector-load-store", **VECTOR, isas="a5", operands="state=align dest=ptr:out offset=index",
     dtype_of="dest", in_place="any", rules=_ub("dest"), domain="the pending bytes of the stream",
-    a5=f"any {FP8}", notes=(_STREAM,),
+    a5=f"any {LOW}", notes=(_STREAM,),
 )  # fmt: skip
 _special = Family(
     "vector-load-store", **VECTOR, isas="a5", attrs=(Attr("spr", "str", "AR", choices=("AR",)),),
@@ -126,7 +133,7 @@ _special_store = _special.but(
 
 _LOADS = (
     _load(
-        "vlds", opcode=0x3000, algorithm="load lanes", aliases="vlds_post", **everywhere("any", FP8),
+        "vlds", opcode=0x3000, algorithm="load lanes", aliases="vlds_post", **everywhere("any", LOW),
         format=tuple(
             f"{_AT_SOURCE} attr-dict : type($source){index} -> type($r) [, type($base)]"
             for index in ("", ", type($offset)")
@@ -161,7 +168,7 @@ _LOADS = (
     _load(
         "vldas", opcode=0x3001, algorithm="begin loads",
         operands="source=ptr", results="state=align", dtype_of="source",
-        **everywhere("any", FP8), domain="the state",
+        **everywhere("any", LOW), domain="the state",
         doc="Start of an unaligned load stream.",
         meaning="state.block = floor32(address of source); state.bytes = the 32 bytes there.",
         notes=("First in every vldus stream: a load state does not come from init_align.",
@@ -169,7 +176,7 @@ _LOADS = (
     ),
     _load(
         "vldus", opcode=0x3002, algorithm="next load", operands="source=ptr state=align increment=index?",
-        results="r=vreg state_out=align base=ptr?", **everywhere("any", FP8),
+        results="r=vreg state_out=align base=ptr?", **everywhere("any", LOW),
         format="$source, $state [, $increment] attr-dict : type($source), type($state) "
                "[, type($increment)] -> type($r), type($state_out) [, type($base)]",
         rules=(
@@ -219,7 +226,7 @@ _LOADS = (
     _load(
         "vsldb", opcode=0x3005, algorithm="load blocks",
         operands="source=ptr ctl=i32|i16 repeat_stride=i16? mask=mask",
-        **everywhere("any", FP8),
+        **everywhere("any", LOW),
         format=(
             "$source, $ctl, $mask attr-dict : type($source), type($ctl), type($mask) -> type($r) "
             "[, type($base)]",
@@ -293,7 +300,7 @@ _LOADS = (
 
 _STORES = (
     _store(
-        "vsts", opcode=0x3010, algorithm="store lanes", aliases="vsts_post", **everywhere("any", FP8),
+        "vsts", opcode=0x3010, algorithm="store lanes", aliases="vsts_post", **everywhere("any", LOW),
         format=f"$value, {_AT_DEST} [, $mask] attr-dict : type($value), type($dest) [, type($mask)] "
                "[-> type($base)]",
         attrs=(Attr("dist", "str", "NORM", choices=tuple(_STORE), doc="which lanes go to which bytes"),),
@@ -356,7 +363,7 @@ _STORES = (
     _store(
         "vsstb", opcode=0x3013, algorithm="store blocks",
         operands="value=vreg dest=ptr:out ctl=i32|i16 repeat_stride=i16? mask=mask",
-        **everywhere("any", FP8),
+        **everywhere("any", LOW),
         format=(
             "$value, $dest, $ctl, $mask attr-dict : type($value), type($dest), type($ctl), type($mask) "
             "[-> type($base)]",

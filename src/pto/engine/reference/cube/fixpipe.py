@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
+from ....isa import ctrl
 from ....isa.dtypes import DTYPES
 from ...elements import Array
 from ...memory import Pointer, array_of
 from .. import fixpipe
 from ..instr import Instr, Shape
-from ..load_store import combined
+from ..load_store import ATOMIC_TYPES, combined
 from ..registry import executor
 from . import matrix
 from .matrix import Matrix, aligned, extent
@@ -30,8 +31,6 @@ from .moves import vector_place
 _PLAIN = ("f32_f16", "f32_bf16", "f322f16", "f322bf16")
 #: Bytes of FB for one column, by clause; a row has 16 columns.
 _QUANT, _RELU = 8, 4
-#: Element types of atomic updates.
-_ATOMIC = {"s32": "i32", "s16": "i16", "s8": "i8"}
 
 
 @executor("accumulator out")
@@ -50,9 +49,10 @@ def write_back(i: Instr) -> None:
         for place, (rows, cols), at in parts:
             numbers = _outgoing(i, origin, target.dtype, (rows, cols), at)
             made.append((_destination(i, place.moved(r * apart), stride), numbers))
+    update = _updates(i)
     for place, numbers in made:
-        if i.kind == "to memory" and i.attr("atomic_op"):
-            _update(i, place, numbers)
+        if update is not None:
+            _update(i, place, numbers, *update)
         else:
             i.store_raw(place, numbers)
 
@@ -97,17 +97,28 @@ def _destination(i: Instr, target: Pointer, stride: int) -> Matrix:
     return Matrix(target, (width, 0, stride, 1), (1, width))
 
 
-def _update(i: Instr, place: Matrix, codes: Array) -> None:
+def _updates(i: Instr) -> tuple[str, str] | None:
+    """Type and operation of an atomic update of GM: of its clause, or of the control register."""
+    if i.kind != "to memory":
+        return None
+    if i.attr("atomic_op"):
+        return str(i.attr("atomic_type")), str(i.attr("atomic_op"))
+    found = ctrl.update(i.control)
+    if found is not None:
+        i.is_atomic()
+    return found
+
+
+def _update(i: Instr, place: Matrix, codes: Array, kind: str, operation: str) -> None:
     """Combine elements with those of GM in the type of the atomic update."""
-    kind = str(i.attr("atomic_type"))
-    dtype = _ATOMIC.get(kind, kind)
+    dtype = ATOMIC_TYPES[kind]
     i.require(
         DTYPES[dtype].bits == DTYPES[place.dtype].bits,
         f"expects an atomic type of {DTYPES[place.dtype].bits} bits for {place.dtype}, got {kind}",
     )
     old_place = Matrix(place, place.steps, place.box, dtype)
     new = codes if codes.dtype == np.float64 else i.decoded(dtype, codes.view(array_of(dtype)))
-    i.store(old_place, combined(str(i.attr("atomic_op")), i.values(old_place, codes.shape), new))
+    i.store(old_place, combined(operation, i.values(old_place, codes.shape), new))
 
 
 # --- numbers ----------------------------------------------------------------------------------------------
@@ -178,23 +189,26 @@ def _rectified(i: Instr, x: Array, mode: str) -> Array:
 
 
 def _converted(i: Instr, x: Array, dtype: str, mode: str | None) -> Array:
-    """Numbers as elements. Floats obey the `sat` word, or without one the mode and CTRL; integers do not."""
+    """Numbers as elements. Floats obey the `sat` word, or without one CTRL and the mode; integers do not."""
     d = DTYPES[dtype]
     if d.is_int:
         if x.dtype.kind == "f":
             low, high = (-128, 255) if dtype in ("i8", "u8") else _range(dtype)
             x = np.where(np.isnan(x), 0.0, np.clip(np.rint(x), low, high))
         return i.encoded(x.astype(np.int64), dtype)
-    sat = i.attr("sat_mode")
+    sat, keeps = i.attr("sat_mode"), bool(i.attr("preserve_nan"))
+    if sat is None and not ctrl.bit(i.control, ctrl.OBEYED):
+        sat = "nosat" if ctrl.bit(i.control, ctrl.SATURATION) else "sat"
+        keeps = ctrl.bit(i.control, ctrl.KEEPS_NAN)
     if x.dtype.kind in "iu":
         x = x.astype(np.float64)
     if dtype == "f32" or sat == "nosat":
         return i.encoded(x, dtype)
     if sat == "sat":
-        keep = i.attr("preserve_nan") and d.nan
+        keep = keeps and d.nan
         limit = x.dtype.type(d.max_finite)
         x = np.where(np.isnan(x), x if keep else x.dtype.type(0), np.clip(x, -limit, limit))
         return i.encoded(x, dtype)
-    if mode is None and not i.registers.get("CTRL", 0) >> fixpipe.CTRL_SATURATE & 1:
+    if mode is None and not ctrl.bit(i.control, ctrl.SATURATION):
         return i.encoded(x, dtype)
     return i.encoded(fixpipe.bounded(i, x, dtype, clamp=bool(mode and mode.startswith("deqf16"))), dtype)

@@ -2,18 +2,20 @@
 
 The sums are those of tile products (`matmul.py`): a chain of fused multiply-adds with k rising from 0, the
 old contents or the bias added at the end. `sat` makes exceptional inputs ordinary and keeps sums finite;
-`nosat` and no word at all let them pass, as at tile level. `n_dir` orders results and has no effect here.
+`nosat`, and the control register as the reset leaves it, let them pass, as at tile level. `n_dir` orders
+results and has no effect here.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ....isa import ctrl
 from ....isa.dtypes import DTYPES
 from ...elements import Array
 from ...memory import Pointer
 from ..instr import Instr
-from ..matmul import MX_GROUP, TF32_BITS, dot, mx_factors, reduced, saturated_dot, shortened
+from ..matmul import MX_GROUP, dot, mx_factors, reduced, saturated_dot
 from ..registry import executor
 from . import matrix
 from .matrix import aligned, extent
@@ -27,7 +29,9 @@ _F32_MAX = np.finfo(np.float32).max
 def mad(i: Instr) -> None:
     m, n, k = (extent(i, name, 1, LIMIT) for name in "mnk")
     lhs, rhs, dst = (aligned(i, name) for name in ("lhs", "rhs", "dst"))
-    scaled, saturated = i.kind == "mx", i.attr("sat_mode") == "sat"
+    scaled, control = i.kind == "mx", _control(i)
+    saturated = not ctrl.bit(control, ctrl.OBEYED) and not ctrl.bit(control, ctrl.SATURATION)
+    saturated = saturated and DTYPES[dst.dtype].is_float
     if scaled:
         i.require(k % (2 * MX_GROUP) == 0, f"expects k to be a multiple of {2 * MX_GROUP}, got {k}")
     elif DTYPES[lhs.dtype].bits == 4:
@@ -43,7 +47,7 @@ def mad(i: Instr) -> None:
         if saturated:  # a scale may be NaN too
             a, b = (np.where(np.isnan(x), x.dtype.type(0), x) for x in (a, b))
     elif lhs.dtype == "f32" and i.exact:
-        a, b = _rounded(i, a), _rounded(i, b)
+        a, b = reduced(i, a, control), reduced(i, b, control)
     place = matrix.accumulator(dst, m, n)
     out = saturated_dot(a, b) if saturated and i.exact else dot(i, a, b)
     if _onto(i):
@@ -72,9 +76,16 @@ def _ordinary(x: Array, dtype: str) -> Array:
     return np.where(np.isnan(x), x.dtype.type(0), np.clip(x, -top, top))
 
 
-def _rounded(i: Instr, x: Array) -> Array:
-    """f32 operands as the clause or the mode registers round them."""
-    mode = i.attr("tf32_mode")
-    if mode is None:
-        return reduced(i, x)
-    return shortened(x, TF32_BITS.get(i.isa, 10), "RINT" if mode == "round_even" else "ROUND")
+def _control(i: Instr) -> int:
+    """The control word that a product runs under: the register's, with what its clauses say."""
+    word, sat = i.control, i.attr("sat_mode")
+    tf32 = i.attr("tf32_mode") if i.kind != "mx" else None
+    if tf32 or sat:
+        word = ctrl.with_field(word, (ctrl.OBEYED, 1), 0)
+        word = ctrl.with_field(word, (ctrl.SATURATION, 1), sat != "sat")
+    if tf32:
+        word = ctrl.with_field(word, (ctrl.TF32, 1), 1)
+        word = ctrl.with_field(word, (ctrl.TF32_AWAY, 1), tf32 == "round_away")
+    elif sat and i.isa == "cpu":  # whose products keep their precision unless they say otherwise
+        word = ctrl.with_field(word, (ctrl.TF32, 1), 0)
+    return word

@@ -7,6 +7,7 @@ offsets are those of tiles with the same layout, so that both levels share memor
 
 from __future__ import annotations
 
+from ....ir.types import PtrType
 from ....isa import tile as tiles
 from ....isa.dtypes import DTYPES
 from ....isa.machine import MEMORIES
@@ -84,21 +85,25 @@ def accumulator(pointer: Pointer, m: int, n: int) -> Matrix:
 def left_scales(i: Instr, pointer: Pointer, m: int, groups: int) -> Matrix:
     """The MX scales of an operand in L0A: a byte for 32 elements, in boxes of 16 rows and 2 groups. They lie
     in a buffer of their own, at a sixteenth of the address of the operand."""
-    return laid_out(_scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
+    return laid_out(scale_pointer(i, pointer, "scale_left"), "ZZ", m, groups, (M0, 2))
 
 
 def right_scales(i: Instr, pointer: Pointer, groups: int, n: int) -> Matrix:
-    return laid_out(_scale_pointer(i, pointer, "scale_right"), "NN", groups, n, (2, N0))
+    return laid_out(scale_pointer(i, pointer, "scale_right"), "NN", groups, n, (2, N0))
 
 
-def _scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
+def scale_pointer(i: Instr, pointer: Pointer, loc: str) -> Pointer:
     buffer: Buffer = i.core.buffers[loc]
     return Pointer(buffer, pointer.offset // 16, "f8e8m0", pointer.name)
 
 
 def aligned(i: Instr, name: str, unit: int = 0) -> Pointer:
-    """A pointer operand; on hardware it starts at a multiple of what its buffer asks for."""
+    """A pointer operand to the elements of its type, which may lie in pairs; on hardware it starts at a
+    multiple of what its buffer asks for."""
     p: Pointer = i.arg(name)
+    operand = i.op.get(name)
+    if operand is not None and isinstance(operand.type, PtrType) and operand.type.elem.pairs:
+        p = p.at(p.offset, str(operand.type.dtype))
     need = unit or ALIGNMENT.get(p.buffer.space, 1)
     i.require(
         i.isa == "cpu" or p.buffer.space == "gm" or p.offset % need == 0,

@@ -16,7 +16,7 @@ from ....isa.dtypes import DTYPES
 from ....isa.tables.dma import BURST_BITS
 from ...elements import Array
 from ...memory import Pointer
-from ..dma import Loop, copy_bursts, loop_clauses
+from ..dma import Loop, copy_bursts, loop_clauses, register_loops
 from ..instr import Instr, Shape
 from ..matmul import MX_GROUP
 from ..registry import executor
@@ -37,6 +37,12 @@ _SMALL_C0 = 4
 @executor("bursts to a core")
 def bursts(i: Instr) -> None:
     source, target = aligned(i, "src"), aligned(i, "dst")
+    if i.kind == "into L1 by registers":
+        _by_registers(i, source, target)
+        return
+    if i.kind == "blocks out of L1":
+        _blocks(i, source, target)
+        return
     into = i.kind == "into L1"
     length, count = extent(i, "len_burst", 0), counted(i, "count", 0, BURST_BITS[i.isa] if into else 16)
     strides = extent(i, "src_stride", 0), extent(i, "dst_stride", 0)
@@ -46,6 +52,19 @@ def bursts(i: Instr) -> None:
             length, strides = length * C0, ((length + strides[0]) * C0, (length + strides[1]) * C0)
     loops: list[Loop] = [*loop_clauses(i, _STRIDE_BITS, _STRIDE_BITS), (count, *strides)]
     copy_bursts(i, source, target, length, loops)
+
+
+def _by_registers(i: Instr, source: Pointer, target: Pointer) -> None:
+    length, count = (counted(i, name, 0, BURST_BITS[i.isa]) for name in ("len_burst", "n_burst"))
+    strides = counted(i, "src_stride", 0, _STRIDE_BITS), counted(i, "dst_stride", 0, 21)
+    copy_bursts(i, source, target, length, [*register_loops(i, "outtol1"), (count, *strides)])
+
+
+def _blocks(i: Instr, source: Pointer, target: Pointer) -> None:
+    """Lengths and gaps in blocks, to a vector core of choice."""
+    length, count, at, to = (counted(i, n, 0) for n in ("len_burst", "n_burst", "src_stride", "dst_stride"))
+    target = vector_place(i, target, extent(i, "sid", 0, 1))
+    copy_bursts(i, source, target, length * C0, [(count, (length + at) * C0, (length + to) * C0)])
 
 
 def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
@@ -61,6 +80,9 @@ def vector_place(i: Instr, target: Pointer, sub: int) -> Pointer:
 def mte_l1_bt(i: Instr) -> None:
     """Bias values, narrow floats widened; lengths and gaps in values."""
     source, target = aligned(i, "src"), aligned(i, "dst")
+    if i.kind == "blocks":
+        _bias_blocks(i, source, target)
+        return
     length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
     if not length or not count:
         return
@@ -72,13 +94,27 @@ def mte_l1_bt(i: Instr) -> None:
         i.store(matrix.plain(target, to, 1), i.values(place, (count, length)))
 
 
+def _bias_blocks(i: Instr, source: Pointer, target: Pointer) -> None:
+    """The same in blocks of 32 bytes of the source."""
+    length, count = counted(i, "len_burst", 0), counted(i, "n_burst", 0)
+    at, to = (length + counted(i, name, 0) for name in ("source_gap", "dst_gap"))
+    if source.dtype == "bf16" or (source.dtype == "f16" and i.arg("conv_control")):
+        each = matrix.block(source.dtype)
+        if length and count:
+            found = i.values(matrix.plain(source, at * each, 1), (count, length * each))
+            i.store(matrix.plain(target.at(target.offset, "f32"), to * each, 1), found)
+        return
+    copy_bursts(i, source, target, length * C0, [(count, at * C0, to * C0)])
+
+
 @executor("fix-pipe parameters")
 def mte_l1_fb(i: Instr) -> None:
     """Parameters of the fix-pipe as they are, in units of their own."""
     source, target = aligned(i, "src"), aligned(i, "dst", 64)
     unit = FB_UNIT[i.isa]
-    length, count = extent(i, "len_burst", 0), counted(i, "count", 0)
-    at, to = ((length + extent(i, name, 0)) * unit for name in ("src_gap", "dst_gap"))
+    length, count = extent(i, "len_burst", 0), counted(i, "n_burst" if i.kind else "count", 0)
+    gaps = ("source_gap" if i.kind else "src_gap", "dst_gap")
+    at, to = ((length + extent(i, name, 0)) * unit for name in gaps)
     copy_bursts(i, source, target, length * unit, [(count, at, to)])
 
 
@@ -182,6 +218,50 @@ def _starts(i: Instr, first: str, second: str) -> Shape:
     """Where the window begins in the operand, in elements."""
     a, b = (extent(i, f"{n}_start", 0) if i.has(f"{n}_start") else 0 for n in (first, second))
     return a, b
+
+
+@executor("fractals of L1")
+def fractals(i: Instr) -> None:
+    """Fractals by their numbers: column blocks are strides apart; on A2 and A3 those of L0A lie by rows."""
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    row, col, below, beside = (
+        counted(i, name, 0) for name in ("m_start", "k_start", "src_stride", "dst_stride")
+    )
+    rows, cols = (counted(i, name, 0, 8) for name in ("m_step", "k_step"))
+    if not rows or not cols:
+        return
+    lanes = matrix.block(source.dtype)
+    box, each = (matrix.M0, lanes), matrix.M0 * lanes
+    by_rows = i.kind == "left" and i.core.profile.left_blayout != "col_major"
+    origin = Matrix(source.moved((col * below + row) * each), (each, lanes, below * each, 1), box)
+    transpose = i.attr("transpose") if "transpose" in i.op.row.attr_index else i.arg("transpose")  # type: ignore[union-attr]
+    if transpose:
+        found = i.raw(origin, (rows * matrix.M0, cols * lanes)).T[: beside * matrix.M0]
+        if found.size:
+            wide = up(found.shape[1], lanes) // lanes
+            steps = (wide * each, lanes, each, 1) if by_rows else (each, lanes, beside * each, 1)
+            i.store_raw(Matrix(target, steps, box), found)
+        return
+    found = i.raw(origin, (rows * matrix.M0, cols * lanes))
+    if by_rows or beside >= rows or cols == 1:
+        steps = (cols * each, lanes, each, 1) if by_rows else (each, lanes, beside * each, 1)
+        i.store_raw(Matrix(target, steps, box), found)
+        return
+    for j in range(cols):  # column blocks overlap: the later one stays
+        part = found[:, j * lanes : (j + 1) * lanes]
+        i.store_raw(Matrix(target.moved(j * beside * each), (each, lanes, 0, 1), box), part)
+
+
+@executor("boxes of scales")
+def scale_boxes(i: Instr) -> None:
+    source, target = aligned(i, "src"), aligned(i, "dst")
+    x, y, below, beside = (
+        counted(i, name, 0) for name in ("x_start_position", "y_start_position", "src_stride", "dst_stride")
+    )
+    rows, boxes = (counted(i, name, 0, 8) for name in ("x_step", "y_step"))
+    origin = source.at(source.offset + (x * below + y) * C0, "f8e8m0")
+    place = matrix.scale_pointer(i, target, f"scale_{i.kind}")
+    copy_bursts(i, origin, place, boxes * C0, [(rows, below * C0, beside * C0)])
 
 
 @executor("operand scales")

@@ -17,7 +17,7 @@ from ... import elements
 from ...elements import Array
 from ..instr import Instr
 from ..registry import executor
-from .lanes import ALL, active, full, put_raw, raw, width
+from .lanes import ALL, WIDTH, active, bits, full, put_raw, raw, values, width
 
 #: Names of the roundings in `elements`; O is done here.
 MODES = {"R": "RINT", "A": "ROUND", "F": "FLOOR", "C": "CEIL", "Z": "TRUNC", "O": "O"}
@@ -48,6 +48,13 @@ def saturates(src: str, dst: str) -> bool | None:
 
 @executor("convert lanes")
 def convert(i: Instr) -> None:
+    src, dst = (value.type.elem for value in (i.op.operands[0], i.op.results[0]))  # type: ignore[attr-defined]
+    if src.pairs:
+        _from_pairs(i, str(src.dtype))
+        return
+    if dst.pairs:
+        _to_pairs(i, str(dst.dtype))
+        return
     size, to = width(i, "input"), width(i, "r")
     on, part = active(i, "mask", size), PARTS.get(i.attr("part"), 0)
     source = raw(i, "input")
@@ -60,6 +67,27 @@ def convert(i: Instr) -> None:
         return
     spread = np.zeros(i.args["r"].lanes, codes.dtype)
     spread[part :: size // to] = codes if full(on) else np.where(on, codes, spread[:1])
+    put_raw(i, "r", spread)
+
+
+def _from_pairs(i: Instr, src: str) -> None:
+    """Every fourth byte is two lanes, its low half first."""
+    part = PARTS[i.attr("part")]
+    found = bits(i, "input")[part::4]
+    codes = np.stack((found & 0xF, found >> 4), 1).reshape(-1)
+    on = np.repeat(active(i, "mask", 1)[part::4], 2)
+    put_raw(i, "r", i.encoded(elements.decode(src, codes), i.dtype("r")), on)
+
+
+def _to_pairs(i: Instr, dst: str) -> None:
+    """Two lanes are every fourth byte; always saturated."""
+    x = values(i, "input")
+    x = np.where(np.isnan(x), x.dtype.type(0), x)
+    rounding = mode(i.attr("rnd"))
+    codes = _odd_codes(x, dst, True) if rounding == "O" else elements.encode(dst, x, rounding, True)
+    pair = codes[::2] | codes[1::2] << 4
+    spread = np.zeros(WIDTH, np.uint8)
+    spread[PARTS[i.attr("part")] :: 4] = np.where(active(i, "mask", 2)[::2], pair, 0)
     put_raw(i, "r", spread)
 
 
@@ -88,10 +116,14 @@ def converted(i: Instr, source: Array, src: str, dst: str, rnd: str, sat: bool) 
 def _to_odd(x: Array, dst: str, saturate: bool) -> Array:
     """Numbers cut off towards zero, with the last bit set where something was lost. The largest finite number
     is odd, so nothing overflows but what is infinite already."""
+    return _odd_codes(x, dst, saturate).view(elements.ARRAY_DTYPES[dst])
+
+
+def _odd_codes(x: Array, dst: str, saturate: bool) -> Array:
     codes = elements.encode(dst, x, "TRUNC", saturate)
     kept = elements.decode(dst, codes)
     lost = (kept.astype(x.dtype) if x.dtype.kind in "iu" else kept) != x
-    return (codes | (lost & np.isfinite(x))).astype(codes.dtype).view(elements.ARRAY_DTYPES[dst])
+    return (codes | (lost & np.isfinite(x))).astype(codes.dtype)
 
 
 def _odd(x: Array) -> Array:

@@ -1,0 +1,89 @@
+// How long kernels take in virtual time, as Python says it.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "exec/platform.hpp"
+#include "pto2/tensormap_and_ringbuffer/tensor_data.h"
+
+namespace pto2 {
+
+namespace nb = nanobind;
+
+/// By the number of a kernel, or what a function says of a task.
+class Durations {
+ public:
+  Durations() = default;
+  Durations(const Durations&) = delete;
+  Durations& operator=(const Durations&) = delete;
+  ~Durations() { forget(); }
+
+  void set(int func_id, int64_t nanoseconds) {
+    if (func_id >= static_cast<int>(fixed_.size())) fixed_.resize(static_cast<size_t>(func_id) + 1, kAsk);
+    fixed_[static_cast<size_t>(func_id)] = nanoseconds;
+  }
+  void ask(nb::object call) {
+    forget();
+    call_ = call.release().ptr();
+  }
+  void forget() {
+    Py_XDECREF(call_);
+    call_ = nullptr;
+  }
+
+  /// -1 where the function threw: `thrown` has it then. It is asked once for every combination of a kernel, the
+  /// shapes of its tensors and its numbers; of a graph, which knows no tensors, for every task.
+  int64_t of(const DispatchPayload& payload, nb::object& thrown) {
+    const auto kernel = static_cast<size_t>(payload.kernel_id);
+    if (kernel < fixed_.size() && fixed_[kernel] != kAsk) return fixed_[kernel];
+    if (call_ == nullptr) return -1;
+    const bool known = payload.tensors != 0 || payload.num_args == 0;
+    if (known) {
+      key(payload);
+      if (const auto found = known_.find(key_); found != known_.end()) return found->second;
+    }
+    const nb::gil_scoped_acquire gil;
+    int64_t nanoseconds = -1;
+    try {
+      nb::list slots;
+      for (int i = 0; i < payload.num_args; ++i) slots.append(payload.args[i]);
+      nanoseconds = nb::cast<int64_t>(nb::borrow<nb::callable>(call_)(
+          payload.kernel_id, static_cast<int>(payload.core_type), slots, payload.tensors, payload.inputs,
+          payload.block_idx, payload.block_num, payload.one_of_blocks));
+    } catch (nb::python_error& error) {
+      if (!thrown.is_valid()) thrown = nb::borrow(error.value());
+      return -1;
+    }
+    if (known) known_.emplace(key_, nanoseconds);
+    return nanoseconds;
+  }
+
+ private:
+  static constexpr int64_t kAsk = -1;
+  void key(const DispatchPayload& payload) {
+    key_.clear();
+    const auto add = [&](uint64_t word) { key_.append(reinterpret_cast<const char*>(&word), sizeof word); };
+    add(static_cast<uint64_t>(payload.kernel_id));
+    add(static_cast<uint64_t>(payload.block_idx) << 32 | static_cast<uint32_t>(payload.block_num));
+    for (int i = 0; i < payload.num_args; ++i) {
+      if ((payload.tensors >> i & 1) == 0) {
+        add(static_cast<uint64_t>(payload.args[i]));
+        continue;
+      }
+      const auto& tensor = *reinterpret_cast<const TensorData*>(payload.args[i]);
+      add(static_cast<uint64_t>(tensor.dtype) << 32 | tensor.ndims);
+      for (uint64_t d = 0; d < tensor.ndims; ++d) add(tensor.shapes[d]);
+    }
+  }
+  std::vector<int64_t> fixed_;
+  std::unordered_map<std::string, int64_t> known_;
+  std::string key_;
+  PyObject* call_ = nullptr;
+};
+
+}  // namespace pto2

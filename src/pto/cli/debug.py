@@ -1,0 +1,144 @@
+"""`pto debug`: a kernel stopped, looked at, stepped through and back; at a prompt, or by an editor."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import socket
+import sys
+from argparse import ArgumentTypeError, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..diag import Diagnostic, DiagnosticError, has_errors
+from .common import FAILED, OK, Parser, say, show
+from .run import Prepared, finished, parsed, parser, run
+
+if TYPE_CHECKING:
+    from ..engine.debug.session import Stops
+    from ..engine.entry import LaunchResult
+
+_EXAMPLES = """\
+  pto debug k.pto -- @a.npy @b.npy f32:16x64
+  pto debug k.pto --break 14:3 --watch '%acc[0,1]' -- @a.npy f32:16x64
+  pto debug k.pto --break '14 if %i == 2' --command 'print %acc' --command continue -- @a.npy f32:16x64
+  pto debug k.pto --schedule seed=4 --sanitize all -- @a.npy f32:16x64
+  pto debug --dap                         the Debug Adapter Protocol on standard input and output
+  pto debug --dap-port 4711               the same on a port of this machine
+
+at the prompt, 'help' lists the commands; arguments are those of pto run (pto run --help)
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    if "--dap" in arguments or any(a.partition("=")[0] == "--dap-port" for a in arguments):
+        return _serve(arguments)
+    doc = "Debug a kernel: stop it, look at its tiles, step through it, and back."
+    p = parser("pto debug", doc, _EXAMPLES)
+    p.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol: editors start this")
+    p.add_argument("--dap-port", metavar="PORT", help="the same on a port of this machine, for one editor")
+    options = parsed(p, arguments)
+    options.debug = True
+    options.stop_first = options.stop_first or not (options.breaks or options.watches)
+    problems = run(options)
+    show(problems, options.diagnostics)
+    return FAILED if has_errors(problems) else OK
+
+
+def _serve(arguments: Sequence[str]) -> int:
+    """Speak the protocol, on standard input and output or on a port."""
+    from ..engine.debug.dap import Adapter
+
+    p = Parser("pto debug", "Speak the Debug Adapter Protocol.", _EXAMPLES)
+    p.add_argument("--dap", action="store_true")
+    p.add_argument("--dap-port", type=_port, metavar="PORT")
+    options = p.parse_args(list(arguments))
+    if options.dap_port is None:
+        # what anything else prints is no message
+        target = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+        # of its own: the interpreter cannot end while a thread reads from its standard input
+        source = os.fdopen(os.dup(0), "rb")
+        Adapter(source, target, _begin).serve()
+        return OK
+    with socket.create_server(("127.0.0.1", options.dap_port)) as server:
+        say(f"listening on 127.0.0.1:{server.getsockname()[1]}\n")
+        client, _ = server.accept()
+        with client, client.makefile("rb") as source, client.makefile("wb") as target:
+            Adapter(source, target, _begin).serve()
+    return OK
+
+
+def _port(text: str) -> int:
+    if not text.isdigit() or int(text) > 65535:
+        raise ArgumentTypeError(f"'{text}' is not a port (0 to 65535, 0 for any)")
+    return int(text)
+
+
+class _Launching:
+    """What a launch request asks for."""
+
+    def __init__(self, options: Namespace) -> None:
+        self._ready = Prepared(options)
+
+    def stops(self) -> Stops:
+        return self._ready.stops()
+
+    def left(self, result: LaunchResult) -> list[Diagnostic]:
+        with contextlib.redirect_stdout(sys.stderr):
+            return finished(self._ready, result)
+
+
+#: Keys of a launch request that are the editor's, or the adapter's own.
+_OF_EDITORS = (
+    "program",
+    "args",
+    "cwd",
+    "type",
+    "name",
+    "request",
+    "stopOnEntry",
+    "noDebug",
+    "env",
+    "console",
+)
+
+
+def _begin(request: dict[str, Any]) -> _Launching:
+    """Options of `pto run` from a launch request: `program`, `args`, and options by their names, `blocks` or
+    `sanitize` say. Names with an underscore in front are the editor's."""
+    program, args = request.get("program"), request.get("args") or []
+    if not isinstance(program, str) or not program:
+        raise _refused("'program' is to be the path of a kernel")
+    if not isinstance(args, list):
+        raise _refused("'args' is to be a list of arguments, as behind '--' of pto run")
+    folder = request.get("cwd")
+    if isinstance(folder, str) and folder:
+        try:
+            os.chdir(folder)
+        except OSError as e:
+            raise _refused(f"cannot go to '{folder}': {(e.strerror or str(e)).lower()}") from None
+    words: list[str] = []
+    for name, value in request.items():
+        if name in _OF_EDITORS or name.startswith("_"):
+            continue
+        flag = f"--{name.replace('_', '-')}"
+        for one in value if isinstance(value, list) else [value]:
+            if one is True:
+                words.append(flag)
+            elif isinstance(one, str | int | float) and one is not False:
+                words.append(f"{flag}={one}")
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said):
+            p = parser("pto debug", "", "")
+            options = parsed(p, [*words, "--debug", "--", *map(str, args)], program)
+    except SystemExit:
+        raise _refused(said.getvalue().strip().partition("\n")[0].removeprefix("pto debug: ")) from None
+    options.quiet = True
+    return _Launching(options)
+
+
+def _refused(why: str) -> DiagnosticError:
+    return DiagnosticError([Diagnostic("PTO-E2017", why, help="docs/debugger.md shows launch requests")])

@@ -1,0 +1,509 @@
+"""A launch that is debugged: it runs on a thread of its own, and stands still while somebody looks at it.
+
+To go back is to go there again: arrays are as they were before the launch, a second launch passes the same
+moments, and stops at the one that is wanted. That takes as long as the launch took so far, whatever was
+executed; what the program printed is not printed again.
+
+    with Session(kernel, [a, b], {"blocks": 2}) as session:
+        session.points.add(Breakpoint.parsed("14", session.places))
+        stop = session.start()
+        while not stop.over:
+            print(stop.text())
+            stop = session.go(session.order("continue"))
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol, TextIO
+
+import numpy as np
+
+from ...diag import Diagnostic, DiagnosticError, Source
+from ...ir.core import Module, Operation
+from ...ir.facts import enclosing
+from ..entry import LaunchResult
+from ..reference.core import Core
+from ..reference.kernel import Launch
+from ..watch import Event, Watcher
+from .follower import (
+    CONTINUE,
+    FINISH,
+    GOTO,
+    NEXT,
+    SEARCH,
+    STEP_LINE,
+    STEP_OP,
+    Follower,
+    Left,
+    Order,
+    depth_of,
+)
+from .points import Breakpoint, Places, PointError, Points, Watchpoint
+from .stop import END, FAULT, STUCK, Stop, at_of, number
+
+_DEADLOCK = "PTO-E2104"
+#: Seconds after which who waits for a stop looks whether a signal has come.
+_LOOK = 0.2
+
+
+class Debuggable(Protocol):
+    """A kernel of the reference engine, whatever it was written in. One of a program has it as `prepared`,
+    one of a file has its `text`."""
+
+    functions: list[Operation]
+    name: str
+
+    def begin(self, *args: Any, **options: Any) -> Launch: ...
+
+
+class _Once:
+    """Where a program prints: what a launch before it has printed is left out."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._written = 0
+
+    def write(self, text: str) -> None:
+        skip = max(0, self._session.printed - self._written)
+        self._written += len(text)
+        if len(text) > skip:
+            self._session.printed = self._written
+            self._session.out.write(text[skip:])
+            self._session.out.flush()  # before what a stop says
+
+    def flush(self) -> None: ...
+
+
+class _Run:
+    """One launch on its thread."""
+
+    def __init__(self, session: Session, order: Order) -> None:
+        self.session = session
+        session.points.reset()
+        self.follower = Follower(session.points, self._halt, order)
+        self._orders: queue.SimpleQueue[Order | None] = queue.SimpleQueue()
+        self.launch = session.kernel.begin(
+            *session.args,
+            watchers=[*session.watchers, self.follower],
+            out=_Once(session),
+            **session.options,
+        )
+        self.ended = False
+        self.thread = threading.Thread(target=self._main, name="pto-debug", daemon=True)
+
+    def _halt(self, stop: Stop) -> Order:
+        self.session.posted(self, stop)
+        order = self._orders.get()
+        if order is None:
+            raise Left
+        return order
+
+    def _main(self) -> None:
+        found: Stop | BaseException | None = None
+        try:
+            result = self.launch.end()
+            found = self._last(result)
+            self.session.result = result
+        except Left:
+            return
+        except BaseException as e:  # a bug of ours: whoever waits for the stop is told
+            found = e
+        finally:
+            self.ended = True
+            self.session.posted(self, found)
+
+    def _last(self, result: LaunchResult) -> Stop:
+        """The stop behind which there is nothing more."""
+        follower, grid = self.follower, self.launch.grid
+        moment = follower.now + 1
+        if grid.active and result.diagnostics:
+            why = result.diagnostics[0]
+            core, op, event = follower.core or grid.active[0], follower.op, follower.event
+            if why.code == _DEADLOCK:
+                core, op, event = self._waiting(why)
+            reason = STUCK if why.code == _DEADLOCK else FAULT
+            stop = Stop(reason, moment, grid, core, op, event, self.session.places.sign)
+            stop.diagnostic = why
+            return stop
+        core = follower.core
+        if core is None:
+            raise DiagnosticError([Diagnostic("PTO-E2002", "the launch executed nothing")])
+        stop = Stop(END, moment, grid, core, None)
+        stop.note = "The launch has ended: ok" if result.ok else "The launch has ended, with errors"
+        never = [
+            b for b in self.session.points.breaks if self.session.places.open and not b.hits and b.enabled
+        ]
+        if never:
+            stop.note += f"; never reached: {', '.join(map(str, never))}"
+        return stop
+
+    def _waiting(self, why: Diagnostic) -> tuple[Core, Operation | None, Event | None]:
+        """Who waits, of those whom a deadlock is told of."""
+        active = self.launch.grid.active
+        for core in active:
+            for queue_ in core.queues.values():
+                if queue_ and self.launch.grid.span(queue_[0].op) == why.span:
+                    return core, queue_[0].op, queue_[0].event
+        for core in active:
+            at = at_of(core)
+            if at is not None and self.launch.grid.span(at) == why.span:
+                return core, at, None
+        return active[0], at_of(active[0]), None
+
+    def go(self, order: Order) -> None:
+        self._orders.put(order)
+
+    def leave(self) -> None:
+        """End the launch where it stands, and its thread."""
+        if self.thread.ident is None:
+            return
+        self.follower.pause()
+        self._orders.put(None)
+        self.thread.join()
+
+
+class Session:
+    """A launch to be debugged. `options` are those of a launch; time at a stop does not count, so `timeout`
+    is left out. Watchers of the caller's own see a launch once: with them there is no way back."""
+
+    def __init__(
+        self,
+        kernel: Debuggable,
+        args: Sequence[Any],
+        options: dict[str, Any],
+        out: TextIO | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.args = list(args)
+        self.watchers: list[Watcher] = list(options.get("watchers", ()))
+        left_out = ("watchers", "timeout", "progress", "out", "threads", "processes")
+        self.options = {n: v for n, v in options.items() if n not in left_out}
+        self.out: Any = out or sys.stdout
+        self.printed = 0
+        self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
+        text = getattr(kernel, "text", None) or Source(str(getattr(kernel, "path", "")), "")
+        self.places = Places(
+            self.module, kernel.functions, text if self.module is None else self.module.source
+        )
+        self.sources: list[Source] = [text] if self.module is None else self.module.sources
+        self.points = Points(self.places)
+        self.stop: Stop | None = None
+        self.result: LaunchResult | None = None
+        self._saved = [(array, array.copy()) for array in self._arrays()]
+        self._stops: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        #: Who is told of stops; without, they are waited for.
+        self.post: Callable[[Stop | BaseException | None], None] | None = None
+        self._run: _Run | None = None
+        self._quiet = False
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()
+
+    def _arrays(self) -> Iterator[Any]:
+        """What a launch may write to."""
+        world = self.options.get("ranks")
+        given = [a for rank in self.args for a in rank] if world is not None else self.args
+        for value in given:
+            if isinstance(value, np.ndarray):
+                if value.flags.writeable:
+                    yield value
+            elif hasattr(value, "__dlpack__"):
+                yield np.from_dlpack(value)
+        if world is not None and world.used:
+            for rank in range(world.ranks):
+                yield np.frombuffer(world.memory(rank), np.uint8)[: world.used]
+
+    # -- running ---------------------------------------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """The moment the launch has come to."""
+        return self._run.follower.now if self._run is not None else 0
+
+    @property
+    def running(self) -> bool:
+        return self._run is not None and not self._run.ended and self.stop is None
+
+    @property
+    def begun(self) -> bool:
+        return self._run is not None
+
+    def start(self, entry: bool = False, wait: bool = True) -> Stop | None:
+        """Begin, and go to the first stop; with `entry` that is before the first operation."""
+        self._launch(Order(STEP_OP if entry else CONTINUE))
+        return self._wait() if wait else None
+
+    def _launch(self, order: Order) -> None:
+        self._run = _Run(self, order)
+        self._run.thread.start()
+
+    def posted(self, run: _Run, stop: Stop | BaseException | None) -> None:
+        """The launch stands still, or is over; its thread says so."""
+        if run is not self._run:
+            return
+        if self.post is not None and not self._quiet:
+            self.post(stop)
+        else:
+            self._stops.put(stop)
+
+    def _wait(self) -> Stop:
+        while True:
+            try:  # a signal that comes just before a wait without end would be seen only behind it
+                return self.came(self._stops.get(timeout=_LOOK))
+            except queue.Empty:
+                continue
+
+    def came(self, stop: Stop | BaseException | None) -> Stop:
+        """Take a stop that was posted."""
+        if isinstance(stop, BaseException):
+            raise stop
+        assert stop is not None
+        for point in [b for b in self.points.breaks if b.temporary]:
+            self.points.remove(point)
+        self.stop = stop
+        return stop
+
+    def pause(self) -> None:
+        if self._run is not None:
+            self._run.follower.pause()
+
+    def order(self, kind: str, core: Core | None = None) -> Order:
+        """A way to go on from the stop, on its core or another."""
+        stop = self.stop
+        if stop is None or kind == CONTINUE:
+            return Order(CONTINUE)
+        at = stop.on(core) if core is not None else stop
+        if kind == FINISH:
+            inner = next((o for o in enclosing(at.op) if o is not at.op), None) if at.op is not None else None
+            return Order(FINISH, at.at, inner, depth_of(at.at))
+        if kind == NEXT:
+            return Order(NEXT, at.at, at.op, depth_of(at.at))
+        return Order(kind, at.at)
+
+    def go(self, order: Order) -> Stop:
+        """Go on, to the next stop."""
+        self.resume(order)
+        return self._wait()
+
+    def resume(self, order: Order) -> None:
+        """Go on; the stop is posted."""
+        run = self._run
+        if run is None or run.ended:
+            raise PointError("the launch has ended; reverse-step and reverse-continue go back into it")
+        self._left()
+        run.go(order)
+
+    def _left(self) -> None:
+        """The stop is none any more."""
+        if self.stop is not None:
+            self.stop.leave()
+        self.stop = None
+
+    def changed(self) -> Stop | None:
+        """Breakpoints or watchpoints were changed at a stop. A first watchpoint needs a launch that tells of
+        stores: one is made, and goes to the same moment."""
+        run = self._run
+        if run is None:
+            return self.stop
+        if any(w.enabled for w in self.points.watches) and not run.follower.memory and not run.ended:
+            assert self.stop is not None
+            return self._to(self.stop.moment, self.stop)
+        run.follower.refresh()
+        return self.stop
+
+    # -- going back ------------------------------------------------------------------------------------
+
+    def back(self, way: str = STEP_LINE, core: Core | None = None) -> Stop:
+        """To the last stop before this one: of a step of a core, or (`CONTINUE`) of a breakpoint, watchpoint
+        or finding. Where there is none, to the beginning."""
+        stop, run = self.stop, self._run
+        assert stop is not None and run is not None
+        who = core or stop.at
+        if way == STEP_LINE:
+            way = STEP_OP if self._one_each else STEP_LINE
+        if way == STEP_OP:
+            last = run.follower.last.get(who)
+            return self._to(last[0]) if last is not None else self._beginning()
+        found = self._search(stop.moment, way, who)
+        return self._to(found) if found else self._beginning()
+
+    def _beginning(self) -> Stop:
+        found = self._to(1)
+        found.note = "This is where it begins: nothing comes before"
+        return found
+
+    @property
+    def _one_each(self) -> bool:
+        """Whether every line has one operation at most: steps of lines are those of operations."""
+        if self.module is None:
+            return False
+        seen: set[tuple[str, int]] = set()
+        for op in self.module.walk():
+            if op.name not in ("func.func", "builtin.module"):
+                at = ("", 0) if op.source is None else (op.source.name, op.source.place(op.start)[0])
+                if at in seen:
+                    return False
+                seen.add(at)
+        return True
+
+    def _search(self, before: int, way: str, core: Core) -> int:
+        """The last moment before one at which a way to go on would have stopped; 0 where there is none."""
+        stop = self.stop
+        assert stop is not None
+        here = self.order(way, core)
+        self._again(
+            Order(SEARCH, None, here.op, here.depth, before, way, -1 if way == CONTINUE else number(core))
+        )
+        run = self._run
+        assert run is not None
+        ended = self._stops.get()
+        if isinstance(ended, BaseException):
+            raise ended
+        run.thread.join()
+        return run.follower.found
+
+    def to(self, moment: int) -> Stop:
+        """To a moment, in either direction."""
+        return self._to(moment)
+
+    def _to(self, moment: int, like: Stop | None = None) -> Stop:
+        self._again(Order(GOTO, moment=moment))
+        found = self._stops.get()
+        self._quiet = False
+        if isinstance(found, BaseException):
+            raise found
+        if found.moment != moment:
+            raise PointError("the launch took another way: is something else writing to its arrays?")
+        if like is not None:
+            found.reason, found.note = like.reason, like.note
+            found.breakpoints = like.breakpoints
+        return self.came(found)
+
+    def _again(self, order: Order) -> None:
+        """Launch once more, from the beginning."""
+        if self.watchers:
+            names = ", ".join(type(w).__name__ for w in self.watchers)
+            raise PointError(f"no way back: {names} would see the launch twice")
+        self._quiet = True
+        self.restart()
+        self._launch(order)
+
+    def restart(self) -> None:
+        """Back to before the beginning."""
+        self._end()
+        for array, saved in self._saved:
+            array[...] = saved
+        self._left()
+        self.result = None
+
+    def close(self) -> None:
+        """End the launch where it stands."""
+        if self.stop is not None:
+            self.stop.leave()
+        self._end()
+
+    def _end(self) -> None:
+        if self._run is not None:
+            run, self._run = self._run, None
+            run.leave()
+
+
+class Stops:
+    """The stops of a launch, to iterate over; leaving the loop ends the launch.
+
+    for stop in kernel.debug(a, b, breaks=[14], watch="%acc[0, 1]"):
+        print(stop.line, stop.core, stop.read("%acc"))
+    """
+
+    def __init__(self, session: Session, entry: bool = False) -> None:
+        self.session = session
+        self._entry = entry
+        self._next: Callable[[], Stop | None] | None = None
+
+    @property
+    def result(self) -> LaunchResult | None:
+        """What the launch left, once it has ended."""
+        return self.session.result
+
+    def __iter__(self) -> Iterator[Stop]:
+        """A new launch, stop after stop; a fault or a deadlock is the last one."""
+        self.session.restart()
+        try:
+            stop = self.session.start(self._entry)
+            while stop is not None and stop.reason != END:
+                yield stop
+                if self._next is not None:
+                    move, self._next = self._next, None
+                    stop = move()
+                elif stop.over:
+                    break
+                else:
+                    stop = self.session.go(Order(CONTINUE))
+        finally:
+            self.session.close()
+
+    def step(self) -> None:
+        """Let the next stop be at the next line of the same core."""
+        self._then(STEP_LINE)
+
+    def next(self) -> None:
+        """The same, over the bodies of loops, calls and vecscopes."""
+        self._then(NEXT)
+
+    def finish(self) -> None:
+        """Let the next stop be behind the innermost loop, vecscope or call."""
+        self._then(FINISH)
+
+    def _then(self, kind: str) -> None:
+        session = self.session
+        self._next = lambda: session.go(session.order(kind))
+
+    def back(self, way: str = STEP_LINE) -> None:
+        """Let the next stop be the one before this: by a step, or (`"continue"`) at a breakpoint."""
+        self._next = lambda: self.session.back(way)
+
+    def add(self, point: int | str) -> None:
+        """A further breakpoint."""
+        self.session.points.add(Breakpoint.parsed(str(point), self.session.places), self._now)
+        self.session.changed()
+
+    def watch(self, text: str) -> None:
+        """A further watchpoint."""
+        self.session.points.add(Watchpoint(text))
+        self.session.changed()
+
+    @property
+    def _now(self) -> int:
+        return self.session.stop.moment if self.session.stop is not None else 0
+
+    def close(self) -> None:
+        self.session.close()
+
+
+def debugged(
+    kernel: Debuggable,
+    args: Sequence[Any],
+    breaks: Any = (),
+    watch: Any = (),
+    entry: bool = False,
+    **options: Any,
+) -> Stops:
+    """The stops of a launch; see `Launchable.debug`."""
+    session = Session(kernel, args, options, options.get("out"))
+    given = [breaks] if isinstance(breaks, int | str) else list(breaks)
+    watches = [watch] if isinstance(watch, str) else list(watch)
+    try:
+        for text in given:
+            session.points.add(Breakpoint.parsed(str(text), session.places))
+        for text in watches:
+            session.points.add(Watchpoint(text))
+    except PointError as e:
+        raise ValueError(str(e)) from None
+    return Stops(session, entry)

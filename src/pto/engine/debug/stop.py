@@ -1,0 +1,484 @@
+"""A launch that stands still: which core, before what, with which operands; names, calls, loops, lines."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...diag import Diagnostic, Source, did_you_mean
+from ...ir.core import Block, Operation, Value
+from ...ir.facts import enclosing
+from ...ir.multi_tiles import told_as
+from ...ir.types import ScalarType, Type
+from ..elements import Array
+from ..reference.code import Code
+from ..reference.core import Core
+from ..watch import Event, Given
+from . import values
+from .expressions import Expression, ExpressionError, Index
+from .points import Breakpoint, Watchpoint, line_of
+
+if TYPE_CHECKING:
+    from ..reference.grid import Grid
+
+#: Why a launch stands still.
+ENTRY, BREAK, WATCH, STEP, PAUSE, FINDING, FAULT, STUCK, END = (
+    "entry", "breakpoint", "watchpoint", "step", "pause", "finding", "fault", "stuck", "end",
+)  # fmt: skip
+#: Those behind which there is nothing more to execute.
+OVER = (FAULT, STUCK, END)
+
+
+class Named(NamedTuple):
+    """A value of the program: its name, what it is now, its type; `stale` where it was computed before the
+    operations in front of the stop, in an earlier iteration."""
+
+    name: str
+    value: Any
+    type: Type
+    stale: bool = False
+
+
+class Frame(NamedTuple):
+    """A function at work, or one that has called another: the operation it is at, and its registers."""
+
+    code: Code
+    op: Operation
+    regs: list[Any]
+
+
+class Write(NamedTuple):
+    """A write to what is watched: the element, before and after."""
+
+    watch: Watchpoint
+    what: str
+    old: Any
+    new: Any
+    more: int = 0  # further elements that were written
+
+
+def label(core: Core) -> str:
+    """A core in words."""
+    grid: Grid = core.grid
+    parts = [f"rank {core.rank}"] if grid.ranks > 1 else []
+    if grid.blocks > 1:
+        parts.append(f"block {core.block}")
+    if core.name:
+        parts.append(core.name)
+    return ", ".join(parts) or "core 0"
+
+
+def number(core: Core) -> int:
+    """The number of a core over the whole launch."""
+    return core.index * len(core.grid.roles) + core.cluster.cores.index(core)
+
+
+def at_of(core: Core) -> Operation | None:
+    """What the scalar unit of a core comes to next; nothing where it has ended, or not begun."""
+    if core.done or core.code is None or core.pc >= len(core.code.ops):
+        return None
+    return core.code.ops[core.pc]
+
+
+def text_of(source: Source) -> Source:
+    """The text of a file; one that is known by name only is read."""
+    if source.text:
+        return source
+    try:
+        with open(source.name, encoding="utf-8", errors="replace") as f:
+            return Source(source.name, f.read())
+    except OSError:
+        return source
+
+
+class Stop:
+    """Where a launch stands still. `moment` counts what cores have come to; a session can go back to it."""
+
+    def __init__(
+        self,
+        reason: str,
+        moment: int,
+        grid: Grid,
+        core: Core,
+        op: Operation | None,
+        event: Event | None = None,
+        sign: str = "%",
+    ) -> None:
+        self.reason = reason
+        self.moment = moment
+        self.grid = grid
+        self.at = core
+        self.op = op
+        self.event = event
+        self.breakpoints: list[Breakpoint] = []
+        self.writes: list[Write] = []
+        self.diagnostic: Diagnostic | None = None
+        self.note = ""
+        #: Whether the operation is done: what was written, or found, is seen afterwards.
+        self.after = False
+        self._gone = ""  # what it was, once the launch has gone on
+        #: Before names; those of C++ stand for themselves.
+        self.sign = sign
+
+    # -- where -----------------------------------------------------------------------------------------
+
+    @property
+    def core(self) -> str:
+        return label(self.at)
+
+    @property
+    def block(self) -> int:
+        return self.at.block
+
+    @property
+    def rank(self) -> int:
+        return self.at.rank
+
+    @property
+    def pipe(self) -> str:
+        """The pipe that is about to do it; S is the scalar unit."""
+        return self.event.pipe if self.event is not None else "S"
+
+    @property
+    def name(self) -> str:
+        return told_as(self.op) if self.op is not None else ""
+
+    @property
+    def file(self) -> str:
+        return self.op.source.name if self.op is not None and self.op.source is not None else ""
+
+    @property
+    def line(self) -> int:
+        return line_of(self.op) if self.op is not None else 0
+
+    @property
+    def source_line(self) -> str:
+        """The line as it is written."""
+        if self.op is None or self.op.source is None:
+            return ""
+        source = text_of(self.op.source)
+        return source.line(self.line) if 0 < self.line <= source.lines and source.text else ""
+
+    @property
+    def place(self) -> str:
+        """`k.pto:14`."""
+        if self.op is None or self.op.source is None:
+            return f"{self.name}, which is written nowhere" if self.op is not None else ""
+        return f"{os.path.basename(self.file)}:{self.line}"
+
+    @property
+    def over(self) -> bool:
+        return self.reason in OVER
+
+    @property
+    def queued(self) -> bool:
+        """Whether the instruction had to wait in its pipe: the scalar unit may be far ahead."""
+        return self.event is not None and self.at.at_work is not None and self.at.at_work.event is self.event
+
+    def leave(self) -> None:
+        """The launch goes on: what is known of it here is only where it stood."""
+        self._gone = self._gone or self.headline()
+
+    def _stands(self) -> None:
+        if self._gone:
+            raise ExpressionError("the launch has gone on since: look at a stop while it stands there")
+
+    def on(self, core: Core) -> Stop:
+        """The same moment, seen from another core."""
+        if core is self.at:
+            return self
+        return self.at_op(at_of(core), core)
+
+    def at_op(self, op: Operation | None, core: Core | None = None) -> Stop:
+        """The same moment, seen from another operation."""
+        return Stop(self.reason, self.moment, self.grid, core or self.at, op, sign=self.sign)
+
+    def spelled(self, name: str) -> str:
+        """A name, as users write it."""
+        if name.startswith("$"):
+            return name
+        return f"{self.sign}{name}" if self.sign or name.isidentifier() else f"'{name}'"
+
+    # -- names -----------------------------------------------------------------------------------------
+
+    @property
+    def frames(self) -> list[Frame]:
+        """Functions at work, the innermost first."""
+        self._stands()
+        core = self.at
+        if self.op is None or core.code is None:
+            return []
+        found = [Frame(core.code, self.op, core.regs)]
+        for code, pc, regs, _ in reversed(core.frames):
+            found.append(Frame(code, code.ops[pc - 1], regs))
+        return found
+
+    def names(self, frame: int = 0) -> Iterator[Named]:
+        """What a function has computed, as far as its operation sees it: the nearest first."""
+        frames = self.frames
+        if frame >= len(frames):
+            return
+        code, op, regs = frames[frame]
+        operands = self._operands() if frame == 0 else {}
+        seen: set[str] = set()
+        for value, later in visible(op):
+            slot = code.slots.get(value)
+            if not value.name or value.name in seen or (slot is None and value not in operands):
+                continue
+            seen.add(value.name)
+            held = regs[slot] if slot is not None and slot < len(regs) else None
+            now = operands.get(value, held)
+            yield Named(value.name, now, value.type, later and now is not None)
+
+    def _operands(self) -> dict[Value, Any]:
+        """Operands of the instruction as they were when it was issued."""
+        event = self.event
+        if event is None or event.op.row is None:
+            return {}
+        found: dict[Value, Any] = {}
+        counts: dict[str, int] = {}
+        for declared, value in event.op.named():
+            n = counts[declared.name] = counts.get(declared.name, -1) + 1
+            given = event.args.get(declared.name)
+            if given is not None:
+                found[value] = given[n] if declared.variadic and n < len(given) else given
+        return found
+
+    def find(self, name: str) -> Named:
+        """A value by its name, also of the functions that called this one."""
+        if name.startswith("$"):
+            own = {"$block": self.block, "$rank": self.rank, "$sub": self.at.sub, "$core": number(self.at)}
+            if name in own:
+                return Named(name, own[name], _INDEX)
+            roles = {f"${role}": found for role, found in self.shown_operands() if role}
+            if name in roles:
+                return roles[name]
+            raise ExpressionError(f"no {name} here; there are {', '.join([*roles, *own])}")
+        known: list[str] = []
+        for frame in range(len(self.frames)):
+            for found in self.names(frame):
+                if found.name == name:
+                    return found
+                known.append(found.name)
+        hint = did_you_mean(name, known)
+        raise ExpressionError(f"no value {self.spelled(name)} here" + (f"; {hint}" if hint else ""))
+
+    @property
+    def operands(self) -> dict[str, Any]:
+        """Operands of the operation at the stop by name: numbers, and arrays of what tiles, views and
+        registers hold."""
+        return {name: self._array(found) for name, found in self.shown_operands()}
+
+    def shown_operands(self) -> list[tuple[str, Named]]:
+        """Operands of the operation: the name that its row gives each, and the value."""
+        op = self.op
+        if op is None or self.reason == END:
+            return []
+        held = self._operands()
+        frames = self.frames
+        code, _, regs = frames[0] if frames else (None, None, [])
+        found: list[tuple[str, Named]] = []
+        pairs = [(d.name, v) for d, v in op.named()] if op.row is not None else []
+        if not pairs:
+            pairs = [("", v) for v in op.operands]
+        for name, value in pairs:
+            slot = code.slots.get(value) if code is not None else None
+            now = held.get(value, regs[slot] if slot is not None and slot < len(regs) else None)
+            found.append((name, Named(value.name or "?", now, value.type)))
+        return found
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def read(self, text: str) -> Any:
+        """What an expression stands for: a number, or an array of elements."""
+        return self._array(self.evaluate(Expression(text)))
+
+    def evaluate(self, expression: Expression) -> Any:
+        """A number, or for a name that is no number what is known of it."""
+        if expression.index is None:
+            return expression.number(self._number)
+        found = self.find(expression.index.name)
+        if not expression.index.slices:
+            return found
+        return self._part(found, expression.index)
+
+    def condition(self, expression: Expression) -> bool:
+        return bool(expression.number(self._number))
+
+    def _number(self, index: Index) -> Any:
+        found = self.find(index.name)
+        if found.value is None:
+            raise ExpressionError(f"{self.spelled(index.name)} is not computed yet")
+        if not isinstance(found.value, values.PLACES):
+            if index.slices:
+                raise ExpressionError(f"{self.spelled(index.name)} has no elements")
+            return found.value
+        matrix = values.Matrix(found.value, found.type)
+        row, col = matrix.element(index.slices)
+        return matrix.numbers(range(row, row + 1), range(col, col + 1))[0, 0].item()
+
+    def _part(self, found: Named, index: Index) -> Any:
+        if found.value is None:
+            raise ExpressionError(f"{self.spelled(index.name)} is not computed yet")
+        if not isinstance(found.value, values.PLACES):
+            raise ExpressionError(f"{self.spelled(index.name)} has no elements")
+        matrix = values.Matrix(found.value, found.type)
+        rows, cols = matrix.part(index.slices)
+        if all(s.single for s in index.slices) and len(rows) == len(cols) == 1:
+            return matrix.numbers(rows, cols)[0, 0].item()
+        if len(rows) * len(cols) > _LARGEST:
+            raise ExpressionError(f"a part of {len(rows)}x{len(cols)} elements: name less")
+        return matrix.numbers(rows, cols).copy()
+
+    def _array(self, found: Any) -> Any:
+        if not isinstance(found, Named):
+            return found
+        if isinstance(found.value, values.PLACES):
+            matrix = values.Matrix(found.value, found.type)
+            rows, cols = (range(n) for n in matrix.shape)
+            if len(rows) * len(cols) > _LARGEST:
+                raise ExpressionError(
+                    f"{self.spelled(found.name)} has {len(rows)}x{len(cols)} elements: name a part"
+                )
+            try:
+                got: Array = matrix.numbers(rows, cols).copy()
+            except ExpressionError:
+                return None  # it lies nowhere yet
+            return got.reshape(matrix.dims) if len(matrix.dims) != 2 else got
+        return found.value
+
+    # -- words -----------------------------------------------------------------------------------------
+
+    @property
+    def loops(self) -> list[tuple[str, int, int, Operation]]:
+        """Counters of the loops around the operation, outermost first: name, value, bound, the loop."""
+        found: list[tuple[str, int, int, Operation]] = []
+        for code, op, regs in reversed(self.frames):
+            mine = [(o, code.counters[o]) for o in enclosing(op) if o in code.counters]
+            for loop, (name, slot, bound) in reversed(mine):
+                if regs[slot] is not None and regs[bound] is not None and loop is not op:
+                    found.append((name, regs[slot], regs[bound], loop))
+        return found
+
+    def headline(self) -> str:
+        """Why and where, in one line."""
+        if self._gone:
+            return self._gone
+        where = self.core if self.event is None or self.pipe == "S" else f"{self.core}, PIPE_{self.pipe}"
+        loops = ", ".join(f"%{name} = {value}" for name, value, _, _ in self.loops)
+        if (
+            self.queued
+            and self.at.at_work is not None
+            and self.event is not None
+            and self.event.scope is None
+        ):
+            loops = self.at.at_work.indices or ""  # the scalar unit may be further
+        if self.reason == END:
+            return self.note or "the launch has ended"
+        how = "in" if self.over else "after" if self.after else "before"
+        what = f"{how} {self.name} at {self.place}"
+        more = f" ({loops})" if loops else ""
+        return f"{self._why()}{where} {what}{more}"
+
+    def _why(self) -> str:
+        if self.reason == BREAK:
+            hits = [
+                f"{b.number} (hit {b.hits})" if b.hits > 1 else str(b.number)
+                for b in self.breakpoints
+                if not b.temporary
+            ]
+            return f"Breakpoint {', '.join(hits)}: " if hits else ""
+        return {
+            WATCH: f"Watchpoint {', '.join(str(w.watch.number) for w in self.writes)}: ",
+            FINDING: "Found: ",
+            FAULT: "Fault: ",
+            STUCK: "Stuck: ",
+            PAUSE: "Interrupted: ",
+        }.get(self.reason, "")
+
+    def report(self, hex: bool = False) -> list[str]:
+        """All that a stop says by itself: the line, operands with their first elements, what was written or
+        found."""
+        out = [self.headline()]
+        if self.note and self.reason != END:
+            out.append(f"  {self.note}")
+        for w in self.writes:
+            more = f", and {w.more} more" if w.more else ""
+            out.append(f"  {w.what}: {values.scalar(w.old)} -> {values.scalar(w.new)}{more}")
+        if self.diagnostic is not None:
+            d = self.diagnostic
+            out.append(f"  {d.severity}[{d.code}]: {d.message}")
+            out += [f"  note: {text}{_at(span)}" for text, span in d.notes[:12]]
+            if d.help:
+                out.append(f"  help: {d.help}")
+        if self.source_line:
+            out.append(f"{self.line}\t{self.source_line}")
+        if self.reason == END:
+            return out
+        if self.event is not None:
+            out += [f"  took {_given(g)}" for g in self.event.waits]
+        if self.queued and self.at.interval is None and at_of(self.at) is not None:
+            ahead = self.at_op(at_of(self.at))
+            out.append(f"  it had to wait; the scalar unit is at {ahead.name}, {ahead.place}")
+        for name, found in self.shown_operands():
+            head = f"{name} = {self.spelled(found.name)}" if name else self.spelled(found.name)
+            out.append(f"  {head}: {values.line(found.value, found.type, hex)}")
+        return out
+
+    def text(self) -> str:
+        return "\n".join(self.report())
+
+    def __repr__(self) -> str:
+        return f"<Stop {self.headline()}>"
+
+
+#: Elements that are read at a time.
+_LARGEST = 1 << 24
+_INDEX = ScalarType("index")
+
+
+def _at(span: Any) -> str:
+    return f", {os.path.basename(span.source.name)}:{span.line}" if span is not None else ""
+
+
+def _given(given: Given) -> str:
+    """What a wait got, and from whom."""
+    if given is None:
+        return "what it waited for"
+    key = given.key
+    if given.kind == "flag":
+        what = f"flag PIPE_{key[0]} -> PIPE_{key[1]}, id {key[2]}"
+    elif isinstance(key, tuple):
+        what = f"{given.kind} {', '.join(map(str, key))}"
+    else:
+        what = f"{given.kind} {key}"
+    core: Any = given.core
+    line = f" at line {line_of(given.op)}" if given.op.source is not None else ""
+    return f"{what}, given by {label(core)}, PIPE_{given.pipe}{line}"
+
+
+def visible(op: Operation) -> Iterator[tuple[Value, bool]]:
+    """The values that an operation may use, from the nearest outwards, and whether each is computed behind
+    it."""
+    at: Operation | None = op
+    while at is not None and at.name != "func.func":
+        block = at.parent
+        if block is None:
+            return
+        where = block.ops.index(at)
+        for n in range(where - 1, -1, -1):
+            yield from ((v, False) for v in block.ops[n].results)
+        yield from ((v, False) for v in block.args)
+        yield from _of_other_blocks(block)
+        for later in block.ops[where:]:
+            yield from ((v, True) for v in later.results)
+        at = block.outer
+
+
+def _of_other_blocks(block: Block) -> Iterator[tuple[Value, bool]]:
+    for other in block.parent.blocks if block.parent is not None else ():
+        if other is not block:
+            yield from ((v, False) for v in other.args)
+            for op in other.ops:
+                yield from ((v, False) for v in op.results)

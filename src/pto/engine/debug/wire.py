@@ -1,0 +1,97 @@
+"""Messages of the Debug Adapter Protocol on a stream: headers, then JSON.
+
+What cannot be read is told as such, and reading goes on behind it where that is possible: a stream never
+makes a reader raise, wait for a length that is not given, or keep more than `LARGEST` bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from typing import Any, BinaryIO, NamedTuple
+
+#: Bytes of a message, and of its headers.
+LARGEST = 1 << 24
+LONGEST_HEADERS = 1 << 14
+
+
+class Bad(NamedTuple):
+    """Something that is no message; `last` where nothing can follow."""
+
+    why: str
+    last: bool = False
+
+
+def read(stream: BinaryIO) -> dict[str, Any] | Bad | None:
+    """The next message; None at the end of the stream."""
+    headers = _headers(stream)
+    if headers is None or isinstance(headers, Bad):
+        return headers
+    text = headers.get("content-length", "")
+    if not text.isdigit() or len(text) > 12:
+        return Bad(
+            f"a message without a length: Content-Length is {text!r}"
+            if text
+            else "a message without Content-Length"
+        )
+    size = int(text)
+    if size > LARGEST:
+        return Bad(f"a message of {size} bytes, {LARGEST} are the most", last=True)
+    body = stream.read(size)
+    if len(body) < size:
+        return Bad(f"the stream ended within a message: {len(body)} of {size} bytes", last=True)
+    try:
+        found = json.loads(body.decode("utf-8"))
+    except (ValueError, RecursionError) as e:
+        return Bad(f"a message that is no JSON: {e}"[:200])
+    if not isinstance(found, dict):
+        return Bad(f"a message that is no object but {type(found).__name__}")
+    return found  # type: ignore[reportUnknownVariableType]
+
+
+def _headers(stream: BinaryIO) -> dict[str, str] | Bad | None:
+    found: dict[str, str] = {}
+    size = 0
+    while True:
+        line = stream.readline(LONGEST_HEADERS)
+        size += len(line)
+        if not line:
+            return None if not size else Bad("the stream ended within headers", last=True)
+        if size > LONGEST_HEADERS:
+            return Bad(f"headers of more than {LONGEST_HEADERS} bytes", last=True)
+        text = line.decode("latin-1").strip()
+        if not text:
+            if found:
+                return found
+            if size > 2:
+                return Bad("headers without a name")
+            size = 0  # an empty line between messages
+            continue
+        name, colon, value = text.partition(":")
+        if colon:
+            found[name.strip().lower()] = value.strip()
+
+
+class Sender:
+    """Writes messages, each with its number; from several threads."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._last = 0
+        self.gone = False
+
+    def send(self, kind: str, **fields: Any) -> None:
+        with self._lock:
+            self._last += 1
+            body = json.dumps({"seq": self._last, "type": kind, **fields}, allow_nan=False).encode()
+            if self.gone:
+                return
+            try:
+                self._stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
+                self._stream.flush()
+            except (OSError, ValueError):  # nobody listens any more
+                self.gone = True
+
+    def event(self, name: str, **body: Any) -> None:
+        self.send("event", event=name, body=body)

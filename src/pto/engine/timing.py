@@ -1,0 +1,318 @@
+"""Recording a launch for its timeline: a watcher that keeps who issued what, what it costs and who waits.
+
+Costs follow from operands as they are at issue (`isa/costs`), so data-dependent loops and extents count as
+they happen. Nothing is asked of memory: contents do not matter, which is why a launch may be *dry*.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..ir.core import Operation
+from ..isa.costs import GUESSED, READS, Charge, Shape, charged, costs_of
+from ..isa.row import Row
+from ..isa.timing import Machine
+from ..perf.timeline import trace as of
+from ..perf.timeline.timeline import Timeline
+from ..perf.timeline.trace import CoreInfo, Range, Site, Trace
+from .memory import ConvTile, Pointer, Tile, View
+from .watch import BARRIER, GIVE, INSTRUCTION, TAKE, VECSCOPE, Event, WatchedCore, Watcher
+
+if TYPE_CHECKING:
+    from .entry import LaunchResult
+    from .memory import Buffer
+    from .watch import WatchedLaunch
+
+_KINDS = {
+    INSTRUCTION: of.WORK, VECSCOPE: of.WORK, GIVE: of.GIVE, TAKE: of.TAKE, BARRIER: of.BARRIER,
+}  # fmt: skip
+_WORD = re.compile(r"[A-Za-z_]\w*")
+
+
+class _Facts(NamedTuple):
+    """What the costs of a row want to know of its instructions."""
+
+    names: tuple[str, ...]  # operands that decide on its cost, or are memory
+    roles: dict[str, tuple[bool, bool]]  # (reads, writes), by operand
+    attrs: tuple[str, ...]
+    reads: bool  # from global memory
+
+
+def _facts(row: Row, isa: str) -> _Facts:
+    costs = costs_of(row, isa)
+    asked = set(_WORD.findall(" ".join(f"{c.busy} {c.after} {c.bytes} {c.flops} {c.when}" for c in costs)))
+    places = ("tile", "conv_tile", "multi_tile", "view", "tensor_view", "ptr", "memref", "any")
+    names = tuple(o.name for o in row.operands if o.name in asked or any(k in places for k in o.kinds))
+    roles = {o.name: (o.reads, o.writes) for o in row.operands}
+    if row.fifo == "pop" and "tile" not in roles:  # the tile is a result
+        names, roles["tile"] = (*names, "tile"), (False, True)
+    attrs = tuple(a.name for a in row.attrs if a.name in asked)
+    return _Facts(names, roles, attrs, any(c.path in READS for c in costs))
+
+
+class _Plan:
+    """What is known of an instruction of the program before it runs."""
+
+    __slots__ = ("attrs", "found", "names", "reads", "roles", "row", "site")
+
+    def __init__(self, site: int, op: Operation, row: Row | None, facts: _Facts) -> None:
+        self.site = site
+        self.row = row
+        #: By what its operands are: number of its charge, and the bytes it touches.
+        self.found: dict[Any, tuple[int, tuple[Range, ...]]] = {}
+        self.names, self.roles, self.reads = facts.names, facts.roles, facts.reads
+        self.attrs = {name: op.attr(name) for name in facts.attrs}
+
+
+class Recorder(Watcher):
+    """Makes a `Trace` of a launch, and its `Timeline` when it ends."""
+
+    memory = False
+
+    def __init__(self, machine: Machine, dry: bool = False) -> None:
+        self.machine = machine
+        self.trace = Trace()
+        self.trace.dry = dry
+        self._plans: dict[Operation, _Plan] = {}
+        self._cores: dict[WatchedCore, int] = {}
+        self._index: list[int] = [0]  # by number of an event
+        self._pipes: dict[str, int] = {of.SCALAR: 0, "": 0}
+        self._read: set[Buffer] = set()
+        self._drains: dict[WatchedCore, Operation] = {}
+        self._looking: dict[WatchedCore, int] = {}  # events that look at signals in global memory
+        self._signals: dict[Any, int] = {}
+        self._scopes: dict[Event, list[float]] = {}
+        self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
+        self._facts: dict[str, _Facts] = {}  # by name of a row
+        self._lines: dict[str, list[str]] = {}  # of sources
+        self._launch: WatchedLaunch
+
+    # -- the launch ------------------------------------------------------------------------------------
+
+    def launch_started(self, launch: WatchedLaunch) -> None:
+        self._launch = launch
+        self.trace.capacity = launch.profile.capacity
+        self.trace.in_order = bool(getattr(launch, "in_order", False))
+
+    def core_started(self, core: WatchedCore) -> None:
+        self._cores[core] = len(self.trace.cores)
+        self.trace.cores.append(CoreInfo(core.index, core.name, core.kind, core.rank))
+
+    def launch_ended(self, result: LaunchResult) -> None:
+        trace = self.trace
+        trace.footprint = sum(b.data.size for b in self._read)
+        seen = dict.fromkeys(self._meetings, 0)
+        for e, kind in enumerate(trace.kind):
+            if kind == of.MEET:
+                core = trace.core[e]
+                self._meetings[core][seen[core]].append(e)
+                seen[core] += 1
+        if result.ok:
+            result.timeline = Timeline(self.trace, self.machine)
+
+    # -- events ----------------------------------------------------------------------------------------
+
+    def issued(self, event: Event) -> None:
+        trace = self.trace
+        at = len(trace.core)
+        self._index.append(at)
+        op = event.op
+        plan = self._plans.get(op)
+        if plan is None:
+            plan = self._plans[op] = self._plan(op)
+        trace.core.append(self._cores[event.core])
+        pipe = self._pipes.get(event.pipe)
+        if pipe is None:
+            pipe = self._pipes[event.pipe] = trace.pipe_number(event.pipe)
+        trace.pipe.append(pipe)
+        trace.site.append(plan.site)
+        what = event.what
+        if event.scope is not None:
+            trace.kind.append(of.INSIDE)
+            trace.charge.append(0)
+            self._inside(event.scope, plan.row)
+            return
+        kind = _KINDS[what]
+        if kind == of.BARRIER and not pipe:
+            kind = of.MEET if event.kind == "grid" else of.DRAIN
+            self._drains[event.core] = op
+        elif event.kind == "signal":
+            self._looking[event.core] = at
+        trace.kind.append(kind)
+        if what != INSTRUCTION:
+            trace.charge.append(0)
+            return
+        args = event.args
+        key = _key(args, plan.names)
+        found = plan.found.get(key)
+        if found is None:
+            found = plan.found[key] = self._charge(plan, args)
+        trace.charge.append(found[0])
+        if found[1]:
+            trace.touched[at] = found[1]
+        if plan.reads:
+            for name in plan.names:
+                place: Any = args.get(name)
+                if place.__class__ is View:
+                    self._read.add(place.buffer)
+
+    def took(self, event: Event) -> None:
+        index = self._index
+        found: list[tuple[int, str]] = []
+        for given in event.waits:
+            for one in given.of or (given,):
+                found.append((index[one.number], given.kind))
+        if found:
+            self.trace.waits[index[event.number]] = found
+
+    def barrier(self, core: WatchedCore, op: Operation, pipe: str) -> None:
+        """Instructions that drain all pipes before they begin are told like this, ahead of their event."""
+        if pipe != "ALL" or self._drains.pop(core, None) is op:
+            return
+        trace = self.trace
+        trace.core.append(self._cores[core])
+        trace.pipe.append(0)
+        if op not in self._plans:
+            self._plans[op] = self._plan(op)
+        trace.site.append(self._plans[op].site)
+        trace.kind.append(of.DRAIN)
+        trace.charge.append(0)
+
+    def met(self, cores: list[Any]) -> None:
+        group: list[int] = []
+        self.trace.meets.append(group)
+        for core in cores:
+            self._meetings.setdefault(self._cores[core], []).append(group)
+
+    def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
+        self._signals[signal.buffer, signal.offset] = len(self.trace.core) - 1
+
+    def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
+        giver = self._signals.get((signal.buffer, signal.offset))
+        at = self._looking.pop(core, None)
+        if giver is not None and at is not None:
+            self.trace.waits.setdefault(at, []).append((giver, "signal"))
+
+    # -- vecscopes -------------------------------------------------------------------------------------
+
+    def _inside(self, scope: Event, row: Row | None) -> None:
+        """Count an instruction of a vecscope: two can be loaded at a time, one stored, two computed."""
+        if row is None:
+            return
+        counts = self._scopes.setdefault(scope, [0, 0, 0])
+        if row.effect == "memory":
+            counts[1 if any(o.writes for o in row.operands) else 0] += 1
+        else:
+            counts[2] += 1
+
+    def vecscope_ended(self, event: Event) -> None:
+        loads, stores, others = self._scopes.pop(event, (0, 0, 0))
+        busy = max(loads / 2, stores, others / 2)
+        charge = Charge(float(busy), self.machine.vector_start, GUESSED, flops=64.0 * others)
+        self.trace.charge[self._index[event.number]] = self._number(charge)
+
+    # -- what instructions are -------------------------------------------------------------------------
+
+    def _plan(self, op: Operation) -> _Plan:
+        span = self._launch.span(op)
+        row = op.row
+        name = row.name if row is not None else op.name
+        file, line, text = "", 0, ""
+        if span is not None:
+            source = span.source
+            file, line = source.name, span.line
+            lines = self._lines.get(file)
+            if lines is None:
+                self.trace.sources[file] = source.text
+                lines = self._lines[file] = source.text.splitlines()
+            text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
+        self.trace.sites.append(Site(name, line, file, text))
+        facts = self._facts.get(name)
+        if facts is None:
+            facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, (), False)
+            self._facts[name] = facts
+        return _Plan(len(self.trace.sites) - 1, op, row, facts)
+
+    def _charge(self, plan: _Plan, args: Mapping[str, Any]) -> tuple[int, tuple[Range, ...]]:
+        row = plan.row
+        if row is None:
+            return 0, ()
+        seen = {name: _seen(args[name]) for name in plan.names if name in args}
+        made = row, {**plan.attrs, **seen}
+        found = self._number(charged(row, self.machine, made[1]), made)
+        ranges: list[Range] = []
+        for name in plan.names:
+            reads, writes = plan.roles[name]
+            place: Any = args.get(name)
+            bounds = _bounds(place)
+            if bounds is not None:
+                if reads or row.accumulates == name:
+                    ranges.append(Range(*bounds, False, place.name))
+                if writes:
+                    ranges.append(Range(*bounds, True, place.name))
+        return found, tuple(ranges)
+
+    def _number(self, charge: Charge, made: tuple[Row, Mapping[str, Any]] | None = None) -> int:
+        self.trace.charges.append(charge)
+        self.trace.made_of.append(made)
+        return len(self.trace.charges) - 1
+
+
+def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What decides on cost and bytes of an instruction."""
+    key: list[Any] = []
+    for name in names:
+        value: Any = args.get(name)
+        kind: Any = value.__class__
+        if kind is Tile:
+            key.append((value.address, value.v_row, value.v_col, value.rows, value.cols))
+        elif kind is View:
+            key.append((value.dims, value.buffer))
+        elif kind is list:
+            key.append(tuple([v if isinstance(v, int) else None for v in value]))
+        elif kind is Pointer or kind is ConvTile:
+            key.append((kind, value.buffer, value.dtype, getattr(value, "dims", None)))
+        else:
+            key.append(value if kind in (int, float, bool) else None)
+    return tuple(key)
+
+
+def _seen(value: Any) -> Any:
+    """An operand as costs see it."""
+    match value:
+        case Tile():
+            return Shape(
+                "tile", value.dtype, value.rows, value.cols, value.v_row, value.v_col, value.loc, value.layout
+            )
+        case View():
+            rows = value.dims[-2] if len(value.dims) > 1 else 1
+            layout = value.layout or ""
+            return Shape(
+                "view", value.dtype, rows, value.dims[-1] if value.dims else 1, dims=value.dims, layout=layout
+            )
+        case ConvTile():
+            return Shape("tile", value.dtype, dims=value.dims, loc=value.loc, layout=value.layout)
+        case Pointer():
+            return Shape("ptr", value.dtype, loc=value.buffer.space)
+        case int() | float():
+            return Shape("scalar", const=value)
+        case list():
+            return [_seen(v) for v in value]
+        case _:
+            return value
+
+
+def _bounds(place: Any) -> tuple[str, int, int] | None:
+    """The buffer of a place and the bytes of it: all of a tile, all of an array in global memory."""
+    if isinstance(place, Tile) and place.address is not None:
+        low, high = place.address, place.address + place.size
+        if place.pitch != place.shape:
+            low, high = place.region(*place.shape).bounds
+        return place.buffer.space, low, high
+    if isinstance(place, View | Pointer) and place.buffer.space == "gm":
+        return f"gm {place.buffer.name}", 0, place.buffer.data.size
+    if isinstance(place, Pointer):
+        return place.buffer.space, 0, place.buffer.data.size
+    return None

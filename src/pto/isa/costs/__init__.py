@@ -1,0 +1,101 @@
+"""What instructions cost, as data: expressions over operands and attributes, each with its evidence.
+
+    Cost("tadd tsub", "2 * reps(dst) + masked(dst)", "25", MEASURED, "single instructions on a device")
+
+Expressions are those of rules (`isa/rules.py`), with the functions below and with the parameters of the
+machine (`isa/timing.py`) by name. An instruction takes its pipe for `busy` cycles, and `after` cycles later
+others find what it did: alone it costs both, behind others of its pipe `busy` only. Where it moves bytes
+along a `path` of global memory, they are shared out among all cores that do.
+
+    charge("tadd", MACHINES["a2a3"], dst=tile("f32", 64, 64)).cycles    # -> 153.0
+
+Rows that no entry names are charged by their pipe, and are marked as guesses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from ..record import Record
+from ..row import Row
+from ..rules import Unknown, evaluate, holds
+from ..timing import Machine
+from . import a2a3, a5, shared
+from .entry import DERIVED, FITTED, GUESSED, MEASURED, PATHS, READS, WRITES, Cost
+from .shapes import FUNCTIONS, Shape, tile, view
+
+__all__ = [
+    "DERIVED", "FITTED", "FUNCTIONS", "GUESSED", "MEASURED", "NOTHING", "PATHS", "READS", "WRITES", "Charge",
+    "Cost", "Shape", "charge", "charged", "costs_of", "tile", "view",
+]  # fmt: skip
+
+
+@cache
+def _tables(isa: str) -> dict[str, tuple[Cost, ...]]:
+    found: dict[str, tuple[Cost, ...]] = {}
+    for table in ((a5.COSTS if isa == "a5" else a2a3.COSTS), shared.COSTS):
+        for cost in table:
+            for name in cost.names.split():
+                found[name] = (*found.get(name, ()), cost)
+    return found
+
+
+def costs_of(row: Row, isa: str) -> tuple[Cost, ...]:
+    """The entries of a row in a column, in their order; the last one holds wherever none before did."""
+    pipes = row.pipe if isinstance(row.pipe, str) else row.pipe[-1][1]
+    own = _tables("a5" if isa == "a5" else "a2a3").get(row.name, ())
+    if own and not own[-1].when:
+        return own
+    usual = shared.BY_PIPE.get(pipes.removeprefix("PIPE_"), shared.BY_PIPE["S"])
+    return (*own, usual.replace(names=row.name))
+
+
+class Charge(Record):
+    """What one instruction costs."""
+
+    busy: float
+    after: float
+    evidence: str
+    path: str = ""
+    bytes: float = 0.0
+    flops: float = 0.0
+
+    @property
+    def cycles(self) -> float:
+        return self.busy + self.after
+
+
+NOTHING = Charge(0.0, 0.0, DERIVED)
+
+
+#: What entries for many rows speak of, where a row has no operand of that name.
+_NAMED = ["dst", "src", "src0", "tile"]
+
+
+def charged(row: Row, machine: Machine, args: Mapping[str, Any]) -> Charge:
+    """What an instruction with these operands and attributes costs."""
+    missing = dict.fromkeys(_NAMED + [o.name for o in row.operands] + [a.name for a in row.attrs])
+    env = {**missing, **machine.values, **FUNCTIONS, **args, "isa": machine.isa}
+    for cost in costs_of(row, machine.isa):
+        if cost.when and not holds(cost.when, env):
+            continue
+        try:
+            busy, after = float(evaluate(cost.busy, env)), float(evaluate(cost.after, env))
+            moved = float(evaluate(cost.bytes, env)) if cost.bytes else 0.0
+            flops = float(evaluate(cost.flops, env)) if cost.flops else 0.0
+        except Unknown:
+            continue  # an operand that the entry speaks of is not there
+        return Charge(max(busy, 0.0), max(after, 0.0), cost.evidence, cost.path, moved, flops)
+    return Charge(machine.issue, 0.0, GUESSED)
+
+
+def charge(name: str, machine: Machine, **args: Any) -> Charge:
+    """The same by the name of a row."""
+    from .. import row  # the table is read on first use
+
+    found = row(name)
+    if found is None:
+        raise ValueError(f"unknown instruction {name!r}")
+    return charged(found, machine, args)

@@ -1,0 +1,520 @@
+"""Discrete-event simulation of a trace on a machine.
+
+Every core has a scalar unit, which issues in program order and waits where a pipe has its queue full, and
+pipes, which perform in order. A pipe is taken for `busy` cycles by an instruction; the next may begin then,
+although what it did is there only `after` cycles later. Flags, entries of FIFOs and semaphores are given when
+all that their pipe did before is there.
+
+Times are numbers that follow from each other, so most events are done as soon as what they wait for is known,
+in any order. Only transfers of global memory depend on who else is at work: they begin and end in the order
+of time, from a heap. All of a group (reads, writes) go at the same share of their own rates: where these sum
+up to more than the cap of the group, at cap / sum. So a transfer ends when the group has *progressed* by
+what it would take alone, and one number per group says how far that is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from heapq import heappop, heappush
+
+from ...isa.costs import READS, WRITES
+from ...isa.timing import Machine
+from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, WORK, Trace
+
+#: Why an event did not begin earlier.
+PIPE, ISSUE, QUEUE, FLAG, TOKEN, BARRIER_, EMPTY, FULL, CROSS, GRID, LAUNCH, BLOCK, UNIT, ORDER, TRANSFER = (
+    "pipe", "issue", "queue", "flag", "token", "barrier", "FIFO empty", "FIFO full", "cross-core",
+    "grid barrier", "launch", "block", "unit flag", "order", "transfer",
+)  # fmt: skip
+#: Not a reason to begin later, but one to take longer.
+BANDWIDTH = "bandwidth"
+
+#: Reasons by the kind of what is waited for, as `engine/watch.py` names it.
+REASONS = {
+    "flag": FLAG, "token": TOKEN, "entry": EMPTY, "slot": FULL, "semaphore": CROSS, "arrival": CROSS,
+    "unit flag": UNIT, "transfer": TRANSFER, "signal": CROSS,
+}  # fmt: skip
+
+_BEGIN, _END, _BLOCK = 0, 1, 2
+
+
+class Simulated:
+    """Times of all events: issued, begun, pipe free again, done; why each began then, and after whom."""
+
+    def __init__(self, count: int) -> None:
+        self.issue = [-1.0] * count
+        self.start = [0.0] * count
+        self.free = [0.0] * count
+        self.done = [0.0] * count
+        self.why: list[str] = [""] * count
+        self.after = [-1] * count
+        #: Whom the scalar unit had waited for last when it issued an event.
+        self.held = [-1] * count
+        #: Events that were issued later because the queue of their pipe was full, by whom it was left then.
+        self.queued: dict[int, int] = {}
+        #: Cycles that a transfer took longer because others were at work.
+        self.stretched: dict[int, float] = {}
+        self.total = 0.0
+        self.last = -1  # the event that ends it
+        self.block_start: list[float] = []
+
+
+class _Core:
+    __slots__ = (
+        "at", "block", "blocked", "events", "last_done", "last_event", "pipes", "time", "turned", "undone",
+    )  # fmt: skip
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.events: list[int] = []
+        self.at = -1  # the next event to issue; -1: not begun
+        self.time = 0.0  # of the scalar unit
+        self.turned = -1  # the event of the scalar unit that it last waited for
+        self.undone = 0
+        self.last_done, self.last_event = 0.0, -1  # of all that is done
+        self.blocked = False  # its scalar unit waits for something
+        self.pipes: dict[int, _Pipe] = {}
+
+
+class _Pipe:
+    __slots__ = ("begun", "core", "events", "free", "last_done", "last_event", "owner", "waiting")
+
+    def __init__(self, core: _Core) -> None:
+        self.core = core
+        self.events: list[int] = []
+        self.begun = 0  # how many have
+        self.free = 0.0
+        self.owner = -1  # whom it is taken by until then
+        self.last_done, self.last_event = 0.0, -1
+        self.waiting = False  # for the end of a transfer
+
+
+class _Shared:
+    """Transfers at work that share a cap."""
+
+    __slots__ = ("active", "cap", "progress", "rate", "rates", "time", "version")
+
+    def __init__(self, cap: float) -> None:
+        self.cap = cap
+        self.time = self.progress = 0.0
+        self.rates = 0.0
+        self.rate = 1.0
+        self.active: list[tuple[float, int, int]] = []  # (progress at which it ends, number, event)
+        self.version = 0
+
+    def advance(self, now: float) -> None:
+        self.progress += (now - self.time) * self.rate
+        self.time = now
+
+    def changed(self, by: float) -> None:
+        self.rates = max(0.0, self.rates + by)
+        self.rate = min(1.0, self.cap / self.rates) if self.rates > 1e-9 else 1.0
+        self.version += 1
+
+
+class _Stuck(Exception):
+    """With queues of this depth nobody can go on."""
+
+
+def simulate(trace: Trace, machine: Machine) -> Simulated:
+    """Times of a trace. A queue that is too short for the program to go on is taken to be longer."""
+    depth = int(machine.depth)
+    while True:
+        try:
+            return _Simulation(trace, machine, depth).run()
+        except _Stuck:
+            if depth > len(trace):
+                raise AssertionError("a trace waits for what it never gives") from None
+            depth *= 8
+
+
+def slots_of(trace: Trace, machine: Machine) -> int:
+    """Blocks that are at work at a time."""
+    kinds = {c.kind for c in trace.cores}
+    if kinds == {"vector"}:
+        return int(machine.aiv)
+    if "mix" in kinds:  # cores that are not told apart: whichever the pipes are found on
+        cube = {"M", "MTE1", "FIX"} & {trace.pipes[p] for p in set(trace.pipe)}
+        return int(machine.aic if cube else machine.aiv)
+    return int(machine.aic)
+
+
+def cap_of(trace: Trace, machine: Machine) -> float:
+    """What reads share: what does not fit L2 comes at the rate of memory behind it."""
+    if trace.footprint <= machine.l2:
+        return machine.read_cap
+    beyond = 1 - machine.l2 / trace.footprint
+    return 1 / ((1 - beyond) / machine.read_cap + beyond / machine.hbm_cap)
+
+
+class _Simulation:
+    def __init__(self, trace: Trace, machine: Machine, depth: int) -> None:
+        self.trace, self.machine, self.depth = trace, machine, depth
+        self.result = Simulated(len(trace))
+        self.heap: list[tuple[float, int, int, int]] = []
+        self.number = 0
+        self.rank_of = {c.block: c.rank for c in trace.cores}
+        ranks = max(self.rank_of.values(), default=0) + 1
+        self.groups = [
+            _Shared(cap) for _ in range(ranks) for cap in (cap_of(trace, machine), machine.write_cap)
+        ]
+        self.group_of = {path: 0 for path in READS} | {path: 1 for path in WRITES}
+        self.latency = {
+            "flag": machine.flag, "token": machine.flag, "unit flag": machine.flag, "entry": machine.cross,
+            "slot": machine.cross, "semaphore": machine.cross, "arrival": machine.cross,
+            "signal": machine.cross, "transfer": machine.flag,
+        }  # fmt: skip
+        # who waits for an event, and how much an event still waits for
+        self.waiters: dict[int, list[tuple[int, str]]] = {}
+        self.left = [0] * len(trace)
+        self.ready = [0.0] * len(trace)  # when all it waits for was there
+        self.ready_why: dict[int, tuple[str, int]] = {}
+        for e, waits in trace.waits.items():
+            for giver, kind in waits:
+                self.waiters.setdefault(giver, []).append((e, kind))
+            self.left[e] = len(waits)
+        self.meeting = {e: group for group in trace.meets for e in group}
+        self.came: dict[int, int] = {}  # by id of a meeting: how many are there
+        self.poke: list[_Core] = []
+        self.pipes_to_try: list[_Pipe] = []
+        # cores and their streams
+        self.cores = [_Core(c.block) for c in trace.cores]
+        self.blocks: dict[int, list[_Core]] = {}
+        for core in self.cores:
+            self.blocks.setdefault(core.block, []).append(core)
+        index = [0] * len(trace)
+        for e, c in enumerate(trace.core):
+            if trace.kind[e] == INSIDE:
+                continue
+            core = self.cores[c]
+            core.events.append(e)
+            p = trace.pipe[e]
+            if p:
+                pipe = core.pipes.get(p)
+                if pipe is None:
+                    pipe = core.pipes[p] = _Pipe(core)
+                index[e] = len(pipe.events)
+                pipe.events.append(e)
+        self.index = index
+        self.barrier_pipe = trace.pipes.index("V") if "V" in trace.pipes else -1
+        self.unfinished = sum(len(core.events) for core in self.cores)
+
+    # -- the order of time -------------------------------------------------------------------------------
+
+    def push(self, time: float, what: int, of: int) -> None:
+        self.number += 1
+        heappush(self.heap, (time, self.number, what, of))
+
+    def run(self) -> Simulated:
+        machine = self.machine
+        waiting = sorted(self.blocks)
+        for block in waiting:  # blocks without an event do nothing
+            if not any(core.events for core in self.blocks[block]):
+                self.blocks[block] = []
+        waiting = [b for b in waiting if self.blocks[b]]
+        slots = slots_of(self.trace, machine)
+        if self.trace.meets or self._across(slots, waiting):
+            slots = len(waiting)  # cores that wait for each other are all at work, or nobody gets on
+        self.queue: dict[int, list[int]] = {}  # blocks that wait for cores, by rank
+        for block in waiting:
+            own = self.queue.setdefault(self.rank_of[block], [])
+            own.append(block)
+        for own in self.queue.values():
+            for block in own[:slots]:
+                self.push(machine.launch, _BLOCK, block)
+            del own[:slots]
+        self.left_in = {b: sum(len(c.events) for c in self.blocks[b]) for b in waiting}
+        heap = self.heap
+        while heap:
+            time, _, what, of = heappop(heap)
+            if what == _BLOCK:
+                self.begin_block(of, time)
+            elif what == _BEGIN:
+                self.begin_transfer(of, time)
+            else:
+                self.end_transfers(of, time)
+            self.go()
+        if self.unfinished:
+            raise _Stuck
+        result = self.result
+        for e in range(len(result.done)):
+            if result.done[e] > result.total:
+                result.total, result.last = result.done[e], e
+        result.total = max(result.total, machine.launch)
+        return result
+
+    def _across(self, slots: int, waiting: Sequence[int]) -> bool:
+        """Whether blocks wait for each other that are not at work at the same time."""
+        if len(waiting) <= slots:
+            return False
+        core, cores = self.trace.core, self.cores
+        return any(
+            cores[core[e]].block != cores[core[giver]].block
+            for e, waits in self.trace.waits.items()
+            for giver, _ in waits
+        )
+
+    def begin_block(self, block: int, time: float) -> None:
+        for core in self.blocks[block]:
+            core.time = time
+            core.at = 0
+            core.last_done = time
+            for pipe in core.pipes.values():
+                pipe.free = pipe.last_done = time
+            self.poke.append(core)
+
+    def go(self) -> None:
+        """All that follows from what has become known."""
+        pipes, cores = self.pipes_to_try, self.poke
+        while pipes or cores:
+            while pipes:
+                self.advance(pipes.pop())
+            if cores:
+                self.issue(cores.pop())
+
+    # -- the scalar unit ---------------------------------------------------------------------------------
+
+    def issue(self, core: _Core) -> None:
+        """Let the scalar unit go on as far as it can."""
+        if core.at < 0:
+            return
+        core.blocked = False
+        trace, result, step = self.trace, self.result, self.machine.issue
+        kinds, pipes, events = trace.kind, trace.pipe, core.events
+        in_order = trace.in_order
+        at, time = core.at, core.time
+        while at < len(events):
+            e = events[at]
+            kind = kinds[e]
+            p = pipes[e]
+            if not p or kind == DRAIN or kind == MEET:
+                core.at, core.time = at, time
+                if not self.scalar(core, e, time + step):
+                    core.blocked = True
+                    return
+                time = core.time
+                at += 1
+                continue
+            pipe = core.pipes[p]
+            if in_order and core.undone:
+                core.at, core.time, core.blocked = at, time, True
+                return  # until all before is done
+            if in_order and core.last_done > time:
+                time = core.last_done
+                core.turned = core.last_event
+            back = self.index[e] - self.depth
+            if back >= 0:
+                if pipe.begun <= back:
+                    core.at, core.time, core.blocked = at, time, True
+                    return  # the queue is full; `advance` comes back here
+                other = pipe.events[back]
+                if result.start[other] > time:
+                    time = result.start[other]
+                    core.turned = e
+                    result.queued[e] = other
+            time += step
+            result.issue[e] = time
+            result.held[e] = core.turned
+            core.undone += 1
+            at += 1
+            core.at, core.time = at, time
+            self.advance(pipe)
+        core.at, core.time = at, time
+
+    def scalar(self, core: _Core, e: int, time: float) -> bool:
+        """An event of the scalar unit; False where it cannot be performed yet."""
+        trace, result = self.trace, self.result
+        if self.left[e]:
+            return False
+        kind = trace.kind[e]
+        why, after, start = ISSUE, core.turned, time
+        if kind == DRAIN or kind == MEET:
+            if core.undone:
+                return False
+            if core.last_done > start:
+                why, after, start = BARRIER_, core.last_event, core.last_done
+        if kind == MEET:
+            group = self.meeting.get(e, (e,))
+            if e not in self.ready_why:
+                self.ready[e] = start
+                self.ready_why[e] = (why, after)
+                self.came[id(group)] = self.came.get(id(group), 0) + 1
+                if self.came[id(group)] == len(group):
+                    self.poke += [self.cores[trace.core[other]] for other in group if other != e]
+            if self.came[id(group)] < len(group):
+                return False
+            latest = max(group, key=lambda other: self.ready[other])
+            start = self.ready[latest] + self.machine.grid
+            why, after = (GRID, latest) if latest != e else self.ready_why[e]
+        elif self.ready[e] > start:
+            (why, after), start = self.ready_why[e], self.ready[e]
+        charge = trace.charges[trace.charge[e]]
+        result.issue[e] = time
+        result.held[e] = core.turned
+        result.start[e] = start
+        result.why[e], result.after[e] = why, after
+        free = start + charge.busy + charge.after
+        result.free[e] = free
+        if start > time:
+            core.turned = e
+        core.time = free
+        core.undone += 1
+        self.finish(core, e, free)
+        return True
+
+    # -- pipes -------------------------------------------------------------------------------------------
+
+    def advance(self, pipe: _Pipe) -> None:
+        """Let a pipe perform as far as it can."""
+        if pipe.waiting:
+            return
+        trace, result, core = self.trace, self.result, pipe.core
+        kinds, charge_of, charges = trace.kind, trace.charge, trace.charges
+        events = pipe.events
+        begun = pipe.begun
+        start_times, free_times = result.start, result.free
+        while begun < len(events):
+            e = events[begun]
+            when = result.issue[e]
+            if when < 0 or self.left[e]:
+                break
+            # the last of what it waits for says why it begins now
+            start, why, after = when, ORDER if trace.in_order else ISSUE, result.held[e]
+            if pipe.free > start:
+                start, why, after = pipe.free, PIPE, pipe.owner
+            if self.ready[e] > start:
+                start = self.ready[e]
+                why, after = self.ready_why[e]
+            if why == ISSUE and e in result.queued:
+                why, after = QUEUE, result.queued[e]
+            start_times[e] = start
+            result.why[e], result.after[e] = why, after
+            kind = kinds[e]
+            begun += 1
+            pipe.begun = begun
+            if kind == WORK:
+                charge = charges[charge_of[e]]
+                if charge.path in self.group_of and charge.bytes and charge.busy:
+                    pipe.waiting = True
+                    pipe.owner = e
+                    self.push(start, _BEGIN, e)
+                    if core.blocked:
+                        core.blocked = False
+                        self.poke.append(core)
+                    break
+                free = start + charge.busy
+                done = free + charge.after
+                pipe.free, pipe.owner = free, e
+                free_times[e] = free
+            elif kind == BARRIER:
+                done = start
+                if pipe.last_done > start:
+                    done = pipe.last_done
+                    if trace.pipe[e] == self.barrier_pipe:
+                        done = min(done, start + self.machine.barrier)
+                    result.after[e], result.why[e] = pipe.last_event, BARRIER_
+                free_times[e] = done
+                pipe.free, pipe.owner = done, e
+            elif kind == GIVE:
+                done = start
+                if pipe.last_done > done:
+                    done = pipe.last_done
+                    result.after[e], result.why[e] = pipe.last_event, PIPE
+                free_times[e] = start
+                if start > pipe.free:
+                    pipe.free, pipe.owner = start, e
+            else:
+                done = start
+                free_times[e] = start
+                if start > pipe.free or why not in (PIPE, ISSUE):
+                    pipe.free, pipe.owner = start, e
+            if done > pipe.last_done:
+                pipe.last_done, pipe.last_event = done, e
+            elif kind == WORK:
+                pipe.last_event = pipe.last_event if pipe.last_done > done else e
+            self.finish(core, e, done)
+
+    def finish(self, core: _Core, e: int, done: float) -> None:
+        """An event is done: tell those who wait."""
+        self.result.done[e] = done
+        core.undone -= 1
+        if done > core.last_done:
+            core.last_done, core.last_event = done, e
+        self.unfinished -= 1
+        if core.blocked:
+            core.blocked = False
+            self.poke.append(core)
+        waiters = self.waiters.get(e)
+        if waiters is not None:
+            for waiter, kind in waiters:
+                at = done + self.latency.get(kind, 0.0)
+                if at >= self.ready[waiter]:
+                    self.ready[waiter] = at
+                    self.ready_why[waiter] = REASONS.get(kind, ORDER), e
+                self.left[waiter] -= 1
+                if not self.left[waiter]:
+                    other = self.cores[self.trace.core[waiter]]
+                    p = self.trace.pipe[waiter]
+                    if not p:
+                        if other.blocked:
+                            other.blocked = False
+                            self.poke.append(other)
+                    elif not other.pipes[p].waiting:
+                        self.pipes_to_try.append(other.pipes[p])
+        left = self.left_in[core.block] = self.left_in[core.block] - 1
+        if not left:
+            waiting = self.queue[self.rank_of[core.block]]
+            if waiting:
+                end = max(c.last_done for c in self.blocks[core.block])
+                self.push(end + self.machine.block, _BLOCK, waiting.pop(0))
+
+    # -- transfers that share global memory --------------------------------------------------------------
+
+    def begin_transfer(self, e: int, now: float) -> None:
+        charge = self.trace.charges[self.trace.charge[e]]
+        which = 2 * self.trace.cores[self.trace.core[e]].rank + self.group_of[charge.path]
+        group = self.groups[which]
+        group.advance(now)
+        group.changed(charge.bytes / charge.busy)
+        self.number += 1
+        heappush(group.active, (group.progress + charge.busy, self.number, e))
+        self.expect(which, now)
+
+    def expect(self, which: int, now: float) -> None:
+        """When the first of a group will end, as things are now."""
+        group = self.groups[which]
+        if group.active:
+            left = max(0.0, group.active[0][0] - group.progress)
+            self.push(now + left / group.rate, _END, which * (1 << 40) + group.version)
+
+    def end_transfers(self, which: int, now: float) -> None:
+        which, version = divmod(which, 1 << 40)
+        group = self.groups[which]
+        if group.version != version:
+            return  # somebody has come or gone since
+        group.advance(now)
+        trace, result = self.trace, self.result
+        ended: list[int] = []
+        while group.active and group.active[0][0] <= group.progress + 1e-6:
+            ended.append(heappop(group.active)[2])
+        for e in ended:
+            charge = trace.charges[trace.charge[e]]
+            group.changed(-charge.bytes / charge.busy)
+        if not group.active:
+            group.rates, group.rate = 0.0, 1.0
+        group.version += 1
+        self.expect(which, now)
+        for e in ended:
+            charge = trace.charges[trace.charge[e]]
+            core = self.cores[trace.core[e]]
+            pipe = core.pipes[trace.pipe[e]]
+            longer = now - result.start[e] - charge.busy
+            if longer > 0.5:
+                result.stretched[e] = longer
+            result.free[e] = now
+            pipe.free, pipe.owner, pipe.waiting = now, e, False
+            done = now + charge.after
+            if done >= pipe.last_done:
+                pipe.last_done, pipe.last_event = done, e
+            self.finish(core, e, done)
+            self.pipes_to_try.append(pipe)

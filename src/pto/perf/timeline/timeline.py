@@ -1,0 +1,414 @@
+"""A timeline: a trace with its times on a machine, and what can be asked of it.
+
+timeline = kernel.run(a, b, timeline=True).timeline
+timeline.us, timeline.cycles            # of the whole launch
+timeline.pipes                          # busy and idle time by core and pipe
+timeline.stalls()                       # who waited how long, and for what
+timeline.critical_path()                # what the total consists of
+timeline.what_if(change)                # the same on another trace or machine
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import NamedTuple
+
+from ...isa.costs import GUESSED, READS, WRITES
+from ...isa.timing import Machine
+from . import simulate as sim
+from .simulate import Simulated, simulate, slots_of
+from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, SCALAR, TAKE, WORK, Site, Trace
+
+
+class PipeUse(NamedTuple):
+    """What a pipe of a core did: cycles at work, cycles in which it had nothing to do, instructions."""
+
+    core: int
+    pipe: str
+    busy: float
+    events: int
+
+
+class Stall(NamedTuple):
+    """Cycles that pipes of a place in the program waited for one reason."""
+
+    reason: str
+    pipe: str
+    site: Site  # what waited
+    of: Site | None  # whom it waited for
+    cycles: float  # in all
+    worst: float  # of one core
+    times: int
+
+
+class Step(NamedTuple):
+    """A part of the critical path: an event, when it began to matter and how long, and why it began then."""
+
+    event: int
+    begin: float
+    end: float
+    why: str
+
+
+class Timeline:
+    """Times of a launch on a machine."""
+
+    def __init__(self, trace: Trace, machine: Machine, times: Simulated | None = None) -> None:
+        self.trace = trace
+        self.machine = machine
+        self.times = times if times is not None else simulate(trace, machine)
+
+    def __repr__(self) -> str:
+        return f"<Timeline {self.us:.2f} us, {len(self.trace)} events, {self.machine.name}>"
+
+    # -- totals ----------------------------------------------------------------------------------------
+
+    @property
+    def cycles(self) -> float:
+        """From the launch to the last event."""
+        return self.times.total
+
+    @property
+    def us(self) -> float:
+        return self.machine.us(self.times.total)
+
+    @property
+    def kernel_cycles(self) -> float:
+        """Without the launch itself: from the first instruction of a core on."""
+        return max(0.0, self.times.total - self.machine.launch)
+
+    @property
+    def blocks(self) -> int:
+        return len({c.block for c in self.trace.cores})
+
+    @property
+    def waves(self) -> int:
+        """How often cores take a further block."""
+        ranks = len({c.rank for c in self.trace.cores}) or 1
+        return -(-self.blocks // max(1, ranks * slots_of(self.trace, self.machine)))
+
+    @cached_property
+    def pipes(self) -> list[PipeUse]:
+        """By core, then by pipe."""
+        trace, times = self.trace, self.times
+        ends: dict[tuple[int, int], float] = {}
+        busy: dict[tuple[int, int], float] = defaultdict(float)
+        count: dict[tuple[int, int], int] = defaultdict(int)
+        for e, kind in enumerate(trace.kind):
+            if kind != WORK:
+                continue
+            key = trace.core[e], trace.pipe[e]
+            low, high = times.start[e], times.done[e]
+            begin = max(low, ends.get(key, 0.0))  # the start-up of one may overlap the end of another
+            if high > begin:
+                busy[key] += high - begin
+                ends[key] = high
+            count[key] += 1
+        return [PipeUse(c, trace.pipes[p], busy[c, p], n) for (c, p), n in sorted(count.items())]
+
+    @cached_property
+    def share(self) -> dict[str, float]:
+        """Busy share of the time of kernels, by pipe: of the busiest core that has the pipe. Where cores take
+        several blocks in turn, that of the time of a block."""
+        found: dict[str, float] = {}
+        for use in self.pipes:
+            whole = self._span(use.core)
+            if whole:
+                found[use.pipe] = max(found.get(use.pipe, 0.0), min(1.0, use.busy / whole))
+        return found
+
+    def _span(self, core: int) -> float:
+        """Cycles that shares of a core are of."""
+        return self.kernel_cycles if self.waves == 1 else self._ends[core] - self._starts[core]
+
+    @cached_property
+    def _ends(self) -> dict[int, float]:
+        found: dict[int, float] = defaultdict(float)
+        for e, core in enumerate(self.trace.core):
+            found[core] = max(found[core], self.times.done[e])
+        return found
+
+    @cached_property
+    def mean_share(self) -> dict[str, float]:
+        """The same, the mean of all cores that have the pipe."""
+        found: dict[str, list[float]] = {}
+        for use in self.pipes:
+            found.setdefault(use.pipe, []).append(use.busy / (self._span(use.core) or 1.0))
+        return {pipe: sum(shares) / len(shares) for pipe, shares in found.items()}
+
+    def overlap(self, first: str, second: str) -> float:
+        """How much of the shorter of two pipes is at work at the same time as the other one, over all cores
+        that have both."""
+        work: dict[tuple[int, str], list[tuple[float, float]]] = {}
+        trace, times = self.trace, self.times
+        for e, kind in enumerate(trace.kind):
+            pipe = trace.pipes[trace.pipe[e]]
+            if kind == WORK and pipe in (first, second):
+                work.setdefault((trace.cores[trace.core[e]].block, pipe), []).append(
+                    (times.start[e], times.free[e])
+                )
+        both = least = 0.0
+        for block in {block for block, _ in work}:
+            one, other = (sorted(work.get((block, pipe), ())) for pipe in (first, second))
+            both += _common(one, other)
+            least += min(sum(high - low for low, high in spans) for spans in (one, other))
+        return both / least if least else 0.0
+
+    @cached_property
+    def bytes(self) -> dict[str, float]:
+        """Bytes moved, by path."""
+        found: dict[str, float] = defaultdict(float)
+        for e, kind in enumerate(self.trace.kind):
+            if kind == WORK:
+                charge = self.trace.charges[self.trace.charge[e]]
+                if charge.path:
+                    found[charge.path] += charge.bytes
+        return dict(found)
+
+    @cached_property
+    def flops(self) -> dict[str, float]:
+        """Operations, by pipe: of the cube two per product, of V one per element."""
+        found: dict[str, float] = defaultdict(float)
+        trace = self.trace
+        for e, kind in enumerate(trace.kind):
+            if kind == WORK:
+                charge = trace.charges[trace.charge[e]]
+                if charge.flops:
+                    found[trace.pipes[trace.pipe[e]]] += charge.flops
+        return dict(found)
+
+    @property
+    def gm_bytes(self) -> float:
+        return sum(self.bytes.get(path, 0.0) for path in (*READS, *WRITES))
+
+    @property
+    def intensity(self) -> float:
+        """Operations per byte of global memory."""
+        work = self.flops.get("M", 0.0) or self.flops.get("V", 0.0)
+        return work / self.gm_bytes if self.gm_bytes else 0.0
+
+    @cached_property
+    def roofline(self) -> tuple[float, float]:
+        """Operations per cycle that cores and memory allow at this intensity, and those that were done."""
+        cores = min(self.blocks, slots_of(self.trace, self.machine))
+        rates = {
+            charge.flops / charge.busy
+            for charge in self.trace.charges
+            if charge.flops and charge.busy and (not self.flops.get("M") or not charge.path)
+        }
+        peak = cores * max(rates, default=0.0)
+        of_memory = self.intensity * min(self.machine.read_cap, cores * self.machine.bw_gm_l1)
+        work = self.flops.get("M", 0.0) or self.flops.get("V", 0.0)
+        return min(peak, of_memory) if of_memory else peak, work / self.kernel_cycles if work else 0.0
+
+    @property
+    def bound(self) -> str:
+        """What limits it: a pipe that is busy four fifths of the time, or that none is."""
+        if not self.share:
+            return "nothing to do"
+        pipe = max(self.share, key=lambda p: self.share[p])
+        if self.share[pipe] >= 0.8:
+            return f"{pipe}-bound"
+        return "latency- or sync-bound" if self.share[pipe] < 0.6 else f"mostly {pipe}"
+
+    @cached_property
+    def guessed(self) -> dict[str, float]:
+        """Busy cycles of instructions whose cost is a guess, by name, of all cores together."""
+        found: dict[str, float] = defaultdict(float)
+        trace = self.trace
+        for e, kind in enumerate(trace.kind):
+            if kind == WORK:
+                charge = trace.charges[trace.charge[e]]
+                if charge.evidence == GUESSED and charge.cycles:
+                    found[trace.sites[trace.site[e]].name] += charge.cycles
+        return dict(found)
+
+    @property
+    def guessed_share(self) -> float:
+        """Their share of all busy cycles."""
+        trace = self.trace
+        whole = sum(
+            trace.charges[trace.charge[e]].cycles for e, kind in enumerate(trace.kind) if kind == WORK
+        )
+        return sum(self.guessed.values()) / whole if whole else 0.0
+
+    # -- why it takes so long --------------------------------------------------------------------------
+
+    @cached_property
+    def lower_bound(self) -> float:
+        """No order of the same instructions takes less: the launch, then the busiest pipe."""
+        trace = self.trace
+        taken: dict[tuple[int, int], float] = defaultdict(float)
+        for e, kind in enumerate(trace.kind):
+            if kind == WORK:
+                taken[trace.core[e], trace.pipe[e]] += trace.charges[trace.charge[e]].busy
+        return self.machine.launch + max(taken.values(), default=0.0)
+
+    @cached_property
+    def gaps(self) -> list[tuple[int, float, float, str, int]]:
+        """Time in which a pipe was idle ahead of an event: (event, from, to, reason, whom it waited for);
+        also what transfers lost to others."""
+        trace, times = self.trace, self.times
+        ends: dict[tuple[int, int], tuple[float, float]] = {}  # when a pipe was free, and done
+        pending: dict[tuple[int, int], tuple[str, int, float]] = {}
+        out: list[tuple[int, float, float, str, int]] = []
+        for e, kind in enumerate(trace.kind):
+            p = trace.pipe[e]
+            if kind == INSIDE or not p:
+                continue
+            key = trace.core[e], p
+            start, why = times.start[e], times.why[e]
+            if kind in (TAKE, BARRIER):
+                # of several ahead of an instruction, the one that it really waited for
+                until = times.free[e]
+                if (
+                    why not in (sim.PIPE, sim.ISSUE, sim.QUEUE)
+                    and until >= pending.get(key, ("", 0, -1.0))[2]
+                ):
+                    pending[key] = (why, times.after[e], until)
+                continue
+            if kind == GIVE:
+                continue
+            free, before = ends.get(key) or (self._began(e),) * 2
+            if start > free + 0.5:
+                reason, of = self._reason(e, pending.get(key), start)
+                # what a barrier waits for is the end of what the pipe itself did
+                low = free if reason == sim.BARRIER_ else before
+                if start > low + 0.5:
+                    out.append((e, low, start, reason, of))
+            pending.pop(key, None)
+            longer = times.stretched.get(e)
+            if longer:
+                out.append((e, times.free[e] - longer, times.free[e], sim.BANDWIDTH, -1))
+            ends[key] = times.free[e], max(before, times.done[e])
+        return out
+
+    @cached_property
+    def _starts(self) -> dict[int, float]:
+        found: dict[int, float] = {}
+        for e, kind in enumerate(self.trace.kind):
+            if kind != INSIDE and self.trace.core[e] not in found:
+                found[self.trace.core[e]] = self.times.issue[e] - self.machine.issue
+        return found
+
+    def _began(self, e: int) -> float:
+        return self._starts.get(self.trace.core[e], self.machine.launch)
+
+    def _reason(self, e: int, pending: tuple[str, int, float] | None, start: float) -> tuple[str, int]:
+        times = self.times
+        why, after = times.why[e], times.after[e]
+        if why in (sim.PIPE, sim.ISSUE) and pending is not None and pending[2] >= start - 1.0:
+            return pending[0], pending[1]
+        if why == sim.PIPE and after >= 0 and self.trace.kind[after] in (TAKE, BARRIER):
+            return times.why[after], times.after[after]
+        if why == sim.ISSUE and after in times.queued:
+            return sim.QUEUE, times.queued[after]
+        if why == sim.ISSUE and after >= 0 and start - times.free[after] < max(64.0, 8 * self.machine.issue):
+            # what the scalar unit waited for just before
+            if times.why[after] != sim.ISSUE:
+                return times.why[after], after if self.trace.kind[after] in (DRAIN, MEET) else times.after[
+                    after
+                ]
+        return why, after
+
+    def stalls(self) -> list[Stall]:
+        """Time that pipes were idle between their first event and the last, the longest of one core first."""
+        trace = self.trace
+        found: dict[tuple[str, str, int, int], dict[int, list[float]]] = {}
+        for e, low, high, reason, of in self.gaps:
+            key = reason, trace.pipes[trace.pipe[e]], trace.site[e], trace.site[of] if of >= 0 else -1
+            cell = found.setdefault(key, {}).setdefault(trace.core[e], [0.0, 0])
+            cell[0] += high - low
+            cell[1] += 1
+        out = [
+            Stall(
+                reason, pipe, trace.sites[site], trace.sites[of] if of >= 0 else None,
+                sum(c for c, _ in cells.values()), max(c for c, _ in cells.values()),
+                int(sum(n for _, n in cells.values())),
+            )
+            for (reason, pipe, site, of), cells in found.items()
+        ]  # fmt: skip
+        return sorted(out, key=lambda s: -s.worst)
+
+    @cached_property
+    def by_reason(self) -> dict[str, float]:
+        """Idle cycles of pipes by reason, of all cores."""
+        found: dict[str, float] = defaultdict(float)
+        for _, low, high, reason, _ in self.gaps:
+            found[reason] += high - low
+        return dict(sorted(found.items(), key=lambda kv: -kv[1]))
+
+    def critical_path(self) -> list[Step]:
+        """From the launch to the end, without a hole: what would have to be shorter for the total to be."""
+        return self._path
+
+    @cached_property
+    def _path(self) -> list[Step]:
+        times, trace = self.times, self.trace
+        steps: list[Step] = []
+        e, end = times.last, times.total
+        while e >= 0:
+            if steps and steps[-1].event == e and steps[-1].begin <= end:
+                break
+            begin = min(times.start[e], end)
+            why = times.why[e]
+            if trace.kind[e] in (GIVE, BARRIER):  # what came before it takes the time
+                begin = min(times.done[e], end)
+            follows = times.after[e]
+            if steps and steps[-1].why == sim.ISSUE and trace.pipe[e]:
+                begin = min(begin, max(times.issue[e], 0.0))  # its issue mattered, not its time
+                why, follows = sim.QUEUE, times.queued.get(e, follows)
+            steps.append(Step(e, begin, end, why))
+            end = begin
+            e = follows
+        steps.reverse()
+        return steps
+
+    # -- what would happen if --------------------------------------------------------------------------
+
+    def what_if(
+        self,
+        change: Callable[[Trace], Trace] | None = None,
+        machine: Machine | Mapping[str, float] | None = None,
+    ) -> Timeline:
+        """The timeline of a changed trace, or of another machine."""
+        to = self.machine
+        if machine is not None:
+            to = machine if isinstance(machine, Machine) else to.with_values(machine)
+        trace = self.trace.charge_for(to) if to is not self.machine else self.trace
+        return Timeline(change(trace.copy()) if change is not None else trace, to)
+
+    # -- showing ---------------------------------------------------------------------------------------
+
+    def core_name(self, core: int) -> str:
+        info = self.trace.cores[core]
+        several = self.blocks > 1
+        return " ".join(filter(None, (f"block {info.block}" if several or not info.name else "", info.name)))
+
+    def text(self, advice: bool = True) -> str:
+        from .report import text
+
+        return text(self, advice)
+
+    def perfetto(self) -> list[dict[str, object]]:
+        from .export import perfetto
+
+        return perfetto(self)
+
+
+def _common(one: list[tuple[float, float]], other: list[tuple[float, float]]) -> float:
+    """Length that two lists of intervals, each in order, have in common."""
+    found, n = 0.0, 0
+    for low, high in one:
+        while n < len(other) and other[n][1] <= low:
+            n += 1
+        at = n
+        while at < len(other) and other[at][0] < high:
+            found += max(0.0, min(high, other[at][1]) - max(low, other[at][0]))
+            at += 1
+    return found
+
+
+__all__ = ["SCALAR", "PipeUse", "Stall", "Step", "Timeline"]

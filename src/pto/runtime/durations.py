@@ -1,0 +1,239 @@
+"""How long kernels take in virtual time: a table, a function, a measured run, or the cost model.
+
+A table is a mapping of names of kernels (or their numbers) to microseconds, or a file: CSV with a column
+`kernel` and one of `us` and `cycles`, TOML with a table `durations`, or the records of a run (`.json` of a
+device's profile or of ours, `.npz`), of which the mean of every kernel is taken. A function is asked for each
+task, once for the same kernel, shapes and numbers (a `TaskInfo`), and returns microseconds or None.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple
+
+from ..diag import Diagnostic, DiagnosticError
+from ..perf.tables import CORE_TYPES
+from .extension import extension
+from .overheads import read_toml
+from .tensors import DTYPES, signed, values_of
+
+
+class TaskInfo(NamedTuple):
+    """A task whose kernel is about to begin. `args` has the shape and element type of a tensor and the
+    integer of a number (a float is its bits); of a graph with explicit edges, integers only."""
+
+    name: str
+    func_id: int
+    core: str
+    args: tuple[Any, ...]
+    block: int = 0
+    blocks: int = 1
+
+
+#: What a user may give.
+Given = Mapping[Any, Any] | Callable[[TaskInfo], "float | None"] | str | os.PathLike[str] | None
+#: Gives the microseconds of a task: its slots, the bits that say what they are, how many blocks it has.
+Model = Callable[[list[int], int, int, int], "float | None"]
+
+_LONGEST = 1e12  # microseconds: eleven days
+
+
+class Durations:
+    """What is known of a run's kernels. `says` tells where the numbers come from."""
+
+    def __init__(self, given: Given = None, clock_mhz: float = 1850.0, says: str = "") -> None:
+        self._table: dict[Any, float] = {}
+        self._call: Callable[[TaskInfo], float | None] | None = None
+        self._clock = clock_mhz
+        self.says = says
+        if given is None:
+            self.says = says or "the cost model"
+        elif isinstance(given, Mapping):
+            self._table = {k: self._us(v, f"durations of {k!r}") for k, v in given.items()}
+            self.says = says or "a table"
+        elif callable(given):
+            self._call = given
+            self.says = says or "a function"
+        else:
+            self._read(os.fspath(given))
+        self._models: dict[int, Model] = {}
+        self._names: dict[int, str] = {}
+
+    # -- files -----------------------------------------------------------------------------------------
+
+    def _read(self, path: str) -> None:
+        self.says = self.says or path
+        kind = os.path.splitext(path)[1].lower()
+        if kind == ".toml":
+            table = read_toml(path).get("durations")
+            if not isinstance(table, dict):
+                raise refuse(
+                    f"{path}: there is no table [durations]", "[durations], then kernel = microseconds"
+                )
+            self._table = {k: self._us(v, f"{path}: {k}") for k, v in table.items()}
+        elif kind in (".json", ".npz"):
+            self._table = measured(path)
+        elif kind == ".csv":
+            self._read_csv(path)
+        else:
+            raise refuse(f"'{path}' is no table of durations", "a file .csv, .toml, .json or .npz")
+
+    def _read_csv(self, path: str) -> None:
+        try:
+            with open(path, newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(line for line in file if not line.lstrip().startswith("#")))
+        except OSError as e:
+            problem = Diagnostic("PTO-E0001", f"cannot read '{path}': {(e.strerror or str(e)).lower()}")
+            raise DiagnosticError([problem]) from None
+        except (UnicodeDecodeError, csv.Error) as e:
+            raise refuse(f"{path}: {e}") from None
+        for row in rows:
+            name, unit = row.get("kernel"), "us" if row.get("us") else "cycles"
+            if not name or not row.get(unit):
+                raise refuse(f"{path}: a line has no kernel, or neither us nor cycles", "kernel,us")
+            try:
+                number = float(row[unit])
+            except ValueError:
+                raise refuse(f"{path}: {unit} of {name} is no number: '{row[unit]}'") from None
+            self._table[name.strip()] = self._us(
+                number if unit == "us" else {"cycles": number}, f"{path}: {name}"
+            )
+
+    def _us(self, value: Any, where: str) -> float:
+        """Microseconds of a number, or of `{"cycles": n}`."""
+        if isinstance(value, Mapping) and set(value) in ({"cycles"}, {"us"}):
+            ((unit, number),) = value.items()
+            return self._us(number, where) / (self._clock if unit == "cycles" else 1)
+        if (
+            isinstance(value, bool | Mapping)
+            or not hasattr(value, "__float__")
+            or not 0 <= float(value) <= _LONGEST
+        ):
+            raise refuse(f"{where}: expected microseconds, got {value!r}")
+        return float(value)
+
+    # -- kernels of a run ------------------------------------------------------------------------------
+
+    def know(self, run: Any, func_id: int, name: str, model: Model | None = None) -> None:
+        """A kernel of a run: its duration is set, or the run asks for that of each task. Raises if nobody
+        will know it."""
+        self._names[func_id] = name
+        for key in (name, func_id, str(func_id)):
+            if key in self._table:
+                run.set_duration(func_id, round(self._table[key] * 1e3))
+                return
+        if model is not None:
+            self._models[func_id] = model
+        elif self._call is None:
+            raise unknown(name, self.says if self._table else "")
+
+    def attach(self, run: Any) -> None:
+        """Answer the questions of a run."""
+        run.ask_durations(self._of)
+
+    def _of(
+        self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
+        one_of_blocks: bool,
+    ) -> int:  # fmt: skip
+        name, found = self._names.get(func_id, f"Func_{func_id}"), None
+        if self._call is not None:
+            count = len(slots) - (2 if one_of_blocks else 0)
+            args = tuple(_shape(s) if tensors >> i & 1 else signed(s) for i, s in enumerate(slots[:count]))
+            found = self._call(TaskInfo(name, func_id, CORE_TYPES[core], args, block, blocks))
+        if found is None and func_id in self._models:
+            given = slots[: len(slots) - 2] if one_of_blocks else slots
+            try:
+                found = self._models[func_id](given, tensors, inputs, blocks)
+            except (DiagnosticError, TypeError, ValueError) as e:
+                raise unknown(name, "", f"; the cost model: {e}") from e
+        if found is None:
+            raise unknown(name, self.says if self._table else "")
+        return round(self._us(found, f"the duration of {name}") * 1e3)
+
+
+def _shape(slot: int) -> tuple[tuple[int, ...], str]:
+    tensor = extension().slot_tensor(slot)
+    return tuple(tensor.shape), DTYPES[tensor.dtype]
+
+
+def measured(path: str) -> dict[str, float]:
+    """Mean microseconds of the kernels of a recorded run."""
+    from ..perf.records import Records
+
+    return mean_durations(Records.load(path))
+
+
+def mean_durations(records: Any) -> dict[str, float]:
+    """Mean microseconds from start to end of each kernel, by its name."""
+    tasks = records.tasks[records.ran & (records.tasks["core"] >= 0)]
+    out: dict[str, float] = {}
+    for func_id in sorted({int(f) for f in tasks["func_id"]}):
+        mine = tasks[tasks["func_id"] == func_id]
+        out[records.name(func_id)] = float((mine["end"] - mine["start"]).mean()) / 1e3
+    return out
+
+
+def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: Any) -> Model | None:
+    """The cost model as who knows the duration of a kernel that is a program (a module, or the path of one):
+    that of a launch of all its blocks, without the launch itself. None where there is no model."""
+    if find_spec("pto.perf.timeline") is None:
+        return None
+    made: list[Any] = []
+    known: dict[tuple[Any, ...], float] = {}
+
+    def us(slots: list[int], tensors: int, inputs: int, blocks: int) -> float | None:
+        from ..engine.launch import kernel
+        from ..reading import parse
+
+        if not tensors and slots:
+            return None  # addresses: nobody knows of what
+        values = [_whole(v) if hasattr(v, "shape") else v for v in values_of(slots, tensors, inputs, floats)]
+        key = (blocks, *((v.shape, str(v.dtype)) if hasattr(v, "shape") else v for v in values))
+        if key not in known:
+            if not made:
+                module = parse(program) if isinstance(program, str | os.PathLike) else program
+                made.append(kernel(module, entry))
+            timed = {"blocks": blocks, "timeline": _timing(machine) if machine else True}
+            try:
+                found = made[0].run(*values, **timed, dry=True).timeline
+            except DiagnosticError:  # what it does depends on what it reads
+                found = made[0].run(*values, **timed).timeline
+            known[key] = found.machine.us(found.kernel_cycles)
+        return known[key]
+
+    return us
+
+
+def _timing(path: str) -> Any:
+    """The machine of a file, without what it says of the runtime."""
+    of_cores = {key: value for key, value in read_toml(path).items() if not isinstance(value, dict)}
+    timing = import_module("pto.isa.timing")
+    return timing.machine(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {path}")
+
+
+def _whole(array: Any) -> Any:
+    """A copy of what a kernel may reach from the first element of an array on: its rows may lie apart."""
+    import ctypes
+
+    import numpy as np
+
+    if array.flags.c_contiguous:
+        return np.array(array)
+    last = sum((n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True))
+    memory = (ctypes.c_char * (last + array.itemsize)).from_address(array.ctypes.data)
+    return np.frombuffer(bytearray(memory), array.dtype)
+
+
+def unknown(name: str, table: str, why: str = "") -> DiagnosticError:
+    """Nobody says how long a kernel takes; `table` says what was asked, if anything was."""
+    message = f"nobody says how long kernel {name} takes" + (f": it is not in {table}" if table else "") + why
+    help = f"durations={{{name!r}: microseconds}}, --durations FILE.csv, or --measure for times of this host"
+    return DiagnosticError([Diagnostic("PTO-E2626", message, help=help)])
+
+
+def refuse(message: str, help: str = "") -> DiagnosticError:
+    return DiagnosticError([Diagnostic("PTO-E2627", message, help=help)])

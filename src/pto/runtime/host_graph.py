@@ -1,0 +1,145 @@
+"""Graphs over ranks: tasks that each take a whole rank or several, and calls that take none.
+
+Tasks are collected and started by `run`. A rank runs one at a time, in the order in which they were added;
+members of a group begin together. Whoever reads memory waits for who wrote it last. Ranks that run at the
+same time keep company (native/runtime/exec/company.hpp): a kernel that waits for another rank is stuck only
+when all of them are.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from .extension import extension
+
+#: Addresses of the first byte and of the one behind the last.
+Bytes = tuple[int, int]
+
+#: A member of a task: called with its company, and its number there.
+Body = Callable[[Any, int], object]
+
+
+class Node:
+    """A task, or several that begin together. `places` are the ranks that it needs; None: it is Python."""
+
+    def __init__(
+        self, number: int, name: str, places: tuple[int, ...] | None, bodies: Sequence[Body]
+    ) -> None:
+        self.number, self.name, self.places, self.bodies = number, name, places, bodies
+        self.waits_for: set[int] = set()
+        self.left = len(bodies)
+        self.failed = False
+        self.state = "waiting"  # running, done, failed
+
+
+class HostGraph:
+    """Tasks in the order in which they were added, and what they wait for. With `after_readers`, who writes
+    waits for who has read what was there."""
+
+    def __init__(self, after_readers: bool = False) -> None:
+        self.nodes: list[Node] = []
+        self.after_readers = after_readers
+        self._ended = 0  # nodes that have been run
+        # From, to, by which task; the last one last.
+        self._written: list[tuple[int, int, int]] = []
+        self._read: list[tuple[int, int, int]] = []
+
+    def add(
+        self,
+        name: str,
+        places: Sequence[int] | None,
+        bodies: Sequence[Body],
+        reads: Iterable[Bytes],
+        writes: Iterable[Bytes],
+    ) -> Node:
+        node = Node(len(self.nodes), name, None if places is None else tuple(places), bodies)
+        reads, writes = ([b for b in those if b[0] < b[1]] for those in (reads, writes))
+        for begin, end in reads:
+            node.waits_for |= self._writers(begin, end)
+        if self.after_readers:
+            for begin, end in writes:
+                node.waits_for |= self._writers(begin, end)
+                node.waits_for |= {n for low, high, n in self._read if low < end and begin < high}
+            self._read += [(*part, node.number) for part in reads]
+        self._written += [(*part, node.number) for part in writes]
+        self.nodes.append(node)
+        return node
+
+    def _writers(self, begin: int, end: int) -> set[int]:
+        found: set[int] = set()
+        for low, high, number in reversed(self._written):
+            if low < end and begin < high:
+                found.add(number)
+                if low <= begin and end <= high:
+                    break  # what was there before is gone
+        return found
+
+    def run(self) -> None:
+        """Run what has been added since the last time; raises what the first that failed did."""
+        nodes = self.nodes[self._ended :]
+        self._ended = len(self.nodes)
+        if nodes:
+            _Going(nodes).run()
+
+
+class _Going:
+    """Nodes that are run, each when its own turn has come."""
+
+    def __init__(self, nodes: list[Node]) -> None:
+        self.nodes = nodes
+        self._known = {n.number: n for n in nodes}
+        self._busy: set[int] = set()  # ranks
+        self._lock = threading.Condition()
+        self._company = extension().Company()
+        self._failures: list[BaseException] = []
+
+    def run(self) -> None:
+        with self._lock:
+            self._start()
+            while not all(n.state in ("done", "failed") for n in self.nodes):
+                self._lock.wait()
+        if self._failures:
+            raise self._failures[0]
+
+    def _start(self) -> None:
+        """Begin all that can; who ends one begins the next before it goes, so that others see them all."""
+        reserved: set[int] = set()
+        for node in self.nodes:
+            if node.state != "waiting":
+                continue
+            before = [self._known[n] for n in node.waits_for if n in self._known]
+            if any(n.state == "failed" for n in before):
+                node.state = "failed"
+                continue
+            if any(n.state != "done" for n in before):
+                continue
+            places = set(node.places or ())
+            if places & (self._busy | reserved):
+                reserved |= places  # in the order in which they were submitted
+                continue
+            node.state = "running"
+            self._busy |= places
+            members = [self._company.join() for _ in node.bodies]
+            for at, member in enumerate(members):
+                threading.Thread(target=self._member, args=(node, at, member), daemon=True).start()
+
+    def _member(self, node: Node, at: int, member: int) -> None:
+        failure: BaseException | None = None
+        try:
+            node.bodies[at](self._company, member)
+        except BaseException as e:
+            failure = e
+        with self._lock:
+            if failure is not None:
+                self._failures.append(failure)
+                node.failed = True
+            node.left -= 1
+            if node.left == 0:
+                node.state = "failed" if node.failed else "done"
+            if node.places is not None:  # the rank is free, though others of the group may go on
+                self._busy.discard(node.places[at])
+            self._start()
+            self._company.leave(member)
+            self._lock.notify_all()

@@ -1,0 +1,154 @@
+"""All choices of a space, several at a time; what is found is kept in a file and not asked again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from functools import partial
+from multiprocessing import get_context
+
+from ..diag import Diagnostic, DiagnosticError
+from .measure import TIMED, Outcome, Program, measure
+from .source import check_named, fill, named, python_names
+from .space import Space
+
+#: Told after every choice: how many are done, of how many, the outcome, and the best so far.
+Progress = Callable[[int, int, Outcome, "Outcome | None"], object]
+
+
+def search(
+    program: Program,
+    space: Space,
+    results: str | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
+) -> list[Outcome]:
+    """The outcomes of all choices, the quickest first, then those that could not be timed. With `results`, a
+    file, what it has of the same program is taken from there, and what is found is added."""
+    _check(program, space)
+    points = space.points
+    known = _known(results, _digest(program)) if results else {}
+    found = [known[_key(p)] for p in points if _key(p) in known]
+    todo = [p for p in points if _key(p) not in known]
+    best = min((o for o in found if o.status == TIMED), key=lambda o: o.us, default=None)
+    done = len(found)
+    with _Kept(results, _digest(program)) as kept:
+        for outcome in _each(program, todo, jobs):
+            kept.add(outcome)
+            found.append(outcome)
+            done += 1
+            if outcome.status == TIMED and (best is None or outcome.us < best.us):
+                best = outcome
+            if progress is not None:
+                progress(done, len(points), outcome, best)
+    place = {_key(p): n for n, p in enumerate(points)}
+    return sorted(found, key=lambda o: (o.status != TIMED, o.us, place[_key(o.params)]))
+
+
+def _check(program: Program, space: Space) -> None:
+    """Every parameter changes something, and every place has a value."""
+    if program.is_python:
+        names = python_names(program.text, program.path)
+    else:
+        names = named(program.text, program.path)
+    for argument in program.args:
+        names |= named(argument)
+    check_named(names, space.params, program.path)
+    if not program.is_python and space.points:
+        fill(program.text, space.points[0], program.path)
+
+
+def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Iterator[Outcome]:
+    one = partial(measure, program)
+    if jobs <= 1 or len(points) <= 1:
+        yield from map(one, points)
+        return
+    with ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn")) as pool:
+        futures: list[Future[Outcome]] = [pool.submit(one, p) for p in points]
+        try:
+            for future in as_completed(futures):
+                yield future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+# -- the file ----------------------------------------------------------------------------------------------
+
+
+def _key(point: dict[str, object]) -> str:
+    return json.dumps(point, sort_keys=True)
+
+
+def _digest(program: Program) -> str:
+    """Of everything that an outcome depends on."""
+    parts = [program.text, *program.args, program.entry, program.target, program.blocks]
+    if program.machine and os.path.exists(program.machine):
+        with open(program.machine, encoding="utf-8") as file:
+            parts.append(file.read())
+    else:
+        parts.append(program.machine)
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
+
+
+def _known(path: str, digest: str) -> dict[str, Outcome]:
+    """What a file has of the same program. A last line that was not finished counts as none."""
+    out: dict[str, Outcome] = {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        return out
+    except (OSError, UnicodeDecodeError) as e:
+        raise DiagnosticError([Diagnostic("PTO-E0001", f"cannot read '{path}': {e}")]) from None
+    for number, line in enumerate(lines, 1):
+        try:
+            data = json.loads(line)
+            if data.pop("program") == digest:
+                out[_key(data["params"])] = Outcome(**data)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            if number < len(lines):
+                message = f"{path}:{number}: no result of a search"
+                raise DiagnosticError(
+                    [Diagnostic("PTO-E2901", message, help="name another file with --results")]
+                ) from None
+    return out
+
+
+class _Kept:
+    """A file that outcomes are added to as they come, or none."""
+
+    def __init__(self, path: str | None, digest: str) -> None:
+        self._path, self._digest = path, digest
+        self._file = None
+
+    def __enter__(self) -> _Kept:
+        if self._path is not None:
+            try:
+                self._file = open(self._path, "a+b")
+                self._end_line()
+            except OSError as e:
+                why = (e.strerror or str(e)).lower()
+                raise DiagnosticError(
+                    [Diagnostic("PTO-E0002", f"cannot write '{self._path}': {why}")]
+                ) from None
+        return self
+
+    def _end_line(self) -> None:
+        """Forget the line that an interrupted search began to write."""
+        assert self._file is not None
+        self._file.seek(0)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
+
+    def add(self, outcome: Outcome) -> None:
+        if self._file is not None:
+            line = json.dumps({"program": self._digest, **outcome._asdict()})
+            self._file.write(line.encode() + b"\n")
+            self._file.flush()
+
+    def __exit__(self, *_: object) -> None:
+        if self._file is not None:
+            self._file.close()

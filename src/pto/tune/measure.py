@@ -1,0 +1,132 @@
+"""How long a program takes for one choice of parameters: by the timeline of its launch, or, where it is a
+graph of tasks, by a run in virtual time. Nothing that is illegal or does not fit is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ..diag import Diagnostic, DiagnosticError
+from ..ir.core import Module
+from .source import fill, load_python
+from .space import Point, refuse
+
+#: What came of a choice: it was timed; rules forbid it; its tiles do not fit; it ended with an error.
+TIMED, ILLEGAL, TOO_LARGE, FAILED = "timed", "illegal", "too large", "failed"
+
+
+class Outcome(NamedTuple):
+    """Of one choice. `busy` is the pipe that worked most, and for which share of the time; `guessed` says
+    that some cost has no evidence."""
+
+    params: Point
+    status: str
+    us: float = 0.0
+    busy: str = ""
+    share: float = 0.0
+    guessed: bool = False
+    code: str = ""
+    why: str = ""
+
+
+class Program(NamedTuple):
+    """What is searched: its text and where that is from, and how it is launched. `arguments` makes values of
+    the texts of arguments, which may have parameters."""
+
+    text: str
+    path: str
+    args: tuple[str, ...] = ()
+    entry: str | None = None
+    target: str | None = None
+    blocks: int = 1
+    machine: str | None = None
+    arguments: Callable[[Sequence[str]], list[Any]] | None = None
+
+    @property
+    def is_python(self) -> bool:
+        return self.path.endswith(".py")
+
+
+def measure(program: Program, point: Point) -> Outcome:
+    """One choice; what is wrong with it is part of the outcome."""
+    try:
+        made, values = _made(program, point)
+        return _timed(program, point, made, values)
+    except DiagnosticError as e:
+        found = next((d for d in e.diagnostics if d.severity == "error"), e.diagnostics[0])
+        if found.code == "PTO-E2901":
+            raise
+        return Outcome(point, _status(found), code=found.code, why=found.message)
+
+
+def _status(problem: Diagnostic) -> str:
+    family = problem.code[:7]
+    if family == "PTO-E07" or problem.code == "SA-0352":  # tiles beyond a buffer, or larger than one
+        return TOO_LARGE
+    return FAILED if family in ("PTO-E20", "PTO-E21", "PTO-E22", "PTO-E24", "PTO-E26") else ILLEGAL
+
+
+def _made(program: Program, point: Point) -> tuple[Any, list[Any]]:
+    """A program, or a function of the language, and its arguments."""
+    from ..language.jit import JitFunction
+    from ..reading import parse
+
+    texts = [fill(a, point, f"argument '{a}'") for a in program.args]
+    values = program.arguments(texts) if program.arguments is not None and texts else list(texts)
+    if not program.is_python:
+        return parse(fill(program.text, point, program.path)), values
+    module = load_python(program.text, program.path, point)
+    build = getattr(module, "build", None)
+    if build is None:
+        functions = {n: f for n, f in vars(module).items() if isinstance(f, JitFunction)}
+        wanted = [program.entry] if program.entry else list(functions)
+        if len(wanted) != 1 or wanted[0] not in functions:
+            raise refuse(
+                f"{program.path} has no function build, and not one function of the language",
+                "define build(TILE), which returns a program, or name a function: --entry NAME",
+            )
+        found = functions[wanted[0]]
+    else:
+        found = build(**point)
+    if isinstance(found, tuple | list):
+        found, values = found[0], list(found[1:])
+    elif not values and callable(inputs := getattr(module, "inputs", None)):
+        given: Any = inputs()
+        values = list(given)
+    if not isinstance(found, Module | JitFunction):
+        found = parse(found)
+    return found, values
+
+
+def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outcome:
+    if not isinstance(made, Module):
+        graph = made.compile(*values)
+        run = graph.execute(values, virtual_time=True, machine=program.machine, record=True)
+        return Outcome(point, TIMED, run.stats["virtual_ns"] / 1e3, *_busiest_cores(run.records))
+    from ..engine.launch import kernel
+
+    launched = kernel(made, program.entry, target=program.target)
+    options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
+    try:
+        result: Any = launched.run(*values, **options, dry=True)
+    except DiagnosticError:  # what it does depends on what it reads; anything else is said again
+        result = launched.run(*values, **options)
+    if not result.ok:
+        raise DiagnosticError(list(result.diagnostics))
+    timeline = result.timeline
+    return Outcome(point, TIMED, timeline.us, *_busiest_pipe(timeline), bool(timeline.guessed))
+
+
+def _busiest_pipe(timeline: Any) -> tuple[str, float]:
+    """The pipe that worked most, and for which share of the time."""
+    most = max(timeline.pipes, key=lambda use: use.busy, default=None)
+    return (most.pipe, most.busy / timeline.cycles) if most is not None and timeline.cycles else ("", 0.0)
+
+
+def _busiest_cores(records: Any) -> tuple[str, float]:
+    from ..perf.analysis import Analysis
+
+    analysis = Analysis(records)
+    shares = [(analysis.utilisation(n), name) for n, name in enumerate(("AIC", "AIV"))]
+    share, name = max(shares)
+    return name, share

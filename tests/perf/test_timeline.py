@@ -1,0 +1,428 @@
+"""Timelines: kernels with one planted stall each, properties of every schedule, advice that keeps its promise."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.perf.kernels import attention, gemm
+
+import pto
+from pto.isa.costs import Charge
+from pto.isa.timing import MACHINES
+from pto.perf.timeline import trace as of
+from pto.perf.timeline.advice import advise, one_buffer_more
+from pto.perf.timeline.simulate import simulate
+from pto.perf.timeline.timeline import Timeline
+from pto.perf.timeline.trace import CoreInfo, Site, Trace
+
+_MACHINE = MACHINES["a2a3"]
+
+_HEAD = """\
+!tile = !pto.tile_buf<vec, 64x128xf32>
+!view = !pto.tensor_view<1024x128xf32>
+!window = !pto.partition_tensor_view<64x128xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %c128 = arith.constant 128 : index
+    %c1024 = arith.constant 1024 : index
+    %vx = pto.make_tensor_view %x, shape = [%c1024, %c128], strides = [%c128, %c1] : !view
+    %vy = pto.make_tensor_view %y, shape = [%c1024, %c128], strides = [%c128, %c1] : !view
+    %at0 = arith.constant 0 : i64
+    %at1 = arith.constant 32768 : i64
+    %at2 = arith.constant 65536 : i64
+    %at3 = arith.constant 98304 : i64
+    %a = pto.alloc_tile addr = %at0 : !tile
+    %b = pto.alloc_tile addr = %at1 : !tile
+    %c = pto.alloc_tile addr = %at2 : !tile
+    %d = pto.alloc_tile addr = %at3 : !tile
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%c64, %c128] : !view -> !window
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c64, %c128] : !view -> !window
+"""
+_WORDS = {
+    "load": "pto.tload ins(%px : !window) outs(%{} : !tile)",
+    "store": "pto.tstore ins(%{} : !tile) outs(%py : !window)",
+    "add": "pto.tadd ins(%{0}, %{0} : !tile, !tile) outs(%{1} : !tile)",
+    "exp": "pto.texp ins(%{} : !tile) outs(%{} : !tile)",
+    "set": "pto.set_flag[<PIPE_{}>, <PIPE_{}>, <EVENT_ID{}>]",
+    "wait": "pto.wait_flag[<PIPE_{}>, <PIPE_{}>, <EVENT_ID{}>]",
+    "barrier": "pto.barrier <PIPE_{}>",
+    "loop": "scf.for %i = %c0 to %c1024 step %c64 {{",
+    "end": "}}",
+}
+
+
+def program(script: str) -> str:
+    """A kernel of the words above, a line each."""
+    lines: list[str] = []
+    for line in script.strip().splitlines():
+        word, *rest = line.split()
+        lines.append("    " + _WORDS[word].format(*rest))
+    return _HEAD + "\n".join(lines) + "\n    return\n  }\n}\n"
+
+
+def line_of(text: str, part: str, nth: int = 0) -> int:
+    found = [n for n, line in enumerate(text.splitlines(), 1) if part in line]
+    return found[nth]
+
+
+def timed(text: str, blocks: int = 1, machine: object = True, **options: object) -> Timeline:
+    x, y = np.zeros((1024, 128), np.float32), np.zeros((1024, 128), np.float32)
+    kernel = pto.kernel(pto.parse(text), engine="reference")
+    return kernel(x, y, blocks=blocks, timeline=machine, dry=True, **options).timeline
+
+
+def product(double: bool, blocks: int = 1, size: int = 512) -> Timeline:
+    text = gemm(size, size, 256 * blocks, grid=(1, blocks), double=double)
+    a, b = np.zeros((size, size), np.float16), np.zeros((size, 256 * blocks), np.float16)
+    c = np.zeros((size, 256 * blocks), np.float32)
+    return pto.kernel(pto.parse(text))(a, b, c, blocks=blocks, timeline=True, dry=True).timeline
+
+
+def heads(overlap: bool) -> Timeline:
+    s = 1024
+    text = attention(128, s, overlap=overlap)
+    kv, o = np.zeros((s, 128), np.float16), np.zeros((128, 128), np.float32)
+    scores, partial = np.zeros(5 * 128 * 256, np.float32), np.zeros(5 * 128 * 128, np.float32)
+    args = kv[:128], kv, kv, o, scores, scores.astype(np.float16), partial, 1.0
+    return pto.kernel(pto.parse(text))(*args, timeline=True, dry=True).timeline
+
+
+# -- planted stalls ----------------------------------------------------------------------------------------
+
+
+def main_stall(timeline: Timeline, pipe: str) -> tuple[str, int, int]:
+    """Reason of the longest stall of a pipe, the line that waits and the line it waits for."""
+    found = next(s for s in timeline.stalls() if s.pipe == pipe)
+    return found.reason, found.site.line, found.of.line if found.of is not None else 0
+
+
+def test_a_flag_that_comes_late():
+    text = program("""
+        load a
+        set MTE2 V 0
+        wait MTE2 V 0
+        add a b
+    """)
+    assert main_stall(timed(text), "V") == ("flag", line_of(text, "tadd"), line_of(text, "set_flag"))
+
+
+@pytest.mark.parametrize("pipe", ["V", "ALL"])
+def test_a_barrier(pipe: str):
+    text = program(f"""
+        load a
+        set MTE2 V 0
+        wait MTE2 V 0
+        exp a b
+        barrier {pipe}
+        exp b c
+    """)
+    slow = {"barrier": 400.0}
+    reason, line, _ = main_stall(timed(text).what_if(machine=slow), "V")
+    found = [s for s in timed(text).what_if(machine=slow).stalls() if s.reason == "barrier"]
+    assert found and found[0].site.line == line_of(text, "texp", 1), (reason, line)
+
+
+def test_bandwidth_of_all_cores():
+    text = program("load a\nload b\nload c\nload d\nset MTE2 V 0\nwait MTE2 V 0")
+    one, many = timed(text), timed(text, blocks=48)
+    assert "bandwidth" not in one.by_reason
+    assert max(many.by_reason, key=lambda r: many.by_reason[r]) == "bandwidth"
+    assert many.kernel_cycles > 2 * one.kernel_cycles
+
+
+def test_the_scalar_unit_is_too_slow():
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\n" + "\n".join(["exp a b"] * 8))
+    slow = timed(text).what_if(machine={"issue": 2000.0})
+    assert main_stall(slow, "V")[0] == "issue"
+
+
+def test_a_full_queue():
+    text = program("\n".join(["exp a b"] * 40) + "\nload c\nset MTE2 V 0\nwait MTE2 V 0")
+    found = timed(text).what_if(machine={"depth": 4.0})
+    assert main_stall(found, "MTE2")[0] == "queue"
+
+
+def test_cores_wait_for_each_other():
+    serial = heads(overlap=False)
+    assert "cross-core" in list(serial.by_reason)[:2]
+
+
+def fifo() -> Timeline:
+    kernel = pto.kernel(pto.parse(Path("examples/kernels/mixed_fifo.pto")), engine="reference")
+    half, single = np.zeros(1 << 18, np.float16), np.zeros(1 << 18, np.float32)
+    found = kernel.run(half, half.copy(), single, single.copy(), single.copy(), 1024, timeline=True, dry=True)
+    assert found.ok, found.diagnostics
+    return found.timeline
+
+
+def slower(timeline: Timeline, pipe: str, times: float) -> Timeline:
+    """The same with instructions of a pipe that take longer."""
+
+    def change(trace: Trace) -> Trace:
+        number = trace.pipes.index(pipe)
+        slow = {trace.charge[e] for e, p in enumerate(trace.pipe) if p == number and trace.kind[e] == of.WORK}
+        trace.charges = [
+            c.replace(busy=c.busy * times) if n in slow else c for n, c in enumerate(trace.charges)
+        ]
+        return trace
+
+    return timeline.what_if(change)
+
+
+def test_a_fifo_that_is_empty_or_full():
+    timeline = fifo()
+    starved = slower(timeline, "M", 50.0)
+    assert main_stall(starved, "MTE2")[0] == "FIFO empty" or "FIFO empty" in list(starved.by_reason)[:2]
+    stuffed = slower(timeline, "V", 200.0)
+    assert "FIFO full" in list(stuffed.by_reason)[:3], stuffed.by_reason
+
+
+def test_a_grid_barrier():
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b").replace(
+        "    return", "    pto.syncall {core_type = #pto.sync_core_type<aiv_only>, mode = #pto.sync_all_mode<hard>}\n"
+        "    pto.tload ins(%px : !window) outs(%c : !tile)\n    return"
+    )  # fmt: skip
+    try:
+        timeline = timed(text, blocks=2)
+    except pto.DiagnosticError as e:  # pragma: no cover - says how the text is wrong
+        pytest.fail(str(e))
+    assert "grid barrier" in timeline.by_reason or "barrier" in timeline.by_reason
+
+
+def test_blocks_beyond_the_cores_run_in_waves():
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nexp a b")
+    one, two = timed(text, blocks=48), timed(text, blocks=49)
+    assert (one.waves, two.waves) == (1, 2)
+    block = two.machine.block
+    assert two.cycles == pytest.approx(2 * one.cycles - one.machine.launch + block, rel=0.1)
+    few = timed(text, blocks=4).what_if(machine={"aiv": 1.0, "aic": 1.0})
+    assert few.waves == 4
+
+
+def test_ranks_are_devices_of_their_own():
+    text = program("load a\nload b\nload c\nset MTE2 V 0\nwait MTE2 V 0")
+    many = timed(text, blocks=48).trace
+    apart = many.copy()
+    apart.cores = [c._replace(rank=n % 2) for n, c in enumerate(many.cores)]
+    assert Timeline(apart, _MACHINE).kernel_cycles < 0.75 * Timeline(many, _MACHINE).kernel_cycles
+    assert Timeline(apart, _MACHINE).waves == 1
+
+
+# -- overlap -----------------------------------------------------------------------------------------------
+
+
+def test_two_buffers_overlap_and_one_does_not():
+    one, two = product(double=False), product(double=True)
+    assert two.cycles < 0.75 * one.cycles
+    assert one.overlap("M", "MTE1") == 0
+    assert two.overlap("M", "MTE1") > 0.6
+    assert two.overlap("M", "MTE2") > 0.6
+
+
+def test_attention_overlaps_cube_and_vector():
+    one, two = heads(overlap=False), heads(overlap=True)
+    assert two.cycles < 0.8 * one.cycles
+    assert two.share["V"] + two.share["FIX"] > 1.2 * (one.share["V"] + one.share["FIX"])
+
+
+# -- properties --------------------------------------------------------------------------------------------
+
+_COMMON = [timed(program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b")), product(True), heads(True)]
+
+
+@pytest.mark.parametrize("timeline", _COMMON)
+def test_the_total_is_its_critical_path(timeline: Timeline):
+    steps = timeline.critical_path()
+    assert steps[-1].end == timeline.cycles
+    for before, after in pairwise(steps):
+        assert before.end == after.begin
+    assert steps[0].begin <= timeline.machine.launch + 20 * timeline.machine.issue
+    assert timeline.cycles >= timeline.lower_bound
+
+
+@pytest.mark.parametrize("timeline", _COMMON)
+def test_the_same_trace_gives_the_same_times(timeline: Timeline):
+    again = simulate(timeline.trace, timeline.machine)
+    assert (again.start, again.done, again.why) == (
+        timeline.times.start,
+        timeline.times.done,
+        timeline.times.why,
+    )
+
+
+@st.composite
+def traces(draw: st.DrawFn) -> Trace:
+    """Events of two cores with three pipes; flags go from an event to a later one."""
+    trace = Trace()
+    trace.pipes = ["S", "MTE2", "V", "MTE3"]
+    trace.sites = [Site("work", 1, "", "")]
+    paths = ["", "", "gm_ub", "ub_gm"]
+    trace.charges += [
+        Charge(float(busy), float(after), "derived", path, 64.0 * busy if path else 0.0)
+        for busy, after, path in draw(
+            st.lists(
+                st.tuples(st.integers(1, 500), st.integers(0, 300), st.sampled_from(paths)),
+                min_size=2,
+                max_size=6,
+            )
+        )
+    ]
+    cores = draw(st.integers(1, 4))
+    trace.cores = [CoreInfo(n, "", "vector") for n in range(cores)]
+    given: dict[int, list[int]] = {}
+    for _ in range(draw(st.integers(3, 40))):
+        core, pipe = draw(st.integers(0, cores - 1)), draw(st.integers(1, 3))
+        kind = draw(st.sampled_from([of.WORK, of.WORK, of.WORK, of.GIVE, of.TAKE, of.BARRIER, of.DRAIN]))
+        e = len(trace.core)
+        if kind == of.TAKE:
+            waiting = given.get(core, [])
+            if not waiting:
+                continue
+            trace.waits[e] = [(waiting.pop(0), "flag")]
+        if kind == of.GIVE:
+            given.setdefault(core, []).append(e)
+        trace.core.append(core)
+        trace.pipe.append(0 if kind == of.DRAIN else pipe)
+        trace.site.append(0)
+        trace.kind.append(kind)
+        trace.charge.append(draw(st.integers(1, len(trace.charges) - 1)) if kind == of.WORK else 0)
+    return trace
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces())
+def test_no_schedule_beats_its_bounds(trace: Trace):
+    timeline = Timeline(trace, _MACHINE)
+    assert timeline.cycles >= timeline.lower_bound - 1e-6
+    steps = timeline.critical_path()
+    if steps:
+        assert steps[-1].end == timeline.cycles
+        assert all(a.end == b.begin for a, b in pairwise(steps))
+    for e in range(len(trace)):
+        assert timeline.times.done[e] >= timeline.times.start[e] >= timeline.times.issue[e] >= 0
+
+
+#: Without caps, so that no transfer is faster because another one comes later.
+_UNSHARED = _MACHINE.with_values({"read_cap": 1e9, "write_cap": 1e9})
+
+
+@settings(max_examples=60, deadline=None)
+@given(traces(), st.integers(0, 39), st.sampled_from([of.BARRIER, of.DRAIN]))
+def test_a_barrier_more_never_shortens_and_one_less_never_lengthens(trace: Trace, at: int, kind: int):
+    whole = Timeline(trace, _UNSHARED).cycles
+    less = trace.copy()
+    removed = [e for e, k in enumerate(less.kind) if k in (of.BARRIER, of.DRAIN)]
+    for e in removed[at % len(removed) :][:1] if removed else ():
+        less.kind[e] = of.INSIDE
+    assert Timeline(less, _UNSHARED).cycles <= whole + 1e-6
+
+
+# -- advice ------------------------------------------------------------------------------------------------
+
+_LOOP = """
+    set V MTE2 0
+    set MTE3 V 0
+    loop
+    wait V MTE2 0
+    load a
+    set MTE2 V 0
+    wait MTE2 V 0
+    wait MTE3 V 0
+    add a b
+    {}
+    set V MTE2 0
+    set V MTE3 0
+    wait V MTE3 0
+    store b
+    set MTE3 V 0
+    end
+    wait V MTE2 0
+    wait MTE3 V 0
+"""
+
+
+def test_a_barrier_that_is_not_needed():
+    text = program(_LOOP.format("barrier ALL"))
+    before = timed(text)
+    advice = next(a for a in advise(before) if a.kind == "barrier")
+    line = line_of(text, "barrier")
+    assert advice.lines == (line,)
+    lines = text.splitlines(keepends=True)
+    applied = timed("".join(lines[: line - 1] + lines[line:]))
+    assert before.cycles - applied.cycles == pytest.approx(advice.gain, rel=0.02)
+
+
+def test_a_barrier_that_is_needed_stays():
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nexp a b\nbarrier V\nexp b c\nbarrier V\nexp c d")
+    assert not [a for a in advise(timed(text)) if a.kind == "barrier"]
+
+
+def test_a_wait_that_could_come_later():
+    script = """
+        exp c d
+        set V MTE3 1
+        wait V MTE3 1
+        store d
+        set MTE3 V 1
+        load a
+        set MTE2 V 0
+        wait MTE2 V 0
+        exp c d
+        add a b
+    """
+    script = script.replace("exp c d\n        add", "exp c c\n        exp c c\n        exp c c\n        add")
+    text = program(script)
+    before = timed(text)
+    advice = next(a for a in advise(before) if a.kind == "wait")
+    assert advice.lines == (line_of(text, "wait_flag[<PIPE_MTE2>"), line_of(text, "texp", 3))
+    lines = text.splitlines(keepends=True)
+    wait = lines.pop(advice.lines[0] - 1)
+    lines.insert(advice.lines[1] - 1, wait)
+    assert before.cycles - timed("".join(lines)).cycles == pytest.approx(advice.gain, rel=0.02)
+
+
+def test_one_more_buffer():
+    before = timed(program(_LOOP.format("exp b b")))
+    found = {a.kind: a for a in advise(before)}
+    assert "%a" in found["buffer"].text
+    assert found["buffer"].gain > 0.02 * before.cycles
+    # a buffer that does not fit is not advised
+    before.trace.capacity = {"vec": 70_000}
+    assert "buffer" not in {a.kind for a in advise(before)}
+
+
+def test_a_second_buffer_saves_what_was_promised():
+    def rounds(buffers: str) -> str:
+        """Ten times load, compute and store, with one input buffer or two that take turns."""
+        count = len(buffers)
+        free = [f"set V MTE2 {n}" for n in range(count)]
+        body: list[str] = []
+        for i in range(10):
+            n, tile = i % count, buffers[i % count]
+            body += [
+                f"wait V MTE2 {n}",
+                f"load {tile}",
+                f"set MTE2 V {n}",
+                f"wait MTE2 V {n}",
+                f"exp {tile} b",
+            ]
+            body += [f"set V MTE2 {n}", "barrier V", "exp b d", "barrier V"]
+        last = [f"wait V MTE2 {n}" for n in range(count)]
+        return program("\n".join([*free, *body, *last]))
+
+    before = timed(rounds("a"))
+    loads = before.trace.pipes.index("MTE2")
+    shifted = [e for e in before.trace.waits if before.trace.pipe[e] == loads]
+
+    # these waits stand on lines of their own, so that the change is made for all of them by hand
+    promised = before.cycles - before.what_if(one_buffer_more(sorted(shifted))).cycles
+    assert promised > 0.05 * before.cycles
+    assert before.cycles - timed(rounds("ac")).cycles == pytest.approx(promised, rel=0.01)

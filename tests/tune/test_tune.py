@@ -1,0 +1,234 @@
+"""`pto tune`: what parameters are, where their values go, what is left out, and what is kept of a search."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pto.cli.tune import main
+from pto.diag import DiagnosticError
+from pto.tune import Outcome, Space
+from pto.tune.explore import search
+from pto.tune.measure import FAILED, ILLEGAL, TIMED, TOO_LARGE, Program, measure
+from pto.tune.picture import html, svg
+from pto.tune.source import fill, named
+from pto.tune.space import evaluate
+
+EXAMPLE = Path(__file__).parents[2] / "examples/tune/double.pto"
+ARGUMENTS = ("f32:1024x128", "f32:1024x128")
+timed = pytest.mark.skipif(find_spec("pto.perf.timeline") is None, reason="needs the cost model")
+
+
+# -- parameters ----------------------------------------------------------------------------------------------
+
+
+def test_values_of_parameters() -> None:
+    space = Space.parse(["TILE=64,128", "STAGES=1..3", "K=16..64*2", "AT=0..32+16", "LAYOUT=nz,nd", "F=0.5"])
+    assert space.params == {"TILE": [64, 128], "STAGES": [1, 2, 3], "K": [16, 32, 64], "AT": [0, 16, 32],
+                            "LAYOUT": ["nz", "nd"], "F": [0.5]}  # fmt: skip
+    assert len(space.points) == 2 * 3 * 3 * 3 * 2 and space.left_out == 0
+    assert space.points[0] == {"TILE": 64, "STAGES": 1, "K": 16, "AT": 0, "LAYOUT": "nz", "F": 0.5}
+    assert Space.parse(["A=1", "A=1,2"]).params == {"A": [1, 2]}
+
+
+def test_conditions_leave_points_out() -> None:
+    space = Space.parse(["A=1..4", "B=1..4"], ["A * B <= 6", "A != 3 or B == 1"])
+    assert space.points == [{"A": a, "B": b} for a in range(1, 5) for b in range(1, 5)
+                            if a * b <= 6 and (a != 3 or b == 1)]  # fmt: skip
+    assert space.left_out == 16 - len(space.points)
+
+
+@pytest.mark.parametrize(
+    ("params", "where", "message"),
+    [
+        ([], [], "there is nothing to search"),
+        (["TILE"], [], "expected a name and values"),
+        (["TILE="], [], "expected a name and values"),
+        (["TILE=1,,2"], [], "a value is missing"),
+        (["TILE=4..1"], [], "4..1 has no values"),
+        (["TILE=0..8*2"], [], r"0..8\*2 has no values"),
+        (["1A=2"], [], "'1A' is no name of a parameter"),
+        (["A=1..1000", "B=1..1000"], [], "1000000 combinations are more than 100000"),
+        (["A=1"], ["B > 1"], "there is no parameter 'B'"),
+        (["A=1"], ["A >"], "'A >' is no expression"),
+        (["A=1"], ["open('x')"], "is no expression over parameters"),
+        (["A=0"], ["1 // A"], "division"),
+        (["A=nz"], ["A + 1"], "can only concatenate|must be str|unsupported"),
+    ],
+)
+def test_e2901_what_makes_no_sense(params: list[str], where: list[str], message: str) -> None:
+    with pytest.raises(DiagnosticError, match=message) as error:
+        Space.parse(params, where)
+    assert error.value.diagnostics[0].code == "PTO-E2901"
+
+
+def test_expressions() -> None:
+    names = {"A": 6, "B": 4}
+    for text, value in (("A*B", 24), ("-A // B", -2), ("A % B", 2), ("A << 1", 12), ("max(A, B) if A > B else 0", 6),
+                        ("1 < B <= 4 and not A == 5", True), ("min(A, 5)", 5)):  # fmt: skip
+        assert evaluate(text, names) == value, text
+
+
+# -- where values go -----------------------------------------------------------------------------------------
+
+
+def test_places_in_a_text() -> None:
+    text = "${A=2} ${A} ${A * B} ${B=A + 1}"
+    assert named(text) == {"A", "B"}
+    assert fill(text, {}) == "2 2 6 3"
+    assert fill(text, {"A": 4}) == "4 4 12 3"  # what B is says the text: of its own A
+    assert fill(text, {"A": 4, "B": 5}) == "4 4 20 5"
+
+
+def test_a_place_without_a_value_is_shown() -> None:
+    with pytest.raises(DiagnosticError, match="there is no parameter 'ROW'") as error:
+        fill("one\n  ${ROW}x128", {"ROWS": 1}, "k.pto")
+    assert "k.pto:2:3" in str(error.value)
+    with pytest.raises(DiagnosticError, match="is no expression over parameters") as error:
+        named("${1 +}", "k.pto")
+    assert "k.pto:1:1" in str(error.value)
+
+
+def test_a_parameter_that_changes_nothing_is_refused() -> None:
+    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS)
+    with pytest.raises(DiagnosticError, match="has no parameter 'ROW'") as error:
+        search(program, Space({"ROW": [1]}))
+    assert "ROWS" in error.value.diagnostics[0].help
+
+
+# -- the search ----------------------------------------------------------------------------------------------
+
+
+def test_pictures() -> None:
+    found = [Outcome({"A": a, "B": b}, TIMED if b < 3 else TOO_LARGE, float(a * b), "V", 0.5, code="SA-0352", why="<no>")
+             for a in (1, 2) for b in (1, 2, 3)]  # fmt: skip
+    grid = svg("k", Space({"A": [1, 2], "B": [1, 2, 3]}), found)
+    assert grid.count("<rect") == 1 + 6 and "too large" in grid and "&lt;no&gt;" in grid
+    bars = svg("k", Space({"A": [1, 2], "B": [1, 2, 3], "C": [1]}), found)
+    assert bars.count("<rect") == 1 + 4 and "A=1, B=1" in bars
+    page = html("k", Space({"A": [1, 2], "B": [1, 2, 3]}), found)
+    assert page.count("<tr>") == 1 + 6 and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+def arguments(texts: Any) -> list[Any]:
+    from pto.cli.tune import _arguments
+
+    return _arguments(texts)
+
+
+@timed
+def test_what_is_illegal_or_too_large_is_left_out() -> None:
+    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    found = search(program, Space({"ROWS": [64, 512], "COLS": [1, 128]}))
+    status = {(o.params["ROWS"], o.params["COLS"]): (o.status, o.code) for o in found}
+    assert status[64, 128] == (TIMED, "") and status[512, 128] == (TOO_LARGE, "SA-0352")
+    assert status[64, 1][0] == ILLEGAL  # rows of 4 bytes
+    assert found[0].params == {"ROWS": 64, "COLS": 128} and found[0].us > 1 and found[0].busy
+    wrong = measure(program._replace(args=("f32:1024x128",)), {"ROWS": 64, "COLS": 128})
+    assert wrong.status == FAILED and wrong.code
+
+
+@timed
+def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    file = tmp_path / "k.jsonl"
+    first = search(program, Space({"ROWS": [32, 64]}), str(file))
+    assert len(file.read_text().splitlines()) == 2
+    with file.open("a") as unfinished:
+        unfinished.write('{"program": "')
+    asked: list[Any] = []
+
+    def counted(program: Program, point: dict[str, Any]) -> Outcome:
+        asked.append(point)
+        return Outcome(point, TIMED, 1.0)
+
+    monkeypatch.setattr("pto.tune.explore.measure", counted)
+    told: list[int] = []
+    again = search(program, Space({"ROWS": [32, 64, 128]}), str(file), 1, lambda done, *_: told.append(done))
+    assert asked == [{"ROWS": 128}] and told == [3]
+    assert again[1:] == first and again[0].us == 1.0
+    assert json.loads(file.read_text().splitlines()[-1])["params"] == {"ROWS": 128}
+    asked.clear()
+    search(program._replace(blocks=2), Space({"ROWS": [32]}), str(file))
+    assert asked == [{"ROWS": 32}], "another launch has other results"
+
+
+@timed
+def test_processes_find_the_same() -> None:
+    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=_of_the_tool())
+    space = Space({"ROWS": [64, 128]})
+    assert search(program, space, None, 2) == search(program, space)
+
+
+def _of_the_tool() -> Any:
+    from pto.cli.tune import _arguments
+
+    return _arguments
+
+
+@timed
+def test_python_files(tmp_path: Path) -> None:
+    """A function that builds programs; and constants of a function of the language, timed as a graph of tasks."""
+    (tmp_path / "k.py").write_text(
+        "from pathlib import Path\n"
+        "import numpy as np\n"
+        f"TEXT = Path({str(EXAMPLE)!r}).read_text()\n"
+        "def build(ROWS, COLS=128):\n"
+        "    text = TEXT.replace('${ROWS=64}', str(ROWS)).replace('${COLS=128}', str(COLS))\n"
+        "    x = np.zeros((1024, 128), np.float32)\n"
+        "    return text.replace('${ROWS}', str(ROWS)).replace('${COLS}', str(COLS)), x, x.copy()\n"
+    )
+    program = Program((tmp_path / "k.py").read_text(), str(tmp_path / "k.py"))
+    found = search(program, Space({"ROWS": [16, 128]}))
+    assert [o.params["ROWS"] for o in found] == [128, 16] and found[0].status == TIMED
+    text = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    assert measure(text, {"ROWS": 128}).us == found[0].us
+
+    (tmp_path / "j.py").write_text(
+        "import numpy as np\n"
+        "import pto.language as pl\n"
+        "ROWS = 16\n"
+        "@pl.jit\n"
+        "def twice(x: pl.Tensor, y: pl.Out[pl.Tensor]):\n"
+        "    for i in pl.range(0, 64, ROWS):\n"
+        "        with pl.at(level=pl.Level.CORE_GROUP):\n"
+        "            y[i : i + ROWS, :] = pl.add(x[i : i + ROWS, :], x[i : i + ROWS, :])\n"
+        "def inputs():\n"
+        "    return np.ones((64, 64), np.float32), np.zeros((64, 64), np.float32)\n"
+    )
+    program = Program((tmp_path / "j.py").read_text(), str(tmp_path / "j.py"))
+    found = search(program, Space({"ROWS": [16, 32]}))
+    assert [o.status for o in found] == [TIMED, TIMED], found
+    assert found[0].params == {"ROWS": 32}, "fewer tasks"
+
+
+@timed
+def test_the_tool(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    call = [str(EXAMPLE), "-j", "1", "--param", "ROWS=16,64,512"]
+    assert (
+        main([*call, "--plot", "t.html", "--write", "best.pto", "--where", "ROWS != 16", "--", *ARGUMENTS])
+        == 0
+    )
+    out = capsys.readouterr().out
+    assert "1 of 3 timed; left out: 1 too large (SA-0352), 1 by --where" in out
+    assert (tmp_path / "double.tune.jsonl").exists() and "<svg" in (tmp_path / "t.html").read_text()
+    assert "64x128xf32" in (tmp_path / "best.pto").read_text()
+    assert main([str(EXAMPLE), "-j", "1", "--param", "ROWS=512", "--", *ARGUMENTS]) == 1
+    assert "PTO-E2902" in capsys.readouterr().err
+
+
+def test_the_tool_refuses(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for arguments, message in (
+        ([str(EXAMPLE)], "there is nothing to search"),
+        ([str(tmp_path / "no.pto"), "--param", "A=1"], "cannot read"),
+        ([str(EXAMPLE), "--param", "TILES=1"], "has no parameter 'TILES'"),
+    ):
+        assert main(arguments) == 1
+        assert message in capsys.readouterr().err
