@@ -11,7 +11,7 @@ import ctypes
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -289,7 +289,11 @@ _ORDERED = {("tscatter", "S"): "V"}
 
 
 class _Lower(Lower):
-    """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
+    """Lowering of calls: in C++ some of them order themselves with the vector pipe, and rules do not speak of
+    scratch (`codegen/checks.py`)."""
+
+    def unasked(self, row: Row) -> Collection[str]:
+        return [operand.name for operand in row.operands if operand.role == "tmp"]
 
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
