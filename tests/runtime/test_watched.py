@@ -49,3 +49,16 @@ def test_hazards_are_errors(folder: Path, capsys: pytest.CaptureFixture[str]) ->
     path.write_text(changed, encoding="utf-8")
     assert main(["runtime", "run", str(folder), "--sanitize", "all"]) == 1
     assert "error[PTO-E2611]" in capsys.readouterr().err
+
+
+def test_memory_that_no_task_wrote(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = folder / "kernels" / "aiv" / "add_scalar.cpp"
+    text = path.read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if "TSTORE(" not in line]
+    assert len(lines) == len(text.splitlines()) - 1
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    assert main(["runtime", "run", str(folder), "--sanitize", "undef"]) == 1
+    shown = capsys.readouterr().err
+    assert re.search(
+        r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
+    ), shown

@@ -177,7 +177,7 @@ class Runner:
             try:
                 chips = self.runtime == "tensormap_and_ringbuffer" and form_of(config.orchestration) == CHIP
                 words = arguments.chip_words if chips else arguments.words
-                records, found = self._launch(words(memory.addresses))
+                records, found = self._launch(words(memory.addresses), memory)
             except DiagnosticError as e:
                 _say_where(e, memory)
                 raise
@@ -204,10 +204,14 @@ class Runner:
         virtual = self.options.virtual_time
         return virtual is None or virtual.compute
 
-    def _launch(self, words: list[int]) -> tuple[Any, Sequence[Diagnostic]]:
+    def _launch(self, words: list[int], memory: TensorMemory) -> tuple[Any, Sequence[Diagnostic]]:
         try:
             engine = self._engine(self.options.engine(self.folder))
             watch = self._watch()
+            if watch is not None and self.runtime == "tensormap_and_ringbuffer":
+                # elsewhere the host copies to memory of the device, which nobody sees
+                for name, address in memory.addresses.items():
+                    watch.given(address, memory.array(name).nbytes)
             for k in self.folder.config.kernels:
                 if k.function is not None:
                     more = (k.args,) if k.args else ()

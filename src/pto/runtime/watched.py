@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import io
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from ..engine.traced.kernel import TaskGrid, module_of, roles_of
 from ..engine.traced.sites import Copied, Memory, Sites
 from ..engine.traced.spelling import in_cpp
 from ..engine.traced.stream import Recorded
+from ..engine.watch import Event, Watcher
 from ..isa.profiles import Profile
 
 _KINDS = ("mix", "cube", "vector")
@@ -43,6 +44,59 @@ class _Core:
         self.words: list[int] = []
 
 
+class Written:
+    """Bytes of global memory that somebody wrote, by page."""
+
+    _BITS = 12
+
+    def __init__(self) -> None:
+        self._pages: dict[int, Any] = {}
+
+    def add(self, addresses: Any) -> None:
+        for page, at in self._by_page(addresses):
+            found = self._pages.get(page)
+            if found is None:
+                found = self._pages[page] = np.zeros(1 << self._BITS, bool)
+            found[at] = True
+
+    def lacks(self, addresses: Any) -> int:
+        """How many of some bytes nobody wrote."""
+        none = np.zeros(1 << self._BITS, bool)
+        return sum(int((~self._pages.get(page, none)[at]).sum()) for page, at in self._by_page(addresses))
+
+    def _by_page(self, addresses: Any) -> Iterator[tuple[int, Any]]:
+        pages, within = addresses >> self._BITS, addresses & (1 << self._BITS) - 1
+        order = np.argsort(pages, kind="stable")
+        pages, within = pages[order], within[order]
+        starts = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]) if pages.size else np.empty(0, int)
+        for n, start in enumerate(starts):
+            end = starts[n + 1] if n + 1 < len(starts) else pages.size
+            yield int(pages[start]), within[start:end]
+
+
+class _Writes(Watcher):
+    """Reads of memory that no task has written before."""
+
+    def __init__(self, written: Written, addresses: Mapping[Any, int]) -> None:
+        self._written = written
+        self._addresses = addresses
+        self.found: list[Diagnostic] = []
+
+    def finished(self, event: Event) -> None:
+        for access in event.accesses:
+            base = self._addresses.get(access.place.buffer) if access.space == "gm" else None
+            if base is None:
+                continue
+            bytes = access.bytes() + base
+            if access.write:
+                self._written.add(bytes)
+            elif (lacking := self._written.lacks(bytes)) and not self.found:
+                core, name = event.core, access.place.buffer.name
+                message = f"reads {lacking} bytes of {name} that no task has written before"
+                help = "let a task write it first, and order the two"
+                self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
+
+
 class Watch:
     """What the tasks of a run tell."""
 
@@ -55,6 +109,13 @@ class Watch:
         self._keep: list[Any] = []
         self._kernels: dict[str, str] = {}  # names by library
         self._places: dict[str, Places] = {}
+        #: What was written, where it is known what was before.
+        self._written: Written | None = None
+
+    def given(self, address: int, size: int) -> None:
+        """Memory that holds something before the graph runs; all other is written by tasks."""
+        self._written = self._written or Written()
+        self._written.add(address + np.arange(size, dtype=np.int64))
 
     def hear(self, path: str, name: str) -> None:
         """Listen to the kernel of a library."""
@@ -89,7 +150,7 @@ class Watch:
     def problems(self) -> list[Diagnostic]:
         """What is wrong with the kernels, each problem once."""
         found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        for (task, block), cores in sorted(self._told.items()):
+        for (task, block), cores in self._told.items():  # in the order that they began
             name = ", ".join(dict.fromkeys(self._kernels[c.library] for c in cores.values()))
             where = f"task {task} ({name})" + (f", block {block}" if block else "")
             for d in self._execute(cores, block):
@@ -111,14 +172,16 @@ class Watch:
         from ..engine.entry import LaunchResult
         from ..engine.sanitize import watching
 
-        gm, memory = GlobalMemory(), Memory()
+        gm, memory = GlobalMemory(), Memory(open=True)
         held: dict[int, Copied] = {}
         for core in cores.values():
             for address, data, name in core.arrays:
                 if address not in held:
                     held[address] = Copied(address, gm.add(name, data), data)
         memory.hold(list(held.values()))
-        watch = watching(self._names, None, False)
+        known = self._written if "undef" in self._names else None
+        more = [] if known is None else [_Writes(known, {c.buffer: c.address for c in held.values()})]
+        watch = watching(self._names, None, False, more)
         kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
         first = next(iter(cores.values()))
         module = module_of(Source(first.library, ""), kinds)
@@ -140,6 +203,7 @@ class Watch:
             result.diagnostics.append(e.diagnostic)
         if watch is not None:
             watch.tell("launch_ended", result)
+        result.diagnostics += [d for written in more for d in written.found]
         for d in result.diagnostics:
             in_cpp(d)
         return [d for d in result.diagnostics if d.severity == "error"]

@@ -6,7 +6,7 @@ descriptor made, something synchronised, or an instruction issued to its pipe.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ...diag import Diagnostic
@@ -15,6 +15,7 @@ from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
 from ...isa.machine import EVERY_PIPE, LAST_PIPE
 from ...isa.profiles import Profile
+from ...isa.row import Row
 from ..registers import Register, is_register, maker
 from . import fifo, handles, registry, scalars, sync, transfers
 from .code import Code, Step
@@ -247,12 +248,17 @@ class Lower(Control):
         """The pipe that an instruction goes to."""
         return pipe_of(op, self.program.profile)
 
+    def unasked(self, row: Row) -> Collection[str]:
+        """Operands that no rule is asked of."""
+        return ()
+
     def asking(self, op: Operation, execute: registry.Execute) -> registry.Execute:
         """An executor that first asks the rules of a tile instruction that types left open. Who watches sees
         what comes of a broken one, and says that; the rule is reported where nobody has anything to say."""
         row = op.row
         assert row is not None
-        asks = asked(op, row, self.program.profile) if self.program.legal and row.set == "tile" else None
+        open_to = self.program.legal and row.set == "tile"
+        asks = asked(op, row, self.program.profile, self.unasked(row)) if open_to else None
         if asks is None:
             return execute
 

@@ -10,7 +10,7 @@ regions, scalars and extents of views that the instruction meets.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from math import prod
 from typing import Any
@@ -60,8 +60,11 @@ class _Met:
         return getattr(self._arg, fact)
 
 
-def asked(op: Operation, row: Row, profile: Profile) -> Callable[[Mapping[str, Any]], None] | None:
-    """What asks the open rules of an operation of the values of its operands; None where it has none."""
+def asked(
+    op: Operation, row: Row, profile: Profile, without: Collection[str] = ()
+) -> Callable[[Mapping[str, Any]], None] | None:
+    """What asks the open rules of an operation of the values of its operands, but for those that speak of
+    some of them (`without`); None where it has none."""
     late = {declared.name for declared, value in op.named() if _leaves_open(value)}
     if not late:
         return None
@@ -69,7 +72,7 @@ def asked(op: Operation, row: Row, profile: Profile) -> Callable[[Mapping[str, A
     if not near:
         return None
     known = environment(op, row, profile)
-    rules = [r for r in near if _is_open(r, known)]
+    rules = [r for r in near if _is_open(r, known) and not _words(r) & {*without}]
     if not rules:
         return None
     words = {word for r in rules for word in _words(r)}

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import Diagnostic, Source
+from ...diag import Diagnostic, DiagnosticError, Source
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
 from ...isa.profiles import Profile
@@ -34,6 +34,7 @@ from ..reference.grid import Grid
 from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
+from ..registry import refusal
 from ..watch import Watcher
 from .sites import Memory, Site, Sites
 from .spelling import in_cpp
@@ -60,8 +61,6 @@ class TracedCore(Core):
         self.tiles: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}
-        #: Tiles by where they begin: a pointer to there was made from one.
-        self.homes_at: dict[tuple[str, int], Any] = {}
         #: Windows that leave their source, by the object in C++.
         self.edges: dict[int, Any] = {}
         #: Registers by the object in C++, and by what they hold.
@@ -226,6 +225,8 @@ class _Traced(CompiledKernel):
     ) -> TracedLaunch:
         from ..sanitize import parse_names, recorder, watching
 
+        if ranks is not None:
+            self.refuse({"ranks": True})
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)
@@ -383,4 +384,7 @@ def made(request: Request) -> CompiledKernel:
     r = request
     if isinstance(r.program, Module):
         return TracedProgram(r.program, r.entry, r.target, r.check)
-    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)
+    if r.auto:
+        help = "give tiles addresses with TASSIGN: nothing tells where those of auto mode lie on the device"
+        raise DiagnosticError([refusal("traced", ["auto mode"], help)])
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity)

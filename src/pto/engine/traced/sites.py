@@ -11,7 +11,7 @@ import ctypes
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import Any
 
@@ -44,7 +44,7 @@ from ...isa.tile import COMPACT_MODES
 from ..compiled.library import ViewArgument
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View, array_of
+from ..memory import Buffer, ConvTile, Pointer, Tile, View, array_of
 from ..reference import fifo
 from ..reference.code import Code, Step
 from ..reference.core import RunError
@@ -186,16 +186,23 @@ class Copied(Record):
     copy: Any
 
 
+#: Bits of an address within a piece of memory that is no array.
+_ELSEWHERE = 26
+
+
 class Memory:
     """Global memory of a launch, by the addresses that the kernel knows."""
 
-    def __init__(self, buffers: Sequence[Buffer] = ()) -> None:
+    def __init__(self, buffers: Sequence[Buffer] = (), open: bool = False) -> None:
+        """`open`: there is memory beside the arrays, of which nothing is known."""
+        self._open = open
         self._views: list[ViewArgument] = []
         made = [(buffer, np.array(buffer.data)) for buffer in buffers]
         self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
 
     def hold(self, arrays: Sequence[Copied]) -> None:
         """From now on these are all there are."""
+        self._others: dict[int, Buffer] = {}
         self.arrays = sorted(arrays, key=lambda a: a.address)
         self._starts = [a.address for a in self.arrays]
 
@@ -210,10 +217,23 @@ class Memory:
 
     def at(self, address: int) -> tuple[Buffer, int]:
         """The array an address lies in, or the one before it, and how far it is from its start."""
+        if not self.arrays and self._open:
+            return self._elsewhere(address)
         if not self.arrays:
             return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
         found = self.arrays[max(0, bisect_right(self._starts, address) - 1)]
+        if self._open and not found.address <= address <= found.address + found.copy.size:
+            return self._elsewhere(address)
         return found.buffer, address - found.address
+
+    def _elsewhere(self, address: int) -> tuple[Buffer, int]:
+        """Memory that is no array: pages of it come as they are touched."""
+        base = address >> _ELSEWHERE << _ELSEWHERE
+        found = self._others.get(base)
+        if found is None:
+            data = np.zeros(2 << _ELSEWHERE, np.uint8)
+            found = self._others[base] = Buffer("memory of no argument", "gm", data, base)
+        return found, address - base
 
 
 # -- sites ---------------------------------------------------------------------------------------------------
@@ -269,7 +289,11 @@ _ORDERED = {("tscatter", "S"): "V"}
 
 
 class _Lower(Lower):
-    """Lowering of calls: in C++ some of them order themselves with the vector pipe."""
+    """Lowering of calls: in C++ some of them order themselves with the vector pipe, and rules do not speak of
+    scratch (`codegen/checks.py`)."""
+
+    def unasked(self, row: Row) -> Collection[str]:
+        return [operand.name for operand in row.operands if operand.role == "tmp"]
 
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
@@ -517,8 +541,7 @@ class _Making:
         def load(core: Any, words: list[int], place: int) -> Pointer:
             space, address = words[place], words[place + 1]
             if space < len(_LOCATIONS):
-                loc = _LOCATIONS[space]
-                return Pointer(core.buffers[loc], address, dtype, called, core.homes_at.get((loc, address)))
+                return Pointer(core.buffers[_LOCATIONS[space]], address, dtype, called)
             buffer, offset = at(address)
             return Pointer(buffer, offset, dtype, called)
 
@@ -693,8 +716,6 @@ def _assigned(m: _Making) -> Site:
         made = core.regs[slot]
         if isinstance(made, Tile) and isinstance(type, TileBufType):
             address = words[at]
-            assert made.address is not None
-            core.homes_at[type.loc, address] = Home(made.address, made.address + made.size, made.name, made)
             core.placed[type.loc, address, words[at + 1]] = made.storage
             core.placed[type.loc, address, -kind.id] = made.storage
 
