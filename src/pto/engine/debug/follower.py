@@ -113,7 +113,9 @@ class Follower(Watcher):
         self._broken: Any = None
         self._old: dict[tuple[Event, Watchpoint], list[tuple[Matrix, range, range, Array]]] = {}
         self._numbers: dict[tuple[Core, Watchpoint], Any] = {}
-        self._homes: dict[tuple[Core, Watchpoint], tuple[Matrix, range, range]] = {}
+        #: Where what is watched was last: by core, and (None) in global memory.
+        self._homes: dict[tuple[Core | None, Watchpoint], tuple[Matrix, range, range]] = {}
+        self._ended: Core | None = None
         #: By function and name the registers of values that have it, and how many values there were.
         self._slots: dict[tuple[Any, str], tuple[int, list[tuple[int, Any]]]] = {}
         self.follow(order)
@@ -147,6 +149,12 @@ class Follower(Watcher):
     def core_ended(self, core: Any) -> None:
         if self.order.core is core:
             self.follow(self.order._replace(core=None, op=None, kind=STEP_LINE))
+        if self._ended is not None:  # the last one may be gone back to; a core has a lot of memory
+            self.last.pop(self._ended, None)
+        self._ended = core
+        self._stays.pop(core, None)
+        self._numbers = {key: n for key, n in self._numbers.items() if key[0] is not core}
+        self._homes = {key: home for key, home in self._homes.items() if key[0] is not core}
 
     # -- moments ---------------------------------------------------------------------------------------
 
@@ -321,11 +329,11 @@ class Follower(Watcher):
                     rows, cols = matrix.part(watch.index.slices)
                     if 0 < len(rows) * len(cols) <= MOST:
                         found.append((matrix, rows, cols))
-                        self._homes[core, watch] = found[-1]
+                        self._homes[None if matrix.place.buffer.space == "gm" else core, watch] = found[-1]
                 except ExpressionError:
                     continue
         if not found:
-            found = [p for (who, w), p in self._homes.items() if w is watch and _reaches(core, who, p[0])]
+            found = [p for (who, w), p in self._homes.items() if w is watch and who in (core, None)]
         return found
 
     def _named(self, core: Core, name: str) -> list[tuple[Any, Any]]:
@@ -383,11 +391,6 @@ def _indices(matrix: Matrix, row: int, col: int) -> str:
         row, index = divmod(row, size)
         found.insert(0, index)
     return ", ".join(map(str, found))
-
-
-def _reaches(core: Core, who: Core, matrix: Matrix) -> bool:
-    """Whether a core may write to what another has: global memory, or its own."""
-    return core is who or matrix.place.buffer.space == "gm"
 
 
 def _inside(op: Operation, outer: Operation | None, itself: bool = False) -> bool:
