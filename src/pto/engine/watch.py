@@ -64,6 +64,7 @@ class WatchedLaunch(Protocol):
     gm: GlobalMemory
     blocks: int  # of each rank
     ranks: int
+    flat: bool  # whether its operations stand in no blocks, but as they were met
 
     @property
     def all_blocks(self) -> int: ...

@@ -48,6 +48,9 @@ class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
     rank the values of each function, `blocks` those of one rank."""
 
+    #: Whether operations stand in no blocks, but as they were met.
+    flat = False
+
     def __init__(
         self,
         program: LoweredModule,

@@ -143,6 +143,7 @@ def _executed(site: Site, words: list[int], values: int) -> Step:
 class TracedGrid(Grid):
     """A launch whose cores are told what to do."""
 
+    flat = True
     stream: Stream
     sites: dict[str, Sites]
 
