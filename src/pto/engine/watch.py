@@ -64,7 +64,6 @@ class WatchedLaunch(Protocol):
     gm: GlobalMemory
     blocks: int  # of each rank
     ranks: int
-    flat: bool  # whether its operations stand in no blocks, but as they were met
 
     @property
     def all_blocks(self) -> int: ...
@@ -83,6 +82,10 @@ class WatchedLaunch(Protocol):
 
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         """The first and last line of a loop around both that the module does not show."""
+        ...
+
+    def stands_inside(self, inner: Operation, outer: Operation) -> bool:
+        """Whether one is in a block that the other is not in, which the module does not show."""
         ...
 
 

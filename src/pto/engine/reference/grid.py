@@ -48,9 +48,6 @@ class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
     rank the values of each function, `blocks` those of one rank."""
 
-    #: Whether operations stand in no blocks, but as they were met.
-    flat = False
-
     def __init__(
         self,
         program: LoweredModule,
@@ -121,6 +118,10 @@ class Grid:
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         """The first and last line of a loop around both that the module does not show: it shows all."""
         return None
+
+    def stands_inside(self, inner: Operation, outer: Operation) -> bool:
+        """Whether one is in a block that the other is not in and the module does not show: it shows all."""
+        return False
 
     def function(self, name: str) -> Operation | None:
         return self.program.module.function(name)

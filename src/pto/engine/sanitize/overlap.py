@@ -201,7 +201,7 @@ class Overlap(Sanitizer):
         d.notes.append((f"{_name(before)} writes %{mine.name}", self.launch.span(before)))
         d.notes.append((f"{_name(over)} writes %{theirs.name} over it", self.launch.span(over)))
         key = ("overlap", event.op, mine.op, theirs.op)
-        if self.launch.flat and not other.read and other.twin_of(held):
+        if not other.read and other.twin_of(held) and self.launch.stands_inside(theirs.op, mine.op):
             # No block shows that a tile is handed out of it (`handed_on`): it is, where nobody reads it.
             other.pending.append((key, d))
         else:
