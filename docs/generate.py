@@ -503,6 +503,7 @@ TOOLS: dict[str, tuple[str, ...]] = {
     "pto run": ("pto.cli.main", "run"),
     "pto debug": ("pto.cli.main", "debug"),
     "pto tune": ("pto.cli.main", "tune"),
+    "pto cost": ("pto.cli.main", "cost"),
     "pto objdump": ("pto.cli.main", "objdump"),
     "pto ranks": ("pto.cli.main", "ranks"),
     "pto python": ("pto.cli.main", "python"),

@@ -116,6 +116,13 @@ def test_commands_from_a_file(folder: Path, capsys: pytest.CaptureFixture[str]) 
     assert "(pto) print %t[0, 1]\n%t[0, 1] = 2\n" in out and "ok (" not in out  # left before the end
 
 
+def test_commands_without_a_place_begin_at_the_first_operation(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", "loop.pto", "--command", "print %n", "--command", "quit", "--", "@x.npy", "3"]) == 0
+    assert "before arith.constant at loop.pto:8" in (out := capsys.readouterr().out) and "%n = 3" in out
+
+
 def test_results_are_saved_as_without(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "loop.pto", "--break", "4", "--", "@+x.npy", "3"]) == 0
     assert np.load("x.npy")[0, 1] == 8

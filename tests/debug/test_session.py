@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.counting import calls
 from tests.debug.kernels import CASES, EXAMPLES, Case, loop, loop_args
 from tests.each import each
 from tests.sanitize.corpus import load
@@ -278,6 +280,34 @@ def test_back_to_breakpoints_and_writes() -> None:
             back.append((stop.moment, stop.reason, stop.line, [b.hits for b in stop.breakpoints]))
         assert back == forward[::-1] and len(forward) == 8
         assert s.back("continue").moment == 1
+
+
+def test_back_takes_as_long_as_the_way_there() -> None:
+    """One launch up to the moment for a step, two for a breakpoint; nothing that is recorded grows."""
+    with session(loop(), loop_args(400), "21:400", "19:350") as s:
+        launches: list[Any] = []
+        begin = s.kernel.begin
+        s.kernel = SimpleNamespace(begin=lambda *a, **o: launches.append(made := begin(*a, **o)) or made)  # type: ignore[assignment]
+        s.start()
+        stop = s.go(s.order("continue"))
+        assert len(launches) == 1 and stop.moment > 2000
+        back = s.back()
+        assert len(launches) == 2 and s.now == back.moment < stop.moment
+        again = s.back("continue")
+        assert len(launches) == 4 and s.now == again.moment and again.line == 19
+        run = s._run
+        assert run is not None and len(run.follower.last) == 1 and len(run.follower._stays) == 1
+
+
+def test_plain_runs_do_nothing_more() -> None:
+    """What tells of scalars is only in programs of those who want to know: nobody else pays for it."""
+    k = loop()
+    before = calls(k.run, *loop_args(50))
+    for _ in k.debug(*loop_args(1)):
+        pass
+    assert calls(k.run, *loop_args(50)) == before
+    assert "tell" not in {step.__name__ for step in k.program(False).code("k").steps}
+    assert "tell" in {step.__name__ for step in k.program(False, True).code("k").steps}
 
 
 def test_back_over_calls() -> None:

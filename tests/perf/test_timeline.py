@@ -216,6 +216,14 @@ def test_ranks_are_devices_of_their_own():
     assert Timeline(apart, _MACHINE).waves == 1
 
 
+def test_a_launch_that_fails_has_none():
+    text = program("load a\nwait V MTE3 3\nset MTE2 V 0\nwait MTE2 V 0")
+    found = pto.kernel(pto.parse(text), check=False, engine="reference").run(
+        np.zeros((1024, 128), np.float32), np.zeros((1024, 128), np.float32), timeline=True
+    )
+    assert not found.ok and found.timeline is None
+
+
 # -- overlap -----------------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ import csv
 import json
 import random
 import runpy
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -318,7 +317,6 @@ def test_tasks_that_wait_for_one_another_end_together() -> None:
         )
 
 
-@pytest.mark.skipif(find_spec("pto.perf.timeline") is None, reason="needs the cost model")
 def test_the_cost_model_knows_programs(tmp_path: Path) -> None:
     """A kernel in PTO takes as long as its timeline says; a machine of half the clock takes twice as long."""
     program = runtime.kernel(EXAMPLES / "01_vec_add.pto", "in in out", name="vec_add")

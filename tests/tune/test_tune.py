@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from pto.tune.space import evaluate
 
 EXAMPLE = Path(__file__).parents[2] / "examples/tune/double.pto"
 ARGUMENTS = ("f32:1024x128", "f32:1024x128")
-timed = pytest.mark.skipif(find_spec("pto.perf.timeline") is None, reason="needs the cost model")
 
 
 # -- parameters ----------------------------------------------------------------------------------------------
@@ -120,7 +118,6 @@ def arguments(texts: Any) -> list[Any]:
     return _arguments(texts)
 
 
-@timed
 def test_what_is_illegal_or_too_large_is_left_out() -> None:
     program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     found = search(program, Space({"ROWS": [64, 512], "COLS": [1, 128]}))
@@ -132,7 +129,6 @@ def test_what_is_illegal_or_too_large_is_left_out() -> None:
     assert wrong.status == FAILED and wrong.code
 
 
-@timed
 def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     file = tmp_path / "k.jsonl"
@@ -157,7 +153,6 @@ def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert asked == [{"ROWS": 32}], "another launch has other results"
 
 
-@timed
 def test_processes_find_the_same() -> None:
     program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=_of_the_tool())
     space = Space({"ROWS": [64, 128]})
@@ -170,7 +165,6 @@ def _of_the_tool() -> Any:
     return _arguments
 
 
-@timed
 def test_python_files(tmp_path: Path) -> None:
     """A function that builds programs; and constants of a function of the language, timed as a graph of tasks."""
     (tmp_path / "k.py").write_text(
@@ -187,6 +181,9 @@ def test_python_files(tmp_path: Path) -> None:
     assert [o.params["ROWS"] for o in found] == [128, 16] and found[0].status == TIMED
     text = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
     assert measure(text, {"ROWS": 128}).us == found[0].us
+    (tmp_path / "slow.toml").write_text('machine = "a2a3"\nmhz = 925\n[runtime]\npoll = 200\n')
+    slow = measure(text._replace(machine=str(tmp_path / "slow.toml")), {"ROWS": 128})
+    assert slow.us == pytest.approx(2 * found[0].us)
 
     (tmp_path / "j.py").write_text(
         "import numpy as np\n"
@@ -206,7 +203,6 @@ def test_python_files(tmp_path: Path) -> None:
     assert found[0].params == {"ROWS": 32}, "fewer tasks"
 
 
-@timed
 def test_the_tool(
     capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

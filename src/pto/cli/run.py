@@ -187,7 +187,7 @@ def add_debugger(p: Parser) -> None:
         default=[],
         dest="commands",
         metavar="TEXT",
-        help="a command at the first stop, the next one behind it: print, step, continue, .. (help lists them)",
+        help="a command at the first stop, then the next one: print, step, continue, .. (help lists them)",
     )
     p.add_argument("--command-file", metavar="FILE", help="the same from a file, a line each; '-' for stdin")
     p.add_argument("--debug", action="store_true", help="stop before the first operation")
@@ -199,7 +199,9 @@ def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> N
     at = given.index("--") if "--" in given else len(given)
     options = p.parse_args(given[:at] if program is None else [*given[:at], "program"])
     options.input = program or options.input
-    options.stop_first = options.debug
+    asked = options.breaks or options.watches or options.sanitize
+    scripted = options.commands or options.command_file
+    options.stop_first = options.debug or bool(scripted and not asked)
     options.debug = bool(
         options.debug or options.breaks or options.watches or options.commands or options.command_file
     )

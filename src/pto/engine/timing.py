@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..ir.core import Operation
-from ..isa.costs import GUESSED, READS, Charge, Shape, charged, costs_of
+from ..isa.costs import GUESSED, Charge, Shape, charged, costs_of
 from ..isa.row import Row
 from ..isa.timing import Machine
 from ..perf.timeline import trace as of
@@ -37,7 +37,6 @@ class _Facts(NamedTuple):
     names: tuple[str, ...]  # operands that decide on its cost, or are memory
     roles: dict[str, tuple[bool, bool]]  # (reads, writes), by operand
     attrs: tuple[str, ...]
-    reads: bool  # from global memory
 
 
 def _facts(row: Row, isa: str) -> _Facts:
@@ -49,20 +48,20 @@ def _facts(row: Row, isa: str) -> _Facts:
     if row.fifo == "pop" and "tile" not in roles:  # the tile is a result
         names, roles["tile"] = (*names, "tile"), (False, True)
     attrs = tuple(a.name for a in row.attrs if a.name in asked)
-    return _Facts(names, roles, attrs, any(c.path in READS for c in costs))
+    return _Facts(names, roles, attrs)
 
 
 class _Plan:
     """What is known of an instruction of the program before it runs."""
 
-    __slots__ = ("attrs", "found", "names", "reads", "roles", "row", "site")
+    __slots__ = ("attrs", "found", "names", "roles", "row", "site")
 
     def __init__(self, site: int, op: Operation, row: Row | None, facts: _Facts) -> None:
         self.site = site
         self.row = row
         #: By what its operands are: number of its charge, and the bytes it touches.
         self.found: dict[Any, tuple[int, tuple[Range, ...]]] = {}
-        self.names, self.roles, self.reads = facts.names, facts.roles, facts.reads
+        self.names, self.roles = facts.names, facts.roles
         self.attrs = {name: op.attr(name) for name in facts.attrs}
 
 
@@ -79,7 +78,8 @@ class Recorder(Watcher):
         self._cores: dict[WatchedCore, int] = {}
         self._index: list[int] = [0]  # by number of an event
         self._pipes: dict[str, int] = {of.SCALAR: 0, "": 0}
-        self._read: set[Buffer] = set()
+        self._read: set[Buffer] = set()  # arrays in global memory
+        self._written: set[Buffer] = set()
         self._drains: dict[WatchedCore, Operation] = {}
         self._looking: dict[WatchedCore, int] = {}  # events that look at signals in global memory
         self._signals: dict[Any, int] = {}
@@ -101,16 +101,18 @@ class Recorder(Watcher):
         self.trace.cores.append(CoreInfo(core.index, core.name, core.kind, core.rank))
 
     def launch_ended(self, result: LaunchResult) -> None:
+        if not result.ok:
+            return
         trace = self.trace
-        trace.footprint = sum(b.data.size for b in self._read)
+        # what the launch itself writes and reads again is still near
+        trace.footprint = sum(b.data.size for b in self._read - self._written)
         seen = dict.fromkeys(self._meetings, 0)
         for e, kind in enumerate(trace.kind):
             if kind == of.MEET:
                 core = trace.core[e]
                 self._meetings[core][seen[core]].append(e)
                 seen[core] += 1
-        if result.ok:
-            result.timeline = Timeline(self.trace, self.machine)
+        result.timeline = Timeline(trace, self.machine)
 
     # -- events ----------------------------------------------------------------------------------------
 
@@ -152,11 +154,6 @@ class Recorder(Watcher):
         trace.charge.append(found[0])
         if found[1]:
             trace.touched[at] = found[1]
-        if plan.reads:
-            for name in plan.names:
-                place: Any = args.get(name)
-                if place.__class__ is View:
-                    self._read.add(place.buffer)
 
     def took(self, event: Event) -> None:
         index = self._index
@@ -231,7 +228,7 @@ class Recorder(Watcher):
         self.trace.sites.append(Site(name, line, file, text))
         facts = self._facts.get(name)
         if facts is None:
-            facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, (), False)
+            facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, ())
             self._facts[name] = facts
         return _Plan(len(self.trace.sites) - 1, op, row, facts)
 
@@ -246,6 +243,11 @@ class Recorder(Watcher):
         for name in plan.names:
             reads, writes = plan.roles[name]
             place: Any = args.get(name)
+            if isinstance(place, View | Pointer) and place.buffer.space == "gm":
+                if reads:
+                    self._read.add(place.buffer)
+                if writes:
+                    self._written.add(place.buffer)
             bounds = _bounds(place)
             if bounds is not None:
                 if reads or row.accumulates == name:

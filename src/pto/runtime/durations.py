@@ -11,8 +11,6 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Mapping
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
@@ -177,11 +175,9 @@ def mean_durations(records: Any) -> dict[str, float]:
     return out
 
 
-def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: Any) -> Model | None:
+def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: str | None) -> Model:
     """The cost model as who knows the duration of a kernel that is a program (a module, or the path of one):
-    that of a launch of all its blocks, without the launch itself. None where there is no model."""
-    if find_spec("pto.perf.timeline") is None:
-        return None
+    that of a launch of all its blocks, without the launch itself."""
     made: list[Any] = []
     known: dict[tuple[Any, ...], float] = {}
 
@@ -197,7 +193,7 @@ def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: A
             if not made:
                 module = parse(program) if isinstance(program, str | os.PathLike) else program
                 made.append(kernel(module, entry))
-            timed = {"blocks": blocks, "timeline": _timing(machine) if machine else True}
+            timed = {"blocks": blocks, "timeline": timing_of(machine) if machine else True}
             try:
                 found = made[0].run(*values, **timed, dry=True).timeline
             except DiagnosticError:  # what it does depends on what it reads
@@ -208,11 +204,17 @@ def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: A
     return us
 
 
-def _timing(path: str) -> Any:
-    """The machine of a file, without what it says of the runtime."""
-    of_cores = {key: value for key, value in read_toml(path).items() if not isinstance(value, dict)}
-    timing = import_module("pto.isa.timing")
-    return timing.machine(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {path}")
+def timing_of(machine: str) -> Any:
+    """The machine that a name or a file says, without what the file says of the runtime and of kernels."""
+    from ..isa.timing import machine as named
+
+    try:
+        if not machine.endswith(".toml"):
+            return named(machine)
+        of_cores = {key: value for key, value in read_toml(machine).items() if not isinstance(value, dict)}
+        return named(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {machine}")
+    except ValueError as e:
+        raise refuse(str(e)) from None
 
 
 def _whole(array: Any) -> Any:

@@ -44,10 +44,8 @@ class Virtual:
             model = self.model(program, kernel.entry, kernel.floats)
         self.durations.know(run, func_id, name, model)
 
-    def model(
-        self, program: Any, entry: str | None = None, floats: frozenset[int] = frozenset()
-    ) -> Model | None:
-        """The cost model of a program; None where there is none."""
+    def model(self, program: Any, entry: str | None = None, floats: frozenset[int] = frozenset()) -> Model:
+        """The cost model of a program."""
         return modelled(program, entry, floats, self.machine.source or None)
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:

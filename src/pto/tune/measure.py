@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.core import Module
+from ..runtime.durations import timing_of
 from .source import fill, load_python
 from .space import Point, refuse
 
@@ -106,7 +107,8 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     from ..engine.launch import kernel
 
     launched = kernel(made, program.entry, target=program.target)
-    options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
+    machine = timing_of(program.machine) if program.machine else True
+    options: dict[str, Any] = {"blocks": program.blocks, "timeline": machine}
     try:
         result: Any = launched.run(*values, **options, dry=True)
     except DiagnosticError:  # what it does depends on what it reads; anything else is said again

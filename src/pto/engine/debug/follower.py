@@ -401,18 +401,13 @@ def _touches(access: Access, matrix: Matrix, rows: range, cols: range) -> bool:
     if access.place.buffer is not matrix.place.buffer:
         return False
     try:
-        if len(rows) == len(cols) == 1:
-            _, low, high = matrix.byte(rows.start, cols.start)
-            mine = np.arange(low, high)
-        else:
-            spans = [matrix.byte(r, c)[1:] for r in rows for c in cols]
-            low, high = min(a for a, _ in spans), max(b for _, b in spans)
-            mine = np.concatenate([np.arange(a, b) for a, b in spans])
-    except (ExpressionError, LookupError):
+        mine = matrix.bytes(rows, cols)
+    except LookupError:  # it lies nowhere yet
         return False
     first, last = access.bounds
-    if first >= high or low >= last:
+    inside = mine[(mine >= first) & (mine < last)]
+    if not inside.size:
         return False
     if access.region is not None and access.region.fills(first, last):
         return True
-    return bool(np.isin(mine, access.bytes()).any())
+    return bool(np.isin(inside, access.bytes()).any())

@@ -267,8 +267,14 @@ class Stop:
     @property
     def operands(self) -> dict[str, Any]:
         """Operands of the operation at the stop by name: numbers, and arrays of what tiles, views and
-        registers hold."""
-        return {name: self._array(found) for name, found in self.shown_operands()}
+        registers hold; None for what lies nowhere yet, or is very large."""
+        found: dict[str, Any] = {}
+        for name, value in self.shown_operands():
+            try:
+                found[name] = self._array(value)
+            except ExpressionError:
+                found[name] = None
+        return found
 
     def shown_operands(self) -> list[tuple[str, Named]]:
         """Operands of the operation: the name that its row gives each, and the value."""

@@ -146,6 +146,15 @@ class Matrix:
             raise ExpressionError("name one element, as in %t[0, 3]")
         return rows.start, cols.start
 
+    def bytes(self, rows: range, cols: range) -> Array:
+        """Every byte of a part, in no particular order."""
+        place = self.place
+        if isinstance(place, Tile | ConvTile):
+            return place.region(len(rows), len(cols), rows.start, cols.start).byte_offsets()
+        strides = place.strides if isinstance(place, View) else (1,)
+        at = place.offset + self._offsets(rows, cols, strides).ravel() * self.bits // 8
+        return (at[:, None] + np.arange(max(8, self.bits) // 8)).ravel()
+
     def byte(self, row: int, col: int) -> tuple[Buffer, int, int]:
         """Where an element lies: its buffer, its first byte and the one after its last."""
         place = self.place

@@ -85,7 +85,7 @@ def charged(row: Row, machine: Machine, args: Mapping[str, Any]) -> Charge:
             busy, after = float(evaluate(cost.busy, env)), float(evaluate(cost.after, env))
             moved = float(evaluate(cost.bytes, env)) if cost.bytes else 0.0
             flops = float(evaluate(cost.flops, env)) if cost.flops else 0.0
-        except Unknown:
+        except (Unknown, AttributeError):
             continue  # an operand that the entry speaks of is not there
         return Charge(max(busy, 0.0), max(after, 0.0), cost.evidence, cost.path, moved, flops)
     return Charge(machine.issue, 0.0, GUESSED)

@@ -74,7 +74,7 @@ class Trace:
         self.touched: dict[int, tuple[Range, ...]] = {}
         #: Whether nothing orders the pipes: the scalar unit waits for whatever it issues.
         self.in_order = False
-        #: Distinct bytes of global memory that the launch reads.
+        #: Bytes of the arrays in global memory that the launch reads and does not write.
         self.footprint = 0
         self.title = ""
         #: Bytes of on-chip buffers, by the name ranges have for them.
