@@ -18,8 +18,6 @@ KNOWN = {
     "gm_scalar_store.bad": "a store through a pointer is no call",
     "partition_beyond_view.bad": "a window of a view is a pointer in C++",
     "semaphore_range.bad": "a message has 4 bits for the id",
-    "overlap_carried_sum.good": "C++ has no block that a tile is handed out of",
-    "overlap_handed_back.good": "C++ has no block that a tile is handed out of",
     "scalar_selected.good": "what becomes of the number is not seen",
     "scalar_selected.bad": "reported where the element is read",
     **dict.fromkeys(

@@ -84,6 +84,10 @@ class WatchedLaunch(Protocol):
         """The first and last line of a loop around both that the module does not show."""
         ...
 
+    def stands_inside(self, inner: Operation, outer: Operation) -> bool:
+        """Whether one is in a block that the other is not in, which the module does not show."""
+        ...
+
 
 #: Asynchronous transfers of a session are what a pipe does, too: this is its name, before a number.
 SESSION = "SDMA"

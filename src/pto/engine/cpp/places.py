@@ -158,6 +158,19 @@ def loop_around(first: Span, second: Span) -> Span | None:
     return found
 
 
+def stands_inside(inner: Span, outer: Span) -> bool:
+    """Whether a place is in a block of its own, behind another place that is not."""
+    if inner.source is not outer.source:
+        return False
+    text = without_comments(inner.source.text)
+    depth = 0
+    for at in range(inner.start - 1, outer.end - 1, -1):
+        depth += (text[at] == "}") - (text[at] == "{")
+        if depth < 0:
+            return True
+    return False
+
+
 def _closed(text: str, at: int) -> int:
     """Behind what closes a parenthesis or block that opens at a place."""
     opening, closing = text[at], _CLOSING[text[at]]

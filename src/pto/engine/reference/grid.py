@@ -119,6 +119,10 @@ class Grid:
         """The first and last line of a loop around both that the module does not show: it shows all."""
         return None
 
+    def stands_inside(self, inner: Operation, outer: Operation) -> bool:
+        """Whether one is in a block that the other is not in and the module does not show: it shows all."""
+        return False
+
     def function(self, name: str) -> Operation | None:
         return self.program.module.function(name)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from ...diag import Diagnostic
 from ...ir.core import Operation
 from ...verify.overlap import handed_on, share_bytes
 from ..access import Access
@@ -33,7 +34,10 @@ MOST = 255
 class Held:
     """What a storage holds: bytes it wrote (`mine`), and by number who overwrote them since (`lost`)."""
 
-    __slots__ = ("by", "last", "lost", "mine", "rivals", "some", "storage", "turn", "views", "writer")
+    __slots__ = (
+        "by", "last", "lost", "mine", "pending", "read", "rivals", "some", "storage", "turn", "views",
+        "writer",
+    )  # fmt: skip
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
@@ -47,6 +51,9 @@ class Held:
         self.by: dict[int, tuple[Held, Operation, Operation]] = {}
         self.last: Any = None  # the region written last
         self.turn = 0  # how many writes there were before the last one
+        self.read = False  # whether anybody reads it by its own name
+        #: Reports about what it overwrote that count only if somebody does.
+        self.pending: list[tuple[Any, Diagnostic]] = []
 
     def twin_of(self, other: Held) -> bool:
         """Whether both are the same bytes of the same kind."""
@@ -82,7 +89,14 @@ class Overlap(Sanitizer):
         held = self._held(access)
         if held is not None and held.last is None and held.rivals:
             held = _meant(access, held)
-        if held is not None and held.some:
+        if held is None:
+            return
+        held.read = True
+        if held.pending:
+            for key, pending in held.pending:
+                self.reports.add(key, pending)
+            held.pending.clear()
+        if held.some:
             self._read(event, access, held)
 
     def finished(self, event: Event) -> None:
@@ -186,7 +200,12 @@ class Overlap(Sanitizer):
         )
         d.notes.append((f"{_name(before)} writes %{mine.name}", self.launch.span(before)))
         d.notes.append((f"{_name(over)} writes %{theirs.name} over it", self.launch.span(over)))
-        self.reports.add(("overlap", event.op, mine.op, theirs.op), d)
+        key = ("overlap", event.op, mine.op, theirs.op)
+        if not other.read and other.twin_of(held) and self.launch.stands_inside(theirs.op, mine.op):
+            # No block shows that a tile is handed out of it (`handed_on`): it is, where nobody reads it.
+            other.pending.append((key, d))
+        else:
+            self.reports.add(key, d)
 
 
 def _introduce(known: dict[Storage, Held], storage: Storage) -> Held:

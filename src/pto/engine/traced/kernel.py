@@ -24,7 +24,7 @@ from ..compiled.kernel import CompiledKernel
 from ..compiled.library import Outcome
 from ..cpp.files import FileKernel
 from ..cpp.kernel import CppKernel
-from ..cpp.places import Places, loop_around
+from ..cpp.places import Places, loop_around, stands_inside
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
 from ..reference import interval
@@ -155,6 +155,10 @@ class TracedGrid(Grid):
         lines = found.line, found.source.place(found.end - 1)[0]
         first, last = (f"{n}" if own else f"{n} of {found.source.name}" for n in lines)
         return first, last
+
+    def stands_inside(self, inner: Operation, outer: Operation) -> bool:
+        a, b = inner.loc, outer.loc
+        return a is not None and b is not None and stands_inside(a, b)
 
     def make_core(self, *about: Any) -> Core:
         return TracedCore(*about)
