@@ -232,7 +232,7 @@ class Nodes {
   int wakes_ = -1;  // the thread, when something is queued
   std::atomic<int> lost_{-1};
 
-  std::mutex serving_;  // who receives
+  std::mutex serving_;              // who receives
   std::atomic<int64_t> helped_{0};  // when a core has done so last
   std::map<int, World> worlds_;
   Group* group_ = nullptr;  // of the launch, for who holds `serving_`

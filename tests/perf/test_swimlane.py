@@ -41,7 +41,10 @@ def _data(page: str) -> dict[str, Any]:
 
 def test_nothing_comes_from_elsewhere(page: str) -> None:
     assert not re.search(r"https?://|<link|<script[^>]+src|@import|url\((?!#)", page)
-    assert page.startswith("<!DOCTYPE html>") and "<title>paged attention: swimlanes, times of this host</title>" in page
+    assert (
+        page.startswith("<!DOCTYPE html>")
+        and "<title>paged attention: swimlanes, times of this host</title>" in page
+    )
 
 
 def test_the_script_gets_the_whole_run(records: Records, page: str) -> None:

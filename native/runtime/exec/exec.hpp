@@ -247,8 +247,9 @@ class Exec {
   std::atomic<int> mixed_count_{0};  // tickets of mixed tasks that wait for a cluster
   std::atomic<bool> orchestrator_done_{false};
   std::atomic<bool> orchestrator_blocked_{false};
-  std::atomic<int64_t> wake_at_{0};    // what `released` must be told to wake it
-  std::atomic<int> waiting_count_{0};  // cores that wait in the middle of a kernel, and tasks without one that wait
+  std::atomic<int64_t> wake_at_{0};  // what `released` must be told to wake it
+  std::atomic<int> waiting_count_{
+      0};  // cores that wait in the middle of a kernel, and tasks without one that wait
   std::atomic<uint64_t> activity_{0};  // grows when a core has run or gone on, while some wait
   int nested_ = 0;  // kernels that the thread of the orchestrator is in: a kernel may have a run of its own
   Parking parking_;

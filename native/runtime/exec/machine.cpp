@@ -131,7 +131,7 @@ struct MachineState {
   std::string failure;
   const DispatchPayload* payload = nullptr;
   const Graph* graph = nullptr;
-  bool judges = false;                    // whether the graph is asked what a task does
+  bool judges = false;                     // whether the graph is asked what a task does
   uint64_t windows = 0, window_bytes = 0;  // whose uses are kept; 0 for none
   std::vector<UseRecord> uses;
   size_t own = 0, room = kFewUses;  // where those of this task begin, how many there may be before `unite`

@@ -672,14 +672,16 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2016",
         "no such place to stop",
-        "A breakpoint names a line behind the last operation, a file that no operation comes from or a function "
+        "A breakpoint names a line behind the last operation, a file that no operation "
+        "comes from or a function "
         "that is not there; or what is to be watched is no name with indices.",
         "Write LINE, LINE:N, FILE:LINE or @FUNCTION, and %TILE[ROW, COLUMN] for what is watched.",
     ),
     (
         "PTO-E2017",
         "launch request that cannot be followed",
-        "An editor asks the debugger for a launch without a program, or with options that `pto run` does not have.",
+        "An editor asks the debugger for a launch without a program, or with options "
+        "that `pto run` does not have.",
         "Give `program`, `args` and options by their names, as the page on the debugger shows.",
     ),
     (
