@@ -11,7 +11,9 @@ import pytest
 
 import pto
 from pto.cli.main import main
-from pto.diag import render
+from pto.diag import Source, render
+from pto.engine.cpp.lines import Line
+from pto.engine.cpp.places import Places
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
 _STEP = re.compile(r"'([^']+)' (after|before) line (\d+)")
@@ -148,3 +150,23 @@ __global__ AICORE void endless(__gm__ float* a) {
     k = pto.kernel(write("endless.cpp", text), engine="traced")
     (d,) = k.run(np.zeros(4, np.float32), max_steps=5000).diagnostics
     assert line(d)[:1] + line(d)[1][:1] == ("PTO-E2106", 6), render([d])
+
+
+def test_a_library_that_was_built_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kept by content, it may name headers of another folder, and the program as seen from another one."""
+    headers = tmp_path / "other" / "include" / "pto" / "core"
+    headers.mkdir(parents=True)
+    (headers / "tile.hpp").write_text("// as ours\n")
+    monkeypatch.chdir(tmp_path)
+    program = Source("sub/k.pto", "one\ntwo\n")
+    places = Places("/bin/sh", [program])
+    lines = {1: Line(str(headers / "tile.hpp"), 1, 1), 2: Line("/elsewhere/sub/k.pto", 2, 1)}
+    monkeypatch.setattr(places, "line", lines.get)
+    found = places.span([1, 2])
+    assert found is not None and found.source is program and found.place[0] == 2
+    own = tmp_path / "include" / "pto" / "mine.hpp"
+    own.parent.mkdir(parents=True)
+    own.write_text("// a header of the user\n")
+    lines[3] = Line(str(own), 1, 1)
+    found = places.span([1, 3, 2])
+    assert found is not None and found.source.text == own.read_text()

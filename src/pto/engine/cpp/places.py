@@ -40,11 +40,16 @@ class Places:
     def __init__(self, path: str, known: Sequence[Source] = ()) -> None:
         """`known` are sources that have been read."""
         self._lines = Lines(path)
-        self._ours = f"{include_dir()}{os.sep}"
+        self._include = include_dir()
+        self._ours: dict[str, bool] = {}
         self._process = ctypes.CDLL(None)
         self._sources: dict[str, Source | None] = {}
+        #: A library that was built somewhere else has their names as they are written, behind another folder.
+        self._relative: dict[str, Source] = {}
         for source in known:
             self._sources[os.path.abspath(source.name)] = source
+            if not os.path.isabs(source.name):
+                self._relative[f"{os.sep}{os.path.normpath(source.name)}"] = source
         self._texts: dict[str, str] = {}
 
     def line(self, address: int) -> Line | None:
@@ -58,9 +63,18 @@ class Places:
         """The innermost line that is none of our headers."""
         for address in addresses:
             line = self.line(address) if address else None
-            if line is not None and not line.file.startswith(self._ours) and self.source(line.file):
+            if line is not None and not self._is_ours(line.file) and self.source(line.file):
                 return line
         return None
+
+    def _is_ours(self, file: str) -> bool:
+        """Whether a file is one of our headers. A library may have been built with those of another folder: it
+        is kept by their content."""
+        found = self._ours.get(file)
+        if found is None:
+            _, _, within = file.rpartition(f"{os.sep}include{os.sep}pto")
+            found = self._ours[file] = bool(within) and (self._include / f"pto{within}").is_file()
+        return found
 
     def span(self, addresses: Sequence[int]) -> Span | None:
         """The innermost place that is none of our headers."""
@@ -72,6 +86,10 @@ class Places:
 
     def source(self, file: str) -> Source | None:
         if file not in self._sources:
+            known = next((s for name, s in self._relative.items() if file.endswith(name)), None)
+            if known is not None:
+                self._sources[file] = known
+                return known
             try:
                 with open(file, encoding="utf-8", errors="replace") as f:
                     text = f.read()
