@@ -11,7 +11,7 @@ import pytest
 import pto
 from pto.diag import DiagnosticError
 
-from .launching import start
+from .launching import LAUNCHERS, start
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "ranks"
 RUN = (sys.executable, "-m", "pto.cli.main", "run")
@@ -58,3 +58,17 @@ def test_a_rank_that_leaves_is_told(hello: str) -> None:
     first, second = start(2, sys.executable, "-c", _LEAVES.format(hello=hello))
     assert second[0] == 9
     assert first[0] == 1 and "rank 1 has left before the others" in first[2]
+
+
+def test_a_launcher_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs that are started with `mpiexec -n 1` are a world of one rank; those that nobody started are told."""
+    for rank, ranks in LAUNCHERS:
+        monkeypatch.delenv(rank, raising=False)
+        monkeypatch.delenv(ranks, raising=False)
+    with pytest.raises(DiagnosticError, match="no launcher has started this process"):
+        pto.launched_ranks()
+    for rank, ranks in LAUNCHERS:
+        with monkeypatch.context() as given:
+            given.setenv(rank, "0")
+            given.setenv(ranks, "1")
+            assert pto.launched_ranks().ranks == 1

@@ -7,7 +7,7 @@ from functools import cache
 
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.ranks import WINDOW_BYTES, Member, World
-from .meeting import Meeting, Place, placed
+from .meeting import Meeting, Place, is_alone, placed
 from .nodes import Mpi, Nodes, own_name
 
 
@@ -24,6 +24,8 @@ def launched_ranks(window_bytes: int = WINDOW_BYTES) -> World:
     """The ranks that another launcher (mpiexec) has started, this process among them. Each of them makes the
     same worlds and the same launches, and has what all of them made."""
     place = placed(os.environ)
+    if place is None and is_alone(os.environ):
+        return World(1, window_bytes)
     if place is None:
         raise DiagnosticError([
             Diagnostic("PTO-E2422", "no launcher has started this process as a rank",

@@ -45,6 +45,11 @@ def placed(environment: Mapping[str, str]) -> Place | None:
     return None
 
 
+def is_alone(environment: Mapping[str, str]) -> bool:
+    """Whether a launcher has started this process and no other."""
+    return any(environment.get(rank) == "0" and environment.get(ranks) == "1" for rank, ranks in _LAUNCHERS)
+
+
 def agreed(place: Place | None, ranks: int | None, way_out: str) -> Place | None:
     """A place among as many ranks as are asked for, if any number is."""
     if place is not None and ranks not in (None, place.ranks):
