@@ -68,8 +68,8 @@ class Places:
         return None
 
     def _is_ours(self, file: str) -> bool:
-        """Whether a file is one of our headers. A library may have been built with those of another folder: it
-        is kept by their content."""
+        """Whether a file is one of our headers. A library may have been built with those of another folder:
+        it is kept by their content."""
         found = self._ours.get(file)
         if found is None:
             _, _, within = file.rpartition(f"{os.sep}include{os.sep}pto")
