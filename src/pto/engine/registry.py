@@ -97,6 +97,12 @@ def _debuggable(engine: Engine) -> Engine:
     return engine.replace(options=(*engine.options, "debug")) if "watchers" in engine.options else engine
 
 
+#: Options of launches that the reference engine executes, whatever they are made from.
+_WATCHED = (
+    "subblocks", "sanitize", "schedule", "shadow", "memory_map", "max_steps", "timeout", "semantics",
+    "watchers",
+)  # fmt: skip
+
 #: By name; of those that take an input and need no compiler, the first that has what is asked for is the one
 #: for it, unless another is named.
 ENGINES: dict[str, Engine] = {
@@ -115,20 +121,7 @@ ENGINES: dict[str, Engine] = {
             "reference",
             "step by step under watch",
             "pto.engine.reference.kernel:made",
-            options=(
-                "subblocks",
-                "sanitize",
-                "schedule",
-                "shadow",
-                "memory_map",
-                "max_steps",
-                "timeout",
-                "semantics",
-                "watchers",
-                "ranks",
-                "timeline",
-                "dry",
-            ),
+            options=(*_WATCHED, "ranks", "timeline", "dry"),
             required=True,
             remark="pto.engine.reference.kernel:remark",
             instead={"checked": "the reference engine always checks"},
@@ -147,18 +140,7 @@ ENGINES: dict[str, Engine] = {
             "C++ that the reference engine watches",
             "pto.engine.traced.kernel:made",
             takes=("module", "C++", "library"),
-            options=(
-                "subblocks",
-                "sanitize",
-                "schedule",
-                "shadow",
-                "memory_map",
-                "max_steps",
-                "timeout",
-                "semantics",
-                "watchers",
-                "timeline",
-            ),
+            options=(*_WATCHED, "timeline"),
             compiles=True,
             instead={"checked": "the reference engine always checks"},
         ),

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...isa import row as find_row
 from . import simulate as sim
 from .order import clash, unordered
 from .trace import BARRIER, DRAIN, GIVE, INSIDE, TAKE, WORK, Range, Trace
@@ -138,7 +139,8 @@ def _barriers(trace: Trace, waited: dict[int, float]) -> Iterable[_Candidate]:
             return changed
 
         # one that gives something as well, as a signal that drains all pipes does, is no barrier to leave out
-        if trace.sites[site].name in ("barrier", "barrier_sync", "fence.barrier_all"):
+        row = find_row(trace.sites[site].name)
+        if row is not None and row.order == "barrier":
             text = f"unneeded barrier at line {line}"
             yield _Candidate("barrier", text, (line,), waited.get(site, 0.0), True, drop)
 
