@@ -117,8 +117,8 @@ class Watch:
         self._written = self._written or Written()
         self._written.add(address + np.arange(size, dtype=np.int64))
 
-    def hear(self, path: str, name: str) -> None:
-        """Listen to the kernel of a library."""
+    def hear(self, path: str, name: str, files: Sequence[str]) -> None:
+        """Listen to the kernel of a library, which is made of some files."""
 
         def told(
             task: int,
@@ -144,6 +144,7 @@ class Watch:
         self._keep.append(callback)
         ctypes.CDLL(path).pto2_tell(callback)
         self._kernels[path] = name
+        self._places[path] = Places(path, files=files)
 
     # -- afterwards ------------------------------------------------------------------------------------
 
@@ -187,7 +188,7 @@ class Watch:
         module = module_of(Source(first.library, ""), kinds)
         program, roles, sites = roles_of(
             module, self._profile, watch is not None and watch.tracks, kinds,
-            lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
+            lambda p, code, at: Sites(p, code, at, self._places[_library(cores, code.name)], memory),
         )  # fmt: skip
         grid = TaskGrid(
             program, self._profile, gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(), watch
@@ -207,11 +208,6 @@ class Watch:
         for d in result.diagnostics:
             in_cpp(d)
         return [d for d in result.diagnostics if d.severity == "error"]
-
-    def _of(self, path: str) -> Places:
-        if path not in self._places:
-            self._places[path] = Places(path)
-        return self._places[path]
 
 
 def _library(cores: Mapping[tuple[int, int], _Core], kind: str) -> str:
