@@ -434,7 +434,10 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 
 void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
              bool in_launch) {
-  if (code.run != nullptr) return code.run(frame, code.words, program.functions, &core.mark);
+  if (code.run != nullptr) {
+    Asked patience(core, in_launch);
+    return code.run(frame, code.words, program.functions, &core.mark, &patience);
+  }
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
   interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core, in_launch);
 }

@@ -8,6 +8,8 @@ from functools import cache
 
 from ...image import format as image_format
 from ...image.format import Image
+from ...ir.core import Operation
+from ...ir.types import MemRefType, Type, ViewType
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
 from .packs import compiled, kept, library, of_package
@@ -91,6 +93,12 @@ def functions(calls: Sequence[str]) -> list[int]:
         made = compiled(left)
         _found.update((name, made.find(name)) for name in left)
     return [_found[name] for name in calls]
+
+
+def argument_types(function: Operation) -> list[Type]:
+    """The types of what a launch hands over: a memref is handed over as the view that it is in the frame."""
+    types = (a.type for a in function.regions[0].blocks[0].args)
+    return [ViewType(t.elem, t.dims) if isinstance(t, MemRefType) else t for t in types]
 
 
 class Program:
