@@ -193,7 +193,7 @@ def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: s
             if not made:
                 module = parse(program) if isinstance(program, str | os.PathLike) else program
                 made.append(kernel(module, entry))
-            timed = {"blocks": blocks, "timeline": timing_of(machine) if machine else True}
+            timed = {"blocks": blocks, "timeline": machine or True}
             try:
                 found = made[0].run(*values, **timed, dry=True).timeline
             except DiagnosticError:  # what it does depends on what it reads
@@ -202,19 +202,6 @@ def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: s
         return known[key]
 
     return us
-
-
-def timing_of(machine: str) -> Any:
-    """The machine that a name or a file says, without what the file says of the runtime and of kernels."""
-    from ..isa.timing import machine as named
-
-    try:
-        if not machine.endswith(".toml"):
-            return named(machine)
-        of_cores = {key: value for key, value in read_toml(machine).items() if not isinstance(value, dict)}
-        return named(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {machine}")
-    except ValueError as e:
-        raise refuse(str(e)) from None
 
 
 def _whole(array: Any) -> Any:

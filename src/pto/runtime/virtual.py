@@ -46,7 +46,7 @@ class Virtual:
 
     def model(self, program: Any, entry: str | None = None, floats: frozenset[int] = frozenset()) -> Model:
         """The cost model of a program."""
-        return modelled(program, entry, floats, self.machine.source or None)
+        return modelled(program, entry, floats, self.machine.cores or None)
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """What the statistics of a run have besides: they tell every view that times are virtual."""
