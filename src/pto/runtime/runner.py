@@ -235,7 +235,7 @@ class Runner:
                     else:
                         engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
                         if hearing is not None and made.job.traced:
-                            hearing.hear(made.path, k.name)
+                            hearing.hear(made.path, k.name, made.files)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)

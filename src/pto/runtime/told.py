@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import io
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,10 +70,10 @@ class Hearing:
         self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
         self.kernels: dict[str, str] = {}  # names by library
         self._keep: list[Any] = []
-        self._places: dict[str, Places] = {}
+        self.places: dict[str, Places] = {}
 
-    def hear(self, path: str, name: str) -> None:
-        """Listen to the kernel of a library."""
+    def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
+        """Listen to the kernel of a library, which is made of some files."""
 
         def told(
             task: int,
@@ -99,6 +99,7 @@ class Hearing:
         self._keep.append(callback)
         ctypes.CDLL(path).pto2_tell(callback)
         self.kernels[path] = name
+        self.places[path] = Places(path, files=files)
 
     def stop(self) -> None:
         """Listen no more: a library may outlive the run."""
@@ -142,7 +143,7 @@ class Execution:
         module = module_of(Source(first.library, ""), kinds)
         program, roles, sites = roles_of(
             module, self._hearing.profile, watch is not None and watch.tracks, kinds,
-            lambda p, code, at: Sites(p, code, at, self._of(self._library(code.name)), self._memory),
+            lambda p, code, at: Sites(p, code, at, self._places(code.name), self._memory),
         )  # fmt: skip
         grid = TaskGrid(
             program, self._hearing.profile, self._gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(),
@@ -163,11 +164,6 @@ class Execution:
             in_cpp(d)
         return result
 
-    def _library(self, kind: str) -> str:
-        return next(c.library for (k, _), c in self._cores.items() if _KINDS[k] == kind)
-
-    def _of(self, path: str) -> Places:
-        places = self._hearing._places
-        if path not in places:
-            places[path] = Places(path)
-        return places[path]
+    def _places(self, kind: str) -> Places:
+        library = next(c.library for (k, _), c in self._cores.items() if _KINDS[k] == kind)
+        return self._hearing.places[library]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import NamedTuple
 
@@ -352,24 +352,36 @@ class Timeline:
 
     @cached_property
     def causes(self) -> dict[str, float]:
-        """Idle cycles of pipes by what is behind them, of all cores: who waits for a flag of a pipe that is
-        idle as well waits for what that one waits for. So a FIFO that is full is not hidden by the flags of
-        all pipes that wait for the one in front of it. A flag is the cause where its pipe is at work."""
-        gaps: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
+        """Idle cycles of pipes by what is behind them, of all cores; see `causes_of`."""
+        return self.causes_of(range(len(self.trace.cores)))
+
+    def causes_of(self, cores: Iterable[int]) -> dict[str, float]:
+        """Idle cycles of the pipes of some cores by what is behind them: who waits for a flag of a pipe that
+        is idle as well waits for what that one waits for. So a FIFO that is full is not hidden by the flags
+        of all pipes that wait for the one in front of it. A flag is the cause where its pipe is at work."""
+        trace, wanted = self.trace, set(cores)
+        found: dict[str, float] = defaultdict(float)
+        for e, low, high, reason, of in self.gaps:
+            if trace.core[e] in wanted:
+                gap = _Gap(low, high, reason, of)
+                for cause, cycles in self._behind(self._idle, gap, len(trace.pipes)):
+                    found[cause] += cycles
+        return dict(sorted(found.items(), key=lambda kv: -kv[1]))
+
+    @cached_property
+    def _idle(self) -> dict[tuple[int, int], list[_Gap]]:
+        """Gaps by core and pipe, in order."""
         trace = self.trace
+        found: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
         for e, low, high, reason, of in self.gaps:
             if reason != sim.BANDWIDTH:  # that is no idle time
-                gaps[trace.core[e], trace.pipe[e]].append(_Gap(low, high, reason, of))
-        found: dict[str, float] = defaultdict(float)
-        for _, low, high, reason, of in self.gaps:
-            for cause, cycles in self._behind(gaps, _Gap(low, high, reason, of), len(gaps)):
-                found[cause] += cycles
-        return dict(sorted(found.items(), key=lambda kv: -kv[1]))
+                found[trace.core[e], trace.pipe[e]].append(_Gap(low, high, reason, of))
+        return found
 
     def _behind(
         self, gaps: Mapping[tuple[int, int], list[_Gap]], gap: _Gap, most: int
     ) -> Iterator[tuple[str, float]]:
-        """Parts of a gap by their cause. Those who wait for each other at one time are `most` pipes."""
+        """Parts of a gap by their cause. At most so many pipes of a core wait for one another at a time."""
         trace = self.trace
         if not most or gap.of < 0 or gap.reason != sim.FLAG or not trace.pipe[gap.of]:
             yield gap.reason, gap.high - gap.low
