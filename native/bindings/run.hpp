@@ -127,8 +127,10 @@ class PyRun {
 
   /// How long a kernel takes in virtual time; and who is asked of the others: with the number of the kernel, the
   /// kind of its core, its slots, which of them are tensors and which of those are only read (as bits), its block,
-  /// how many there are, and whether it is a block at all; nanoseconds.
+  /// how many there are, whether it is a block at all, and its task; nanoseconds. `set_by_doing`: it is asked when the
+  /// kernel has been executed.
   void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
+  void set_by_doing(int func_id) { durations_.set_by_doing(func_id); }
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
@@ -189,6 +191,7 @@ class PyRun {
       made->duration = [this](const DispatchPayload& payload) {
         return durations_.of(payload, kernels_.thrown);
       };
+      made->by_doing = [this](int32_t kernel) { return durations_.by_doing(kernel); };
       o.virtual_time = std::move(made);
     }
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };

@@ -54,6 +54,8 @@ _WORDS = {
     "set": "pto.set_flag[<PIPE_{}>, <PIPE_{}>, <EVENT_ID{}>]",
     "wait": "pto.wait_flag[<PIPE_{}>, <PIPE_{}>, <EVENT_ID{}>]",
     "barrier": "pto.barrier <PIPE_{}>",
+    "take": "pto.get_buf[PIPE_{}, {}]",
+    "free": "pto.rls_buf[PIPE_{}, {}]",
     "loop": "scf.for %i = %c0 to %c1024 step %c64 {{",
     "end": "}}",
 }
