@@ -1,8 +1,9 @@
 """Kernels of a graph under watch: what each task tells of its calls, executed by the reference engine.
 
 A kernel that is compiled with -DPTO_TRACED tells of its calls while the graph runs (pto2/kernel_entry.hpp),
-with the memory of its task as it was when the task began. Afterwards every task is a launch of its own on the
-reference engine, with the sanitizers; what is wrong in several tasks is told once.
+with the memory of its task as it was when the task began. Every task is a launch of its own on the reference
+engine, with the sanitizers, in the order that tasks began: afterwards, or while the graph runs where too much
+would have to be kept. What is wrong in several tasks is told once.
 """
 
 from __future__ import annotations
@@ -42,6 +43,12 @@ class _Core:
         self.library = library
         self.arrays = arrays
         self.words: list[int] = []
+        self.over = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that it takes to keep it."""
+        return 32 * len(self.words) + sum(d.nbytes for _, d, _ in self.arrays if d.nbytes < LARGE)
 
 
 class Written:
@@ -97,6 +104,14 @@ class _Writes(Watcher):
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
 
 
+#: Arrays of so many bytes are copied once, and then hold what watched tasks wrote; others for every task.
+LARGE = 1 << 20
+#: Bytes that tasks may take before the first of them are executed while the graph runs.
+MOST_HELD = 256 << 20
+#: Tasks that begin after a task has ended before it is: cores of one task may begin one after the other.
+_LATER = 64
+
+
 class Watch:
     """What the tasks of a run tell."""
 
@@ -107,8 +122,17 @@ class Watch:
         #: By task and block: cores by kind and sub-block.
         self._told: dict[tuple[int, int], dict[tuple[int, int], _Core]] = {}
         self._keep: list[Any] = []
+        self._held = 0
+        #: Large arrays by address.
+        self._large: dict[int, Any] = {}
+        #: Tasks that have begun, by then: when the last core of a task ended.
+        self._begun = 0
+        self._ended: dict[tuple[int, int], int] = {}
+        #: What was found, by code and place, with the tasks that it is the same in.
+        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
         self._kernels: dict[str, str] = {}  # names by library
         self._places: dict[str, Places] = {}
+        self._programs: dict[Any, Any] = {}
         #: What was written, where it is known what was before.
         self._written: Written | None = None
 
@@ -136,59 +160,85 @@ class Watch:
                 key = (core & 0xFF, core >> 8)
                 mine = cores.get(key)
                 if mine is None:
-                    mine = cores[key] = _Core(path, [_copied(arrays[i], i) for i in range(count)])
+                    mine = cores[key] = _Core(path, [self._copied(arrays[i], i) for i in range(count)])
+                    self._begun += 1
                 if n:
                     mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
+                if over:
+                    mine.over = True
+                    self._ended[task, block] = self._begun
+                    self._held += mine.held
+                if self._held > MOST_HELD:
+                    self._go_ahead()
 
         callback = _TOLD(told)
         self._keep.append(callback)
         ctypes.CDLL(path).pto2_tell(callback)
         self._kernels[path] = name
 
-    # -- afterwards ------------------------------------------------------------------------------------
+    def _copied(self, array: Any, number: int) -> tuple[int, Any, str]:
+        """An array of a task as it is now: address, contents, name."""
+        address, size = int(array.data or 0), array.bytes
+        name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
+        data = self._large.get(address)
+        if data is None or data.nbytes != size:
+            data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+        if size >= LARGE:
+            self._large[address] = data
+        return address, data, name
+
+    # -- in the order that tasks began -----------------------------------------------------------------
+
+    def _go_ahead(self) -> None:
+        """Execute tasks that are over, from the first on."""
+        for key, cores in list(self._told.items()):
+            ended = self._ended.get(key, self._begun)
+            if not all(c.over for c in cores.values()) or self._begun - ended < _LATER:
+                break
+            self._judge(key, cores)
+            self._held -= sum(c.held for c in cores.values())
+            del self._told[key], self._ended[key]
 
     def problems(self) -> list[Diagnostic]:
         """What is wrong with the kernels, each problem once."""
-        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        for (task, block), cores in self._told.items():  # in the order that they began
-            name = ", ".join(dict.fromkeys(self._kernels[c.library] for c in cores.values()))
-            where = f"task {task} ({name})" + (f", block {block}" if block else "")
-            for d in self._execute(cores, block):
-                place = d.span.place if d.span is not None else (0, 0)
-                file = d.span.source.name if d.span is not None else name
-                key = (d.code, file, place)
-                if key in found:
-                    found[key][1].append(where)
-                else:
-                    d.message += f" in {where}"
-                    found[key] = (d, [])
-        for d, others in found.values():
+        for key, cores in self._told.items():
+            self._judge(key, cores)
+        self._told.clear()
+        for d, others in self._found.values():
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
-        return [d for d, _ in found.values()]
+        return [d for d, _ in self._found.values()]
+
+    def _judge(self, key: tuple[int, int], cores: Mapping[tuple[int, int], _Core]) -> None:
+        task, block = key
+        name = ", ".join(dict.fromkeys(self._kernels[c.library] for c in cores.values()))
+        where = f"task {task} ({name})" + (f", block {block}" if block else "")
+        for d in self._execute(cores, block):
+            place = d.span.place if d.span is not None else (0, 0)
+            file = d.span.source.name if d.span is not None else name
+            same = (d.code, file, place)
+            if same in self._found:
+                self._found[same][1].append(where)
+            else:
+                d.message += f" in {where}"
+                self._found[same] = (d, [])
 
     def _execute(self, cores: Mapping[tuple[int, int], _Core], block: int) -> list[Diagnostic]:
         from ..engine.entry import LaunchResult
         from ..engine.sanitize import watching
 
-        gm, memory = GlobalMemory(), Memory(open=True)
+        gm = GlobalMemory()
         held: dict[int, Copied] = {}
         for core in cores.values():
             for address, data, name in core.arrays:
                 if address not in held:
                     held[address] = Copied(address, gm.add(name, data), data)
-        memory.hold(list(held.values()))
         known = self._written if "undef" in self._names else None
         more = [] if known is None else [_Writes(known, {c.buffer: c.address for c in held.values()})]
         watch = watching(self._names, None, False, more)
-        kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
-        first = next(iter(cores.values()))
-        module = module_of(Source(first.library, ""), kinds)
-        program, roles, sites = roles_of(
-            module, self._profile, watch is not None and watch.tracks, kinds,
-            lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
-        )  # fmt: skip
+        memory, program, roles, sites = self._lowered(cores, watch is not None and watch.tracks)
+        memory.hold(list(held.values()))
         grid = TaskGrid(
             program, self._profile, gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(), watch
         )
@@ -208,6 +258,21 @@ class Watch:
             in_cpp(d)
         return [d for d in result.diagnostics if d.severity == "error"]
 
+    def _lowered(self, cores: Mapping[tuple[int, int], _Core], track: bool) -> Any:
+        """What is executed of some kernels: memory, program, code of cores and sites, once for all tasks."""
+        key = tuple(sorted((kind, core.library) for kind, core in cores.items()))
+        found = self._programs.get(key)
+        if found is None:
+            memory = Memory(open=True)
+            kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
+            first = next(iter(cores.values()))
+            made = roles_of(
+                module_of(Source(first.library, ""), kinds), self._profile, track, kinds,
+                lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
+            )  # fmt: skip
+            found = self._programs[key] = (memory, *made)
+        return found
+
     def _of(self, path: str) -> Places:
         if path not in self._places:
             self._places[path] = Places(path)
@@ -216,13 +281,6 @@ class Watch:
 
 def _library(cores: Mapping[tuple[int, int], _Core], kind: str) -> str:
     return next(c.library for (k, _), c in cores.items() if _KINDS[k] == kind)
-
-
-def _copied(array: Any, number: int) -> tuple[int, Any, str]:
-    """An array of a task as it is now: address, contents, name."""
-    data = np.frombuffer(ctypes.string_at(array.data, array.bytes), np.uint8).copy()
-    name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
-    return int(array.data or 0), data, name
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:
