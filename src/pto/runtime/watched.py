@@ -1,6 +1,7 @@
 """Kernels of a graph under watch: sanitizers on what each task tells of its calls (`told`).
 
-Every task is a launch of its own, after the run; what is wrong in several tasks is told once.
+Every task is a launch of its own, in the order that tasks began: after the run, or while it goes on where too
+much would have to be kept. What is wrong in several tasks is told once.
 """
 
 from __future__ import annotations
@@ -74,6 +75,9 @@ class Watch:
     def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
         self._hearing = hearing
         self._names = names
+        #: What was found, by code and place, with the tasks that it is the same in.
+        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        hearing.judge = self._judge
         #: What was written, where it is known what was before.
         self._written: Written | None = None
 
@@ -84,25 +88,28 @@ class Watch:
 
     def problems(self) -> list[Diagnostic]:
         """Afterwards: each problem once."""
-        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        kernels = self._hearing.kernels
-        for (task, block), cores in self._hearing.told.items():
-            name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
-            where = f"task {task} ({name})" + (f", block {block}" if block else "")
-            for d in self._execute(cores, block):
-                place = d.span.place if d.span is not None else (0, 0)
-                file = d.span.source.name if d.span is not None else name
-                key = (d.code, file, place)
-                if key in found:
-                    found[key][1].append(where)
-                else:
-                    d.message += f" in {where}"
-                    found[key] = (d, [])
-        for d, others in found.values():
+        for key, cores in self._hearing.told.items():
+            self._judge(key, cores)
+        for d, others in self._found.values():
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
-        return [d for d, _ in found.values()]
+        return [d for d, _ in self._found.values()]
+
+    def _judge(self, key: tuple[int, int], cores: Block) -> None:
+        task, block = key
+        kernels = self._hearing.kernels
+        name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
+        where = f"task {task} ({name})" + (f", block {block}" if block else "")
+        for d in self._execute(cores, block):
+            place = d.span.place if d.span is not None else (0, 0)
+            file = d.span.source.name if d.span is not None else name
+            same = (d.code, file, place)
+            if same in self._found:
+                self._found[same][1].append(where)
+            else:
+                d.message += f" in {where}"
+                self._found[same] = (d, [])
 
     def _execute(self, cores: Block, block: int) -> list[Diagnostic]:
         from ..engine.sanitize import watching
