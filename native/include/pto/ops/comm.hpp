@@ -224,7 +224,8 @@ PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
           add = rest == AtomicType::AtomicAdd;
       }(),
       ...);
-  PTO_TRACE("tput dst src: atomicType", PTO_SAYS(add ? AtomicType::AtomicAdd : AtomicType::AtomicNone), dst, src, rest...);
+  PTO_TRACE("tput dst src: atomicType", PTO_SAYS(add ? AtomicType::AtomicAdd : AtomicType::AtomicNone), dst,
+            src, rest...);
   if (add) {
     constexpr detail::Use kAdd = detail::use_of(AtomicType::AtomicAdd, detail::dtype_of<T>);
     detail::for_elements(dst, src, box, 0, 0, kAdd, [](T* out, size_t at, T value) {
@@ -276,11 +277,11 @@ struct AsyncEvent {
   constexpr AsyncEvent() = default;
   constexpr AsyncEvent(uint64_t h, DmaEngine e) : handle(h), engine(e) {}
   constexpr bool valid() const { return handle != 0; }
-  PTO_INST bool Wait(const AsyncSession& session) const {
+  PTO_INST bool Wait([[maybe_unused]] const AsyncSession& session) const {
     PTO_TRACE("wait_async_event session:", PTO_SAYS(), session);
     return true;
   }
-  PTO_INST bool Test(const AsyncSession& session) const {
+  PTO_INST bool Test([[maybe_unused]] const AsyncSession& session) const {
     PTO_TRACE("test_async_event session:", PTO_SAYS(), session);
     return true;
   }
@@ -348,7 +349,8 @@ PTO_INST AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, 
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
 PTO_INST RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
   (detail::wait_for(rest), ...);
-  PTO_TRACE("tbroadcast src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group, rest...);
+  PTO_TRACE("tbroadcast src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(src);
   for (int rank = 0; rank < group.GetSize(); ++rank) detail::copy(group[rank], src, box);
@@ -366,8 +368,8 @@ PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Rest>, ReduceOp>) how = rest;
       }(),
       ...);
-  PTO_TRACE("treduce dst group: reduceOp root #group", PTO_SAYS(how, group.GetRootIdx(), group.GetSize()), dst, group,
-            rest...);
+  PTO_TRACE("treduce dst group: reduceOp root #group", PTO_SAYS(how, group.GetRootIdx(), group.GetSize()),
+            dst, group, rest...);
   detail::check_group(group);
   const int root = group.GetRootIdx();
   const detail::Extents box = detail::extents_of(group[root]);
@@ -395,7 +397,8 @@ PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
 PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
   (detail::wait_for(rest), ...);
-  PTO_TRACE("comm.tgather dst group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), dst, group, rest...);
+  PTO_TRACE("comm.tgather dst group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), dst, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);
   PTO_CHECK(dst.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TGATHER: dst lacks rows");
@@ -405,7 +408,8 @@ PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
 PTO_INST RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
   (detail::wait_for(rest), ...);
-  PTO_TRACE("comm.tscatter src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group, rest...);
+  PTO_TRACE("comm.tscatter src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);
   PTO_CHECK(src.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TSCATTER: src lacks rows");

@@ -135,6 +135,47 @@ def kind_at(address: int) -> Kind:
     return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
 
 
+def names(words: Sequence[int]) -> list[int]:
+    """Where records have what only tells things apart: addresses of global memory and of objects in C++, and
+    what registers hold."""
+    found: list[int] = []
+    known: dict[tuple[int, ...], tuple[int, list[int], list[int]]] = {}
+    at = 0
+    while at < len(words):
+        count = words[at + _COUNTS]
+        first = at + _COUNTS + 1 + (count >> 32)  # of the types, which come before the values
+        types = tuple(words[first : first + (count & 0xFFFFFFFF)])
+        if types not in known:
+            known[types] = _names_of(types)
+        size, always, pointers = known[types]
+        found += [first + size + n for n in always]
+        found += [first + size + n + 1 for n in pointers if words[first + size + n] >= len(_LOCATIONS)]
+        at += words[at]
+    return found
+
+
+def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int]]:
+    """How many types; words behind them that are such names; and the beginnings of pointers, which are if the
+    space is none of a core's."""
+    always: list[int] = []
+    pointers: list[int] = []
+    at = 0
+    for address in types:
+        raw = _RawType.from_address(address)
+        if raw.kind == _POINTER:
+            pointers.append(at)
+        elif raw.kind in (_TILE, _CONV):
+            always.append(at + 1)
+        elif raw.kind in (_VECTOR, _MASK):
+            always += range(at, at + raw.words)
+        elif raw.kind == _GROUP:
+            always += range(at, at + raw.words, raw.words // _MEMBERS)
+        elif raw.kind != _NUMBER:
+            always.append(at)
+        at += raw.words
+    return len(types), always, pointers
+
+
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
     """A number of C++ as the attribute that it stands for; None where it has no name."""
     name, _, tag = name.partition("@")
@@ -490,7 +531,12 @@ class _Making:
                 each = kind.words // _MEMBERS
                 called = self.called(at)
                 self.values[name] = [
-                    self.value(kind.type or INDEX, f"{called}[{n}]", offset + n * each, self.tensor(kind, f"{called}[{n}]"))
+                    self.value(
+                        kind.type or INDEX,
+                        f"{called}[{n}]",
+                        offset + n * each,
+                        self.tensor(kind, f"{called}[{n}]"),
+                    )
                     for n in range(self.said[-1])
                 ]
             elif name and kind.type is not None:
