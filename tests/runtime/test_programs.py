@@ -163,8 +163,10 @@ def test_blocks_of_a_program() -> None:
             assert np.array_equal(c, a + b)
 
 
-def test_blocks_that_start_together_meet() -> None:
-    """Several such tasks, and others, want the same cores: none waits for ever with half of its blocks."""
+@pytest.mark.parametrize("said", [True, False], ids=["sync_start", "not said"])
+def test_blocks_that_start_together_meet(said: bool) -> None:
+    """Several such tasks, and others, want the same cores: none waits for ever with half of its blocks, also
+    where only the barrier in the kernel tells that they have to start together."""
     meet = runtime.kernel(MEET, "inout out")
     other = runtime.kernel(SCALE, "in out scalar float")
     expected = np.repeat(np.roll(np.arange(4) + 1.0, -1)[:, None], 16, 1)
@@ -175,7 +177,7 @@ def test_blocks_that_start_together_meet() -> None:
             rt.submit(other, z, rt.tensor(z.shape), 0, 1.0)
             x = rt.tensor(y.shape)
             rt.submit(zero, x)
-            rt.submit(meet, x, y, blocks=4, sync_start=True)
+            rt.submit(meet, x, y, blocks=4, sync_start=said)
 
     zero = runtime.kernel(lambda x: x.fill(0), "out", name="zero")
     for how in SCHEDULES:
