@@ -48,7 +48,14 @@ class _Program(ctypes.Structure):
         ("functions", ctypes.c_void_p),
         ("codes", ctypes.c_void_p),
         ("code_count", ctypes.c_uint32),
+        ("kinds", ctypes.c_void_p),
     )
+
+
+@cache
+def _kind(name: str) -> int:
+    """How the machine does a call."""
+    return library().raw("pto_vm_kind")(name.encode())
 
 
 @cache
@@ -108,7 +115,8 @@ class Program:
         """`made` are its codes where they are machine code."""
         found = functions(image.calls)
         self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
-        self._kept: list[object] = []
+        kinds = bytes((*range(image_format.CALL), *map(_kind, image.calls)))
+        self._kept: list[object] = [kinds]
         codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
         self._kept.append(codes)
         program = self._program = _Program()
@@ -117,6 +125,7 @@ class Program:
         program.target.capacity[:] = [profile.capacity[loc] for loc in MEMORIES]
         program.functions = ctypes.addressof(self._functions)
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
+        program.kinds = ctypes.cast(kinds, ctypes.c_void_p)
 
     def _read(self, code: image_format.Code) -> Code:
         """A code as the machine reads it."""
