@@ -76,7 +76,7 @@ class Recorder(Watcher):
         self.trace.dry = dry
         self._plans: dict[Operation, _Plan] = {}
         self._cores: dict[WatchedCore, int] = {}
-        self._index: list[int] = [0]  # by number of an event
+        self._index = self.trace.numbers = [0]
         self._pipes: dict[str, int] = {of.SCALAR: 0, "": 0}
         self._read: set[Buffer] = set()  # arrays in global memory
         self._written: set[Buffer] = set()
