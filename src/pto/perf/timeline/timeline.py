@@ -22,7 +22,7 @@ from ...isa.costs import GUESSED, READS, WRITES
 from ...isa.timing import Machine
 from . import simulate as sim
 from .columns import REASONS, Columns
-from .simulate import Simulated, simulate, slots_of
+from .simulate import Simulated, cap_of, simulate, slots_of
 from .trace import BARRIER, GIVE, SCALAR, WORK, Site, Trace
 
 
@@ -240,13 +240,20 @@ class Timeline:
 
     @cached_property
     def lower_bound(self) -> float:
-        """No order of the same instructions takes less: the launch, then the busiest pipe."""
+        """No order of the same instructions takes less: the launch, then the busiest pipe, or what global
+        memory takes to give or to get all bytes of a device."""
         trace = self.trace
         taken: dict[tuple[int, int], float] = defaultdict(float)
+        moved: dict[tuple[int, bool], float] = defaultdict(float)
         for e, kind in enumerate(trace.kind):
             if kind == WORK:
-                taken[trace.core[e], trace.pipe[e]] += trace.charges[trace.charge[e]].busy
-        return self.machine.launch + max(taken.values(), default=0.0)
+                charge = trace.charges[trace.charge[e]]
+                taken[trace.core[e], trace.pipe[e]] += charge.busy
+                if charge.bytes and charge.busy and (charge.path in READS or charge.path in WRITES):
+                    moved[trace.cores[trace.core[e]].rank, charge.path in READS] += charge.bytes
+        caps = {True: cap_of(trace, self.machine), False: self.machine.write_cap}
+        of_memory = (size / caps[reads] for (_, reads), size in moved.items())
+        return self.machine.launch + max((*taken.values(), *of_memory), default=0.0)
 
     @cached_property
     def gaps(self) -> list[tuple[int, float, float, str, int]]:
