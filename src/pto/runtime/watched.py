@@ -183,6 +183,8 @@ class Watch:
         data = self._large.get(address)
         if data is None or data.nbytes != size:
             data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            if self._written is not None:  # what holds something was written: by the host, by a plain store
+                self._written.add(address + np.flatnonzero(data))
         if size >= LARGE:
             self._large[address] = data
         return address, data, name
