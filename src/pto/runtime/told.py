@@ -88,6 +88,8 @@ class Hearing:
         self.places: dict[str, Places] = {}
         #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
         self.judge: Callable[[tuple[int, int], Block], None] | None = None
+        #: Who is told of what memory held.
+        self.copied: Callable[[int, Any], None] | None = None
         self._held = 0
         #: How many cores have begun, and had when the last core of a block ended.
         self._begun = 0
@@ -145,6 +147,8 @@ class Hearing:
         data = self._large.get(address)
         if data is None or data.nbytes != size:
             data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            if self.copied is not None:
+                self.copied(address, data)
         if size >= LARGE:
             self._large[address] = data
         return TaskArray(address, size, name, data)

@@ -77,7 +77,7 @@ class Watch:
         self._names = names
         #: What was found, by code and place, with the tasks that it is the same in.
         self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        hearing.judge = self._judge
+        hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
 
@@ -85,6 +85,10 @@ class Watch:
         """Memory that holds something before the graph runs; all other is written by tasks."""
         self._written = self._written or Written()
         self._written.add(address + np.arange(size, dtype=np.int64))
+
+    def _copied(self, address: int, data: Any) -> None:
+        if self._written is not None:  # what holds something was written: by the host, by a plain store
+            self._written.add(address + np.flatnonzero(data))
 
     def problems(self) -> list[Diagnostic]:
         """Afterwards: each problem once."""
