@@ -2,7 +2,7 @@
 const MORE = {};  // what views tell of an event or do when one is picked, by view
 function pick(run, e, show = false) {
   picked = {run, e};
-  const [name, line, file] = run.sites[run.ev.site[e]], lane = run.lanes[run.ev.lane[e]];
+  const task = run.ev.task?.[e] ?? -1, [file, line] = task >= 0 ? placeOf(task) : [run.sites[run.ev.site[e]][2], run.sites[run.ev.site[e]][1]], lane = run.lanes[run.ev.lane[e]];
   if (lane.core >= 0) core = lane.core;
   ofRun = run;
   const d = $("detail");
@@ -15,9 +15,9 @@ function pick(run, e, show = false) {
   for (const a of d.querySelectorAll("[data-line]")) a.onclick = () => choose(run, a.dataset.file ?? file, +a.dataset.line, false);
   for (const a of d.querySelectorAll("[data-life]")) a.onclick = () => { const l = lifeAt(run, core, a.dataset.life, e); if (l) tellLife(l); };
   chosenLife = null;
-  lit = line ? {run, line, file, sites: lit?.line === line && lit?.file === file ? lit.sites : null} : null;
+  lit = lit?.events ? lit : line ? {run, line, file, sites: lit?.line === line && lit?.file === file ? lit.sites : null} : null;
   light();
-  valuesInto(d.querySelector(".values"), run, e);
+  if (!told) valuesInto(d.querySelector(".values"), run, e);
   if (show) reveal(run, e);
   draw();
 }
