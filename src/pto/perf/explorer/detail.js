@@ -39,8 +39,10 @@ function instruction(run, e) {
   const parts = [["begins", short(us(start[e]))], ["takes", short(us(done[e] - start[e])) + (done[e] > free[e] ? `, the pipe ${short(us(free[e] - start[e]))}` : "") + ` <span class="soft">${evidence === "guessed" ? "guessed: no evidence" : evidence}</span>`]];
   if (bytes) parts.push(["moves", amount(bytes) + "B " + path.replaceAll("_", " to ")]);
   if (flops) parts.push(["computes", amount(flops) + (lane.pipe === "M" ? "FLOP" : "elements")]);
-  for (const [space, low, high, write, tile] of run.ranges[run.ev.touched[e]].filter((r, n, list) => list.findIndex(o => o.join() === r.join()) === n))
-    parts.push([write ? "writes" : "reads", space.startsWith("gm") ? `${text(tile ? "%" + tile + " " : "")}${text(space)}` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? "%" + tile : "bytes")}</a> ${text(run.titles?.[space] ?? space)} ${low}..${high}`]);
+  for (const [wanted, word] of [[0, "reads"], [1, "writes"]]) {
+    const mine = run.ranges[run.ev.touched[e]].filter((r, n, list) => r[3] === wanted && list.findIndex(o => o.join() === r.join()) === n);
+    if (mine.length) parts.push([word, mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? `${text(tile ? "%" + tile : space)} <span class="soft">${text(space)}</span>` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? "%" + tile : "bytes")}</a> <span class="soft">${text(run.titles?.[space] ?? space)} ${low}..${high}</span>`).join(", ")]);
+  }
   if (gap !== null) {
     const of = run.gap.of[gap], giver = of >= 0 ? run.sites[run.ev.site[of]] : null;
     parts.push(["waited", `<i class="dot" style="background:var(--why-${run.gap.why[gap]})"></i>${short(us(run.gap.to[gap] - run.gap.from[gap]))}: ${text(REASONS[run.gap.why[gap]])}` + (giver ? `, <a data-e="${of}">${text(giver[0])} of line ${giver[1]}</a>` : "")]);

@@ -202,7 +202,7 @@ def _cards(t: Timeline) -> list[list[str]]:
     ]
     if roof and done:
         cards.append([f"{done / roof:.0%} of the roofline", f"{t.intensity:.3g} operations per byte"])
-    moved = ", ".join(f"{path_name(p)} {amount(b)}B" for p, b in t.bytes.items())
+    moved = ", ".join(f"{path_name(p).replace(' -> ', '→')} {amount(b)}B" for p, b in t.bytes.items())
     if moved:
         cards.append([f"{len(t.trace):,} events", moved])
     if t.guessed:

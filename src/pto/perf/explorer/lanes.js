@@ -49,7 +49,7 @@ function ticks(c, w, h, top) {
     const x = px(ticksOf(u), w);
     if (x > w - 8) break;
     c.beginPath(), c.moveTo(x, top), c.lineTo(x, h), c.stroke();
-    if (top) c.fillText(+(u / scale).toFixed(4) + unit, x + 3, top - 7);
+    if (top && x < w - 44) c.fillText(+(u / scale).toFixed(4) + unit, x + 3, top - 7);
   }
 }
 
@@ -123,7 +123,7 @@ function drawLane(c, row, y, w) {
     if (picked && picked.run === run && picked.e === i || hover && hover.run === run && hover.e === i)
       c.strokeStyle = colour("--text"), c.lineWidth = tasks && picked?.e === i ? 2.5 : 1.5, c.strokeRect(x, y + 1, Math.max(1.5, x1 - x), bar), c.lineWidth = 1;
     if (x1 - x < 20 || dim || LANE < 12) continue;
-    const name = run.sites[site[i]][0], words = tasks && run.ev.task[i] >= 0 ? [labelOf(run.ev.task[i]), "#" + run.ids[run.ev.task[i]]] : [name], room = x1 - x - 6;
+    const name = run.sites[site[i]][0], words = tasks && run.ev.task[i] >= 0 ? [labelOf(run.ev.task[i]), "#" + run.ids[run.ev.task[i]]] : [name], room = (i + 1 < b ? Math.min(x1, px(start[i + 1], w)) : x1) - x - 5;
     const fits = words.find(t => t.length * (small ? 5.6 : 6.2) < room);
     if (fits) c.fillStyle = colour("--text"), c.fillText(fits, x + 3, y + (tasks ? bar + 2 : LANE - 5) / 2);
   }
