@@ -2,7 +2,7 @@
 const MORE = {};  // what views tell of an event or do when one is picked, by view
 function pick(run, e, show = false) {
   picked = {run, e};
-  const [name, line, file] = run.sites[run.ev.site[e]], lane = run.lanes[run.ev.lane[e]];
+  const task = run.ev.task?.[e] ?? -1, [file, line] = task >= 0 ? placeOf(task) : [run.sites[run.ev.site[e]][2], run.sites[run.ev.site[e]][1]], lane = run.lanes[run.ev.lane[e]];
   if (lane.core >= 0) core = lane.core;
   ofRun = run;
   const d = $("detail");
@@ -15,9 +15,9 @@ function pick(run, e, show = false) {
   for (const a of d.querySelectorAll("[data-line]")) a.onclick = () => choose(run, a.dataset.file ?? file, +a.dataset.line, false);
   for (const a of d.querySelectorAll("[data-life]")) a.onclick = () => { const l = lifeAt(run, core, a.dataset.life, e); if (l) tellLife(l); };
   chosenLife = null;
-  lit = line ? {run, line, file, sites: lit?.line === line && lit?.file === file ? lit.sites : null} : null;
+  lit = lit?.events ? lit : line ? {run, line, file, sites: lit?.line === line && lit?.file === file ? lit.sites : null} : null;
   light();
-  valuesInto(d.querySelector(".values"), run, e);
+  if (!told) valuesInto(d.querySelector(".values"), run, e);
   if (show) reveal(run, e);
   draw();
 }
@@ -39,8 +39,10 @@ function instruction(run, e) {
   const parts = [["begins", short(us(start[e]))], ["takes", short(us(done[e] - start[e])) + (done[e] > free[e] ? `, the pipe ${short(us(free[e] - start[e]))}` : "") + ` <span class="soft">${evidence === "guessed" ? "guessed: no evidence" : evidence}</span>`]];
   if (bytes) parts.push(["moves", amount(bytes) + "B " + path.replaceAll("_", " to ")]);
   if (flops) parts.push(["computes", amount(flops) + (lane.pipe === "M" ? "FLOP" : "elements")]);
-  for (const [space, low, high, write, tile] of run.ranges[run.ev.touched[e]].filter((r, n, list) => list.findIndex(o => o.join() === r.join()) === n))
-    parts.push([write ? "writes" : "reads", space.startsWith("gm") ? `${text(tile ? "%" + tile + " " : "")}${text(space)}` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? "%" + tile : "bytes")}</a> ${text(run.titles?.[space] ?? space)} ${low}..${high}`]);
+  for (const [wanted, word] of [[0, "reads"], [1, "writes"]]) {
+    const mine = run.ranges[run.ev.touched[e]].filter((r, n, list) => r[3] === wanted && list.findIndex(o => o.join() === r.join()) === n);
+    if (mine.length) parts.push([word, mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? `${text(tile ? "%" + tile : space)} <span class="soft">${text(space)}</span>` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? "%" + tile : "bytes")}</a> <span class="soft">${text(run.titles?.[space] ?? space)} ${low}..${high}</span>`).join(", ")]);
+  }
   if (gap !== null) {
     const of = run.gap.of[gap], giver = of >= 0 ? run.sites[run.ev.site[of]] : null;
     parts.push(["waited", `<i class="dot" style="background:var(--why-${run.gap.why[gap]})"></i>${short(us(run.gap.to[gap] - run.gap.from[gap]))}: ${text(REASONS[run.gap.why[gap]])}` + (giver ? `, <a data-e="${of}">${text(giver[0])} of line ${giver[1]}</a>` : "")]);

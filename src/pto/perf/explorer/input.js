@@ -18,7 +18,7 @@ const hit = ev => {
   if (e < 0) { const g = bisect(run.gap.from, t, run.gfirst[lane], run.gfirst[lane + 1]) - 1; if (g >= run.gfirst[lane] && run.gap.to[g] >= t) gap = g; }
   return {t, row, e, gap, x};
 };
-let hint = () => null;  // what a view says where the pointer is
+const hint = (run, e) => VIEW === "tasks" ? hintTask(run, e) : null;  // what a view says where the pointer is
 function showTip(ev, words) {  // right of the pointer, or above it: never over the card on the left
   const tip = $("tip");
   tip.innerHTML = words, tip.hidden = false;
@@ -111,15 +111,23 @@ $("theme").onclick = () => {
 $("search").oninput = () => {
   const word = $("search").value.trim().toLowerCase();
   if (!word) { lit = null, $("found").textContent = "", light(), draw(); return; }
-  const run = runs[0], sites = new Set(run.sites.flatMap((s, i) => s[0].includes(word) || String(s[1]) === word ? [i] : []));
+  const run = runs[0], sites = new Set(run.sites.flatMap((s, i) => s[0].toLowerCase().includes(word) || String(s[1]) === word ? [i] : []));
   let count = 0;
+  if (VIEW === "tasks") {  // by its number, its name or where it was submitted
+    const id = /^#?\d+$/.test(word) ? +word.replace("#", "") : null, events = new Set();
+    for (let e = 0; e < run.ev.task.length; e++) { const n = run.ev.task[e]; if (n >= 0 && (id !== null ? run.ids[n] === id : labelOf(n).toLowerCase().includes(word) || atPlace(n).toLowerCase().includes(word))) events.add(e); }
+    lit = {run, events, line: 0, file: ""}, $("found").textContent = events.size + " found", draw();
+    return;
+  }
   for (const s of run.ev.site) if (sites.has(s)) count++;
   lit = {run, sites, line: 0, file: ""}, $("found").textContent = count + " found", light(), draw();
 };
-$("search").onkeydown = ev => { if (ev.key === "Enter") { const run = runs[0], e = run.ev.site.findIndex((s, i) => lit?.sites?.has(s) && run.ev.start[i] > (picked ? run.ev.start[picked.e] : -1)); if (e >= 0) pick(run, e, true); } };
+$("search").onkeydown = ev => { if (ev.key === "Enter") { const run = runs[0], e = run.ev.site.findIndex((s, i) => (lit?.sites?.has(s) || lit?.events?.has(i)) && run.ev.start[i] > (picked ? run.ev.start[picked.e] : -1)); if (e >= 0) pick(run, e, true); } };
 addEventListener("resize", draw);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { for (const k of Object.keys(css)) delete css[k]; draw(); });
-arrange(), drawSource();
+arrange();
+if (VIEW === "tasks") taskPage();
+drawSource();
 if (VIEW !== "tasks") beside(), totals();
 setMemory(memoryOpen);
 root.dataset.ready = "yes";

@@ -16,7 +16,7 @@ from ..timeline.columns import CODES, Array
 from ..timeline.report import ORDER, amount, path_name, place, reason
 from ..timeline.trace import INSIDE
 from .memory import beside
-from .page import packed, page
+from .page import packed, page, tick_of
 
 if TYPE_CHECKING:
     from ..memory_map import MemoryMap
@@ -30,14 +30,6 @@ REASONS = (
 )  # fmt: skip
 
 _NOTE = "virtual time of the machine, by model: nothing here is time of this computer"
-
-
-def tick_of(us: float) -> float:
-    """How many nanoseconds a unit of time has in columns of 32 bits: as fine as the length allows."""
-    tick = 0.1
-    while us * 1000 / tick > 2e9:
-        tick *= 10
-    return tick
 
 
 class Cpp(NamedTuple):
@@ -210,7 +202,7 @@ def _cards(t: Timeline) -> list[list[str]]:
     ]
     if roof and done:
         cards.append([f"{done / roof:.0%} of the roofline", f"{t.intensity:.3g} operations per byte"])
-    moved = ", ".join(f"{path_name(p)} {amount(b)}B" for p, b in t.bytes.items())
+    moved = ", ".join(f"{path_name(p).replace(' -> ', '→')} {amount(b)}B" for p, b in t.bytes.items())
     if moved:
         cards.append([f"{len(t.trace):,} events", moved])
     if t.guessed:

@@ -49,7 +49,7 @@ function ticks(c, w, h, top) {
     const x = px(ticksOf(u), w);
     if (x > w - 8) break;
     c.beginPath(), c.moveTo(x, top), c.lineTo(x, h), c.stroke();
-    if (top) c.fillText(+(u / scale).toFixed(4) + unit, x + 3, top - 7);
+    if (top && x < w - 44) c.fillText(+(u / scale).toFixed(4) + unit, x + 3, top - 7);
   }
 }
 
@@ -68,24 +68,30 @@ function drawLanes() {
   for (const row of rows) {
     const y = row.y - top + 20;
     if (y + row.h < 18 || y > h) continue;
+    if (row.curve) { drawCurve(c, row, y, w); continue; }
+    if (row.lane === undefined && !row.head) continue;  // a little room
     if (row.head) { c.fillStyle = colour("--text"), c.font = "600 11px system-ui, sans-serif", c.fillText(row.head, 8, y + 8), c.font = "11px system-ui, sans-serif"; continue; }
     drawLane(c, row, y, w);
   }
-  if (picked) arrow(c, w, top);
+  if (VIEW === "tasks") drawLinks(c, w, top);
+  else if (picked) arrow(c, w, top);
   c.restore();
 }
 
 function drawLane(c, row, y, w) {
   const {run, lane} = row, {start, free, done, site} = run.ev, a = run.first[lane], b = run.first[lane + 1];
-  c.fillStyle = colour("--soft"), c.fillText(row.pipe, 20, y + LANE / 2);
-  const share = (busyUntil(run, lane, to) - busyUntil(run, lane, from)) / (to - from);
-  c.fillText(Math.round(share * 100) + " %", 82, y + LANE / 2);
+  const share = (busyUntil(run, lane, to) - busyUntil(run, lane, from)) / (to - from), small = LANE < 15;
+  if (small) c.font = "10px system-ui, sans-serif";
+  c.fillStyle = colour("--soft"), c.fillText(row.pipe, VIEW === "tasks" ? 8 : 20, y + LANE / 2), c.textAlign = "right";
+  if (row.core >= 0) c.fillText(Math.round(share * 100) + " %", LEFT - 22, y + LANE / 2);
+  c.textAlign = "left";
   c.fillStyle = colour("--faint"), c.fillRect(LEFT, y + LANE - 3, span(w), 1);
-  const low = Math.max(a, bisect(start, from, a, b) - 1), high = bisect(start, to, a, b), base = colour("--pipe-" + row.pipe);
+  const low = Math.max(a, bisect(start, from, a, b) - 1), high = bisect(start, to, a, b), base = colour("--pipe-" + row.pipe), tasks = VIEW === "tasks", bar = LANE - (tasks ? 3 : 7);
   // stalls: below what is at work
   const {from: gf, to: gt, why} = run.gap, ga = run.gfirst[lane], gb = run.gfirst[lane + 1];
   const glow = Math.max(ga, bisect(gf, from, ga, gb) - 1), ghigh = bisect(gf, to, ga, gb);
   let covered = -1;
+  const under = tasks ? y + LANE / 2 - 2 : y + LANE - 6;
   c.globalAlpha = 0.75;
   if (ghigh - glow > 0.7 * span(w)) {  // many: what is in the middle of a column of pixels
     let g = glow;
@@ -93,13 +99,14 @@ function drawLane(c, row, y, w) {
       const t = at(LEFT + x + 0.5, w);
       g = Math.max(glow, bisect(gf, t, g, ghigh) - 1);
       return gf[g] <= t && gt[g] >= t ? why[g] : -1;
-    }, (a, b, reason) => { if (reason >= 0) c.fillStyle = colour("--why-" + reason), c.fillRect(LEFT + a, y + LANE - 6, b - a, 3); });
+    }, (a, b, reason) => { if (reason >= 0) c.fillStyle = colour("--why-" + reason), c.fillRect(LEFT + a, under, b - a, 3); });
   } else for (let i = glow; i < ghigh; i++) {
     const x = Math.max(LEFT, px(gf[i], w)), x1 = Math.min(w - 8, px(gt[i], w));
     if (x1 - x < 0.3 && x1 < covered) continue;
-    c.fillStyle = colour("--why-" + why[i]), c.fillRect(x, y + LANE - 6, Math.max(0.7, x1 - x), 3), covered = Math.max(covered, x1);
+    c.fillStyle = colour("--why-" + why[i]), c.fillRect(x, under, Math.max(0.7, x1 - x), 3), covered = Math.max(covered, x1);
   }
   c.globalAlpha = 1;
+  if (tasks && high - low > span(w) / 4) { mixed(c, row, w, y + 1, bar); return; }
   if (high - low > 0.7 * span(w) && !lit?.sites && !showPath || high - low > 6 * span(w)) {  // a column of pixels is the share of it that was at work
     shares(c, row, base, from, to, w, y + 1, LANE - 7);
     return;
@@ -108,18 +115,21 @@ function drawLane(c, row, y, w) {
   for (let i = low; i < high; i++) {
     const x = Math.max(LEFT, px(start[i], w)), x1 = Math.min(w - 8, px(done[i], w)), f = Math.min(w - 8, px(free[i], w));
     if (x1 < LEFT || (x1 < covered && x1 - x < 0.5)) continue;
-    const mark = lit?.sites && lit.run === run && lit.sites.has(site[i]);
-    const dim = (lit?.sites && !mark) || (showPath && !run.onpath[i]);
-    c.fillStyle = base, c.globalAlpha = dim ? 0.25 : 1, c.fillRect(x, y + 1, Math.max(0.8, f - x), LANE - 7);
-    if (x1 > f) c.globalAlpha *= 0.45, c.fillRect(Math.max(f, LEFT), y + 1, x1 - Math.max(f, LEFT), LANE - 7);  // under way, the pipe is free
+    const dim = dimmed(run, i) || (showPath && !run.onpath[i]);
+    c.fillStyle = tasks ? colour(run.sites[site[i]][3]) : base, c.globalAlpha = dim ? 0.22 : 1, c.fillRect(x, y + 1, Math.max(0.8, f - x - (tasks && f - x > 4 ? 0.6 : 0)), bar);
+    if (x1 > f) c.globalAlpha *= 0.45, c.fillRect(Math.max(f, LEFT), y + 1, x1 - Math.max(f, LEFT), bar);  // under way, the pipe is free
     c.globalAlpha = 1, covered = Math.max(covered, x1);
-    if (showPath && run.onpath[i]) c.strokeStyle = colour("--bad"), c.strokeRect(x + 0.5, y + 1.5, Math.max(1, x1 - x - 1), LANE - 8);
+    if (showPath && run.onpath[i]) c.strokeStyle = colour("--bad"), c.strokeRect(x + 0.5, y + 1.5, Math.max(1, x1 - x - 1), bar - 1);
     if (picked && picked.run === run && picked.e === i || hover && hover.run === run && hover.e === i)
-      c.strokeStyle = colour("--text"), c.lineWidth = 1.5, c.strokeRect(x, y + 1, Math.max(1.5, x1 - x), LANE - 7), c.lineWidth = 1;
-    const name = run.sites[site[i]][0];
-    if (x1 - x > name.length * 6.2 + 4 && !dim) c.fillStyle = colour("--text"), c.fillText(name, x + 3, y + (LANE - 5) / 2);
+      c.strokeStyle = colour("--text"), c.lineWidth = tasks && picked?.e === i ? 2.5 : 1.5, c.strokeRect(x, y + 1, Math.max(1.5, x1 - x), bar), c.lineWidth = 1;
+    if (x1 - x < 20 || dim || LANE < 12) continue;
+    const name = run.sites[site[i]][0], words = tasks && run.ev.task[i] >= 0 ? [labelOf(run.ev.task[i]), "#" + run.ids[run.ev.task[i]]] : [name], room = (i + 1 < b ? Math.min(x1, px(start[i + 1], w)) : x1) - x - 5;
+    const fits = words.find(t => t.length * (small ? 5.6 : 6.2) < room);
+    if (fits) c.fillStyle = colour("--text"), c.fillText(fits, x + 3, y + (tasks ? bar + 2 : LANE - 5) / 2);
   }
+  c.font = "11px system-ui, sans-serif";
 }
+const dimmed = (run, i) => lit !== null && (lit.sites && !(lit.run === run && lit.sites.has(run.ev.site[i])) || lit.events && !lit.events.has(i));
 
 // Neighbours of the same value, together.
 function runsOf(count, value, does) {
@@ -163,14 +173,16 @@ const gapOf = (run, e) => {
 };
 
 function drawOver() {  // pipes of the chosen core, over all of the time
+  if (VIEW === "tasks") { drawRunning(); return; }
   const [c, w, h] = sized($("over")), full = t => LEFT + (t - all[0]) / (all[1] - all[0]) * span(w);
   const mine = rows.filter(r => !r.head && r.run === ofRun && r.core === core), each = Math.min(8, (h - 10) / Math.max(1, mine.length));
   c.fillStyle = colour("--soft"), c.fillText(ofRun.letter + ofRun.cores[core].slice(0, 18), 8, h / 2);
-  const keep = [from, to];
   mine.forEach((row, n) => {
     shares(c, row, colour("--pipe-" + row.pipe), all[0], all[1], w, 5 + n * each, Math.max(1, each - 1));
   });
-  c.globalAlpha = 0.5, c.fillStyle = colour("--page");
-  c.fillRect(LEFT, 0, full(keep[0]) - LEFT, h), c.fillRect(full(keep[1]), 0, w - full(keep[1]), h);
-  c.globalAlpha = 1, c.strokeStyle = colour("--accent"), c.strokeRect(full(keep[0]) + 0.5, 0.5, Math.max(2, full(keep[1]) - full(keep[0])), h - 1);
+  windowOver(c, w, h, full);
+}
+function windowOver(c, w, h, full) {
+  c.globalAlpha = 0.5, c.fillStyle = colour("--page"), c.fillRect(LEFT, 0, full(from) - LEFT, h), c.fillRect(full(to), 0, w - full(to), h);
+  c.globalAlpha = 1, c.strokeStyle = colour("--accent"), c.strokeRect(full(from) + 0.5, 0.5, Math.max(2, full(to) - full(from)), h - 1);
 }

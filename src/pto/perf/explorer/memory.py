@@ -110,10 +110,10 @@ def dataset(
             ]
     columns = np.asarray(table, np.int64).reshape(-1, 3)
     of_lane = np.asarray([lane["core"] for lane in lanes] or [0])
-    steps: list[str] = []  # by core the event of each step
+    of_step: list[str] = []  # by core the event of each step
     for number in range(len(cores)):
         mine = np.flatnonzero(of_lane[columns[:, 0]] == number)
-        steps.append(packed(mine[np.argsort(columns[mine, 1])]))
+        of_step.append(packed(mine[np.argsort(columns[mine, 1])]))
     start = packed(2 * columns[:, 1])
     done = packed(2 * columns[:, 1] + 2)
     nothing = packed([])
@@ -127,7 +127,7 @@ def dataset(
         "events": {"lane": packed(columns[:, 0]), "start": start, "free": done, "done": done,
                    "site": packed(columns[:, 2]), "charge": zeros, "touched": zeros, "path": nothing},
         "gaps": dict.fromkeys(("lane", "from", "to", "why", "event", "of"), nothing),
-        "maps": {str(n): {"steps": steps[n], "spaces": of_core(map, core)} for n, core in enumerate(cores)},
+        "maps": {str(n): {"steps": of_step[n], "spaces": of_core(map, core)} for n, core in enumerate(cores)},
         "titles": dict(LOCATIONS),
     }  # fmt: skip
 

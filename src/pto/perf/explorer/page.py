@@ -12,7 +12,15 @@ from typing import Any
 from ..files import packaged, script_json
 
 #: One after another they are one module.
-_SCRIPTS = ("data", "lanes", "memory", "source", "values", "detail", "totals", "input")
+_SCRIPTS = ("data", "lanes", "memory", "source", "values", "detail", "totals", "tasks", "input")
+
+
+def tick_of(us: float) -> float:
+    """How many nanoseconds a unit of time has in columns of 32 bits: as fine as the length allows."""
+    tick = 0.1
+    while us * 1000 / tick > 2e9:
+        tick *= 10
+    return tick
 
 
 def packed(values: Any) -> str:
@@ -25,10 +33,12 @@ def packed(values: Any) -> str:
 
 
 def page(
-    data: Sequence[Mapping[str, Any]], heading: str, note: str, view: str = "kernel", parts: str = ""
-) -> str:
-    """The page of one dataset, or of two to compare; `parts` is markup for scripts that it has beside."""
-    title = " and ".join(f"@{d['name']}" for d in data)
+    data: Sequence[Mapping[str, Any]], heading: str, note: str, view: str = "kernel", parts: str = "",
+    below: str = "", style: str = "", sign: str = "@", times: str = "",
+) -> str:  # fmt: skip
+    """The page of one dataset, or of two to compare. `parts` is markup for scripts that it has beside,
+    `below` what stands below the lanes, `sign` stands before names; `times` says whose times these are."""
+    title = " and ".join(f"{sign}{d['name']}" for d in data)
     scripts = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
     return f"""\
 <!DOCTYPE html>
@@ -36,15 +46,16 @@ def page(
 <head>
 <meta charset="utf-8"/>
 <meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{escape(title)}: {escape(heading.lower())}</title>
+<title>{escape(title)}: {escape(", ".join(filter(None, (heading.lower(), times))))}</title>
 <style>
-{packaged("explorer/base.css")}{packaged("explorer/explorer.css")}
+{packaged("explorer/base.css")}{packaged("explorer/explorer.css")}{style}
 </style>
 </head>
 <body>
 <div id="fold">
 <header>
-<div><h1>{escape(heading)} of <code>{escape(title)}</code></h1><p class="soft">{escape(note)}</p></div>
+<div><h1>{escape(heading)} of <code>{escape(title)}</code> <span class="soft">{escape(times)}</span></h1>
+<p class="soft">{escape(note)}</p></div>
 <div class="controls">
 <input id="search" type="search" placeholder="instruction or line" aria-label="Search" autocomplete="off"/>
 <span id="found" class="soft" role="status"></span>
@@ -70,7 +81,7 @@ def page(
 </div>
 </main>
 </div>
-<div id="below"></div>
+<div id="below">{below}</div>
 <noscript>The page is drawn by a script.</noscript>
 <div id="tip" hidden></div>
 <dialog id="help"></dialog>

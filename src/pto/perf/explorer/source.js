@@ -3,7 +3,7 @@ const sheets = [];  // {run, file, title, cpp, divs, panel}
 const marker = (part, colour) => `linear-gradient(to left, color-mix(in srgb, var(${colour}) 45%, transparent) ${Math.round(part * 100)}%, transparent 0)`;
 function sheet(run, file, title, head, lines, found, cpp = false) {
   const panel = document.createElement("div"), most = Math.max(1e-9, ...[...found.values()].map(l => l?.[3] ?? 0));
-  panel.className = "sheet", panel.hidden = true;
+  panel.className = VIEW === "tasks" || UNIT === "step" ? "sheet plain" : "sheet", panel.hidden = true;
   panel.innerHTML = `<h3>${text(head)}</h3>` + lines.map((line, n) => {
     const l = found.get(n + 1), part = l ? l[3] / most : 0, time = l && VIEW !== "tasks" && UNIT === "us" ? (l[3] >= 0.005 ? l[3].toFixed(2) : "·") : "";
     const tip = l ? ` title="at work ${short(l[2])} of all cores, waits ${short(l[4])}, ${l[5]} times"` : "";
@@ -24,8 +24,8 @@ function drawSource() {
     for (const [file, source] of Object.entries(run.sources)) {
       if (sheets.some(s => s.run.letter === run.letter && s.file === file)) continue;
       const found = new Map(run.lines.filter(l => l[0] === file).map(l => [l[1], l]));
-      for (const s of run.sites) if (s[2] === file && s[1] && !found.has(s[1])) found.set(s[1], null);
-      const what = VIEW === "tasks" ? "where tasks are submitted" : UNIT === "us" ? "us on the critical path" : "";
+      for (const [line, at] of VIEW === "tasks" ? run.places.map(p => [p[1], p[0]]) : run.sites.map(s => [s[1], s[2]])) if (at === file && line && !found.has(line)) found.set(line, null);
+      const what = VIEW === "tasks" ? "submissions" : UNIT === "us" ? "us on the critical path" : "";
       sheet(run, file, run.letter + file.split("/").pop(), run.letter + file.split("/").pop() + (what && ` — ${what}`), source.split("\n"), found);
     }
     if (!run.cpp) continue;
@@ -48,6 +48,12 @@ function showSheet(which) {
 }
 const sitesAt = (run, file, line) => new Set(run.sites.flatMap((s, i) => s[1] === line && s[2] === file ? [i] : []));
 function choose(run, file, line, jump = true) {
+  if (VIEW === "tasks") {  // the tasks that are submitted there
+    const events = new Set();
+    run.ev.task.forEach((n, e) => { if (n >= 0 && placeOf(n)[0] === file && placeOf(n)[1] === line) events.add(e); });
+    lit = lit?.line === line && lit.events ? null : {run, events, line, file}, $("found").textContent = lit ? events.size + " found" : "", light(), draw();
+    return;
+  }
   const sites = sitesAt(run, file, line);
   if (lit && lit.run === run && lit.line === line && jump) { lit = null, light(); draw(); return; }
   lit = {run, sites, line, file};

@@ -41,6 +41,8 @@ const memoryCards = run => Object.keys(run.maps ?? {}).flatMap(n => spacesOf(run
   return [`${name} ${share}`, [s.loose ? `${s.lives.length} tiles without an address` : `${size(peak)} of ${size(s.capacity)} alive at most, addresses up to ${s.top}`, clashes ? `${clashes} overlap${clashes > 1 ? "s" : ""}` : ""].filter(Boolean).join("; "), s.capacity ? peak / s.capacity : null, clashes ? "bad" : ""];
 }));
 $("cards").innerHTML = runs.map(r => (VIEW === "memory" ? [...r.cards.slice(0, 1), ...memoryCards(r)] : r.cards).slice(0, runs.length > 1 ? 3 : 9).map(c => card(c, r.letter)).join("")).join("");
+const problems = runs.flatMap(r => [...(r.problems ?? []), ...Object.values(r.maps ?? {}).flatMap(m => m.spaces.flatMap(s => s.problems))]);
+if (problems.length) $("cards").insertAdjacentHTML("afterend", `<ul class="clashes">${problems.slice(0, 5).map(p => `<li>${text(p)}</li>`).join("")}${problems.length > 5 ? `<li>and ${problems.length - 5} more</li>` : ""}</ul>`);
 const present = new Set(runs.flatMap(r => [...new Set(r.gap.why)]));
 if (VIEW !== "tasks") $("key").innerHTML = [...new Set(runs.flatMap(r => r.lanes.map(l => l.pipe)))].map(p => `<span><i style="background:var(--pipe-${p}, var(--pipe-other))"></i>${p}</span>`).join("") +
   (present.size ? "<span class='soft'>below: waits for</span>" : "") + REASONS.map((r, n) => present.has(n) ? `<span><i style="background:var(--why-${n});height:4px;vertical-align:3px"></i>${text(r)}</span>` : "").join("");
@@ -57,9 +59,8 @@ function beside() {
     $("compare").innerHTML = `<h2>A against B <span class="soft">${short(a)}, ${short(b)}: ${((b / a - 1) * 100).toFixed(1)} %</span></h2><table><tr><th>on the critical path</th><th class="r">A us</th><th class="r">B us</th><th class="r">B − A</th></tr>` +
       [...by].sort((x, y) => Math.abs(y[1][1] - y[1][0]) - Math.abs(x[1][1] - x[1][0])).slice(0, 16).map(([k, [x, y]]) => `<tr><td>${text(k)}</td><td class="r">${x.toFixed(2)}</td><td class="r">${y.toFixed(2)}</td><td class="r">${(y - x).toFixed(2)}</td></tr>`).join("") + "</table>";
   }
-  // tiles of the first core, and what is wrong with them
-  const run = runs[0], spaces = spacesOf(run, 0), problems = Object.values(run.maps ?? {}).flatMap(m => m.spaces.flatMap(s => s.problems));
-  if (problems.length) $("cards").insertAdjacentHTML("afterend", `<ul class="clashes">${problems.slice(0, 12).map(p => `<li>${text(p)}</li>`).join("")}</ul>`);
+  // tiles of the first core
+  const run = runs[0], spaces = spacesOf(run, 0);
   if (!memoryOpen || !spaces.length) return;
   $("tiles").innerHTML = `<h2>Tiles <span class="soft">of ${text(run.cores[0] || "the core")}</span></h2><table><tr><th>tile</th><th>shape</th><th></th><th class="r">from byte</th><th class="r">to byte</th><th class="r">values</th><th class="r">writes</th><th class="r">reads</th></tr>` +
     spaces.flatMap((s, k) => s.lives.map((l, n) => `<tr class="hot" data-life="${k} ${n}"><td><code>%${text(l.name)}</code></td><td>${text(l.shape)}</td><td class="soft">${s.title}</td><td class="r">${s.loose ? "" : l.low}</td><td class="r">${s.loose ? "" : l.high}</td><td class="r">${l.from.length}</td><td class="r">${l.writes}</td><td class="r">${l.reads}</td></tr>`)).join("") + "</table>";

@@ -72,7 +72,8 @@ async function valueInto(holder, run, o) {
   if (o.snap < 0) { holder.innerHTML = `<p>${text(o.operand)} = <b>${text(o.text)}</b></p>`; return; }
   const [dtype, rows, cols, kind, chunk, , [low, high, mean, nan, inf, zeros], first, last] = run.values.snapshots[o.snap], count = rows * cols;
   const odd = (n, what) => n ? `<b class="bad">${n} ${what}</b>` : `no ${what}`;
-  holder.innerHTML = `<p><b>${text(o.label)}</b> ${rows}x${cols}x${dtype} <span class="soft">${text(kind)}, ${o.role ? "when it was through" : "when it began"}</span></p>
+  const place = kind.split(","), [title, ...more] = [run.titles?.[place[0]] ?? place[0], ...place.slice(1)];
+  holder.innerHTML = `<p><b>${text(o.label)}</b> ${rows}x${cols}x${dtype} <span class="soft">${text([title, ...more].join(","))}, ${o.role ? "when it was through" : "when it began"}</span></p>
     <p>${low === "" ? "nothing finite" : `${text(low)} to ${text(high)}, mean ${text(mean)}`}; ${odd(nan, "NaN")}, ${odd(inf, "inf")}, ${zeros} of ${count} zero</p>`;
   if (chunk < 0) {
     holder.innerHTML += `<p>first ${text(first)}<br/>last ${text(last)}</p><p class="soft">Its elements were not kept: ${text(kept(run))}.</p>`;
@@ -80,11 +81,11 @@ async function valueInto(holder, run, o) {
   }
   if (!count) return;
   const wide = holder.clientWidth, shape = Math.max(18, Math.min(130, wide * rows / cols)), width = Math.max(24, Math.min(wide, shape * cols / rows));
-  holder.innerHTML += `<canvas class="heat" style="width:${width}px;height:${shape}px" aria-label="${text(o.label)} as colours"></canvas><div class="cells"></div><p class="soft kept">${text(kept(run))}.</p>`;
+  holder.innerHTML += `<div class="shown"><canvas class="heat" style="width:${width}px;height:${shape}px" aria-label="${text(o.label)} as colours"></canvas><div class="cells"></div></div><p class="soft kept">${text(kept(run))}.</p>`;
   const values = await elementsOf(run, o.snap), canvas = holder.querySelector(".heat"), cells = holder.querySelector(".cells");
   if (!canvas) return;  // another one was picked meanwhile
   heat(canvas, values, rows, cols, +low || 0, +high || 0);
-  const columnsShown = Math.max(2, Math.min(cols, Math.floor((wide - 34) / 66)));
+  const beside = wide - width - 14, columnsShown = Math.max(2, Math.min(cols, Math.floor(((beside > 180 ? beside : wide) - 34) / 66)));
   const table = (r, k) => {
     r = Math.max(0, Math.min(rows - Math.min(rows, 6), r)), k = Math.max(0, Math.min(cols - columnsShown, k));
     let out = `<table><tr><th></th>${Array.from({length: columnsShown}, (_, n) => `<th class="r">${k + n}</th>`).join("")}</tr>`;
