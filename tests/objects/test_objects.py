@@ -203,13 +203,13 @@ def test_arithmetic_is_that_of_the_calls_it_replaces(tmp_path: Path) -> None:
     (entry,) = [s for s in elf.Elf(path.read_bytes()).symbols(elf.DYNSYM) if s.name == "k"]
     library = ctypes.CDLL(str(path))
     address = (ctypes.cast(library.k, ctypes.c_void_p).value or 0) - entry.value + local.value
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(address)
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
     functions = [
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(f) for f in machine.functions(image.calls)
     ]
     for frame in _frames(image):
         mine, theirs = (ctypes.create_string_buffer(frame, len(frame)) for _ in range(2))
-        run(mine, None, None, None)
+        run(mine, None, None, None, None)
         for _, opcode, operands in ir.instructions(image.codes[0]):
             if opcode >= CALL:
                 functions[opcode - CALL](theirs, (ctypes.c_uint32 * len(operands))(*operands))

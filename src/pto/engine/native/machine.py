@@ -53,8 +53,8 @@ class _Program(ctypes.Structure):
 
 
 @cache
-def _kind(name: str) -> int:
-    """How the machine does a call."""
+def kind(name: str) -> int:
+    """How the machine does a call: CALL, or the number of what it does itself."""
     return library().raw("pto_vm_kind")(name.encode())
 
 
@@ -115,7 +115,9 @@ class Program:
         """`made` are its codes where they are machine code."""
         found = functions(image.calls)
         self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
-        kinds = bytes((*range(image_format.CALL), *map(_kind, image.calls)))
+        kinds = (ctypes.c_uint8 * (image_format.CALL + len(image.calls)))(
+            *range(image_format.CALL), *map(kind, image.calls)
+        )
         self._kept: list[object] = [kinds]
         codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
         self._kept.append(codes)
@@ -125,7 +127,7 @@ class Program:
         program.target.capacity[:] = [profile.capacity[loc] for loc in MEMORIES]
         program.functions = ctypes.addressof(self._functions)
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
-        program.kinds = ctypes.cast(kinds, ctypes.c_void_p)
+        program.kinds = ctypes.addressof(kinds)
 
     def _read(self, code: image_format.Code) -> Code:
         """A code as the machine reads it."""
