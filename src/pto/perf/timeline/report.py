@@ -18,11 +18,9 @@ _SHOWN = 8
 #: Gaps whose causes are looked for at most, some seconds.
 _SOME = 200_000
 _CAUSES = {
-    sim.TOKEN: "buffer token",
-    sim.QUEUE: "full queue",
-    sim.ORDER: "no order of pipes",
-    sim.TRANSFER: "async transfer",
-}
+    sim.TOKEN: "buffer token", sim.QUEUE: "full queue", sim.ORDER: "no order of pipes",
+    sim.TRANSFER: "asynchronous transfer",
+}  # fmt: skip
 
 
 def amount(size: float) -> str:
