@@ -1,7 +1,7 @@
 """Speed of the reference engine: tile instructions, sanitizers, the scalar unit.
 
     python bench/bench_reference.py                # all
-    python bench/bench_reference.py --instructions # one part: also --sanitizers, --growth, --scalar
+    python bench/bench_reference.py --instructions # one part: also --sanitizers, --timeline, --growth, --scalar
     python bench/bench_reference.py tadd trowsum   # some instructions only
 
 An instruction is timed in a kernel that repeats it, less the same kernel with an empty loop, on tiles of
@@ -41,6 +41,7 @@ from pto.witness.plan import Plan, _legal_dtypes, dtype_choices, forms, plan, vi
 LIMIT = 200e-6  # of an instruction
 RATIO = 5.0  # of all sanitizers together
 MICRO_RATIO = 8.0  # and in programs of vector instructions
+TIMELINE_RATIO = 2.0
 SIDE = 128
 
 #: Instructions that write text: their time is that of the output.
@@ -464,12 +465,41 @@ def scalar() -> None:
         print(f"scalar loop of 5 operations, sanitizers {checks or 'off':<4} {rate}")
 
 
+def timeline() -> None:
+    """What a timeline costs, from short kernels to long ones; turns, so that both see the same machine."""
+    examples = Path(__file__).parents[1] / "examples"
+    single, half = np.zeros((1024, 128), np.float32), np.zeros((512, 512), np.float16)
+    cases = (
+        ("06_loop_double_buffer.pto", [single, single.copy()]),
+        ("18_waits.pto", [single, single.copy()]),
+        ("kernels/gemm.pto", [half, half.copy(), np.zeros((512, 512), np.float32), 512, 512, 512]),
+    )
+    print(f"timelines, limit {TIMELINE_RATIO:g} x")
+    for name, args in cases:
+        k = kernel(pto.parse(examples / name), engine="reference")
+        events = len(k.run(*args, timeline=True).timeline.trace)
+        times = [
+            (
+                clock(lambda k=k, a=args: k.run(*a)),
+                clock(lambda k=k, a=args: k.run(*a, timeline=True).timeline.us),
+            )
+            for _ in range(25)
+        ]
+        plain, timed = min(t for t, _ in times), min(t for _, t in times)
+        print(
+            f"  {name:<28}{events:6} events {1e3 * plain:8.2f} ms {1e3 * timed:8.2f} ms {timed / plain:6.2f} x"
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("names", nargs="*", help="instructions (default: all)")
-    parts = {"instructions": instructions, "sanitizers": sanitizers, "growth": growth, "scalar": scalar}
+    parts = {
+        "instructions": instructions, "sanitizers": sanitizers, "timeline": timeline, "growth": growth,
+        "scalar": scalar,
+    }  # fmt: skip
     for part in parts:
         parser.add_argument(f"--{part}", action="store_true", help=f"{part} only")
     options = parser.parse_args()

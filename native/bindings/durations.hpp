@@ -27,6 +27,11 @@ class Durations {
     if (func_id >= static_cast<int>(fixed_.size())) fixed_.resize(static_cast<size_t>(func_id) + 1, kAsk);
     fixed_[static_cast<size_t>(func_id)] = nanoseconds;
   }
+  /// How long a kernel takes follows from what it did: it is asked for after every execution.
+  void set_by_doing(int func_id) { set(func_id, kByDoing); }
+  bool by_doing(int func_id) const {
+    return static_cast<size_t>(func_id) < fixed_.size() && fixed_[static_cast<size_t>(func_id)] == kByDoing;
+  }
   void ask(nb::object call) {
     forget();
     call_ = call.release().ptr();
@@ -37,12 +42,13 @@ class Durations {
   }
 
   /// -1 where the function threw: `thrown` has it then. It is asked once for every combination of a kernel, the
-  /// shapes of its tensors and its numbers; of a graph, which knows no tensors, for every task.
+  /// shapes of its tensors and its numbers; of a graph, which knows no tensors, and of what
+  /// follows from what was done, for every task.
   int64_t of(const DispatchPayload& payload, nb::object& thrown) {
     const auto kernel = static_cast<size_t>(payload.kernel_id);
-    if (kernel < fixed_.size() && fixed_[kernel] != kAsk) return fixed_[kernel];
+    if (kernel < fixed_.size() && fixed_[kernel] >= 0) return fixed_[kernel];
     if (call_ == nullptr) return -1;
-    const bool known = payload.tensors != 0 || payload.num_args == 0;
+    const bool known = !by_doing(payload.kernel_id) && (payload.tensors != 0 || payload.num_args == 0);
     if (known) {
       key(payload);
       if (const auto found = known_.find(key_); found != known_.end()) return found->second;
@@ -54,7 +60,7 @@ class Durations {
       for (int i = 0; i < payload.num_args; ++i) slots.append(payload.args[i]);
       nanoseconds = nb::cast<int64_t>(nb::borrow<nb::callable>(call_)(
           payload.kernel_id, static_cast<int>(payload.core_type), slots, payload.tensors, payload.inputs,
-          payload.block_idx, payload.block_num, payload.one_of_blocks));
+          payload.block_idx, payload.block_num, payload.one_of_blocks, payload.task_id));
     } catch (nb::python_error& error) {
       if (!thrown.is_valid()) thrown = nb::borrow(error.value());
       return -1;
@@ -64,7 +70,7 @@ class Durations {
   }
 
  private:
-  static constexpr int64_t kAsk = -1;
+  static constexpr int64_t kAsk = -1, kByDoing = -2;
   void key(const DispatchPayload& payload) {
     key_.clear();
     const auto add = [&](uint64_t word) { key_.append(reinterpret_cast<const char*>(&word), sizeof word); };

@@ -91,6 +91,7 @@ void bind_graph(nb::module_& m) {
       .def("publish", &PyGraph::publish, "task"_a)
       .def("set_site", &PyGraph::set_site)
       .def("set_duration", &PyGraph::set_duration)
+      .def("set_by_doing", &PyGraph::set_by_doing)
       .def("ask_durations", &PyGraph::ask_durations)
       .def("forget_durations", &PyGraph::forget_durations)
       .def("failure", &PyGraph::failure)

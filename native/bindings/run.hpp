@@ -47,6 +47,7 @@ class PyKernels {
     Kernel kernel;
     kernel.name = name;
     kernel.core_type = core_type;
+    kernel.meets = library->find<char>("pto2_kernel_meets") != nullptr;
     kernel.on_core = library->get<void(int64_t*, pto::detail::Core*)>("pto2_kernel");
     kernel.text = library->text();
     kernels.add(func_id, std::move(kernel));
@@ -55,12 +56,14 @@ class PyKernels {
 
   /// A program on the virtual machine: `function` executes `task` (native/vm/vm.hpp), which belongs to `owner`.
   void add_program(int func_id, const std::string& name, int core_type, uint64_t function, uint64_t task,
-                   uint64_t abi, const std::vector<std::pair<int, int>>& places, nb::object owner) {
+                   uint64_t abi, const std::vector<std::pair<int, int>>& places, bool meets,
+                   nb::object owner) {
     if (abi != kernel_abi())
       throw nb::value_error("the virtual machine was built for another version of the runtime");
     Kernel kernel;
     kernel.name = name;
     kernel.core_type = core_type;
+    kernel.meets = meets;
     kernel.on_machine = reinterpret_cast<decltype(kernel.on_machine)>(function);
     kernel.task = reinterpret_cast<const void*>(task);
     kernel.text = text_around(function);
@@ -127,8 +130,10 @@ class PyRun {
 
   /// How long a kernel takes in virtual time; and who is asked of the others: with the number of the kernel, the
   /// kind of its core, its slots, which of them are tensors and which of those are only read (as bits), its block,
-  /// how many there are, and whether it is a block at all; nanoseconds.
+  /// how many there are, whether it is a block at all, and its task; nanoseconds. `set_by_doing`: it is asked when the
+  /// kernel has been executed.
   void set_duration(int func_id, int64_t nanoseconds) { durations_.set(func_id, nanoseconds); }
+  void set_by_doing(int func_id) { durations_.set_by_doing(func_id); }
   void ask_durations(nb::object call) { durations_.ask(std::move(call)); }
   void forget_durations() { durations_.forget(); }
 
@@ -189,6 +194,7 @@ class PyRun {
       made->duration = [this](const DispatchPayload& payload) {
         return durations_.of(payload, kernels_.thrown);
       };
+      made->by_doing = [this](int32_t kernel) { return durations_.by_doing(kernel); };
       o.virtual_time = std::move(made);
     }
     o.stalled = [this](const std::string& text) { log_(Level::Warn, "schedule", "%s", text.c_str()); };

@@ -345,6 +345,7 @@ NB_MODULE(_runtime, m) {
       .def("free_cluster", &PyTensormap::free_cluster)
       .def("set_site", &PyTensormap::set_site)
       .def("set_duration", &PyTensormap::set_duration)
+      .def("set_by_doing", &PyTensormap::set_by_doing)
       .def("ask_durations", &PyTensormap::ask_durations)
       .def("forget_durations", &PyTensormap::forget_durations)
       .def("failure", &PyTensormap::failure)

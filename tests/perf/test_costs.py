@@ -13,11 +13,13 @@ from tests.perf.validate import EXCUSED, LARGE, compared, rows
 import pto
 from pto import isa
 from pto.cli.main import main
+from pto.diag import DiagnosticError
 from pto.isa.costs import GUESSED, charge, costs_of, tile, view
 from pto.isa.costs.entry import PATHS
 from pto.isa.rule_trees import lowered
 from pto.isa.timing import EVIDENCE, MACHINES, PARAMETERS, machine, toml_of
 from pto.perf.fit import Measurement, fit
+from pto.runtime.overheads import read_machine
 
 _A2A3 = MACHINES["a2a3"]
 
@@ -118,6 +120,9 @@ def test_a_machine_from_a_file(tmp_path: Path):
         ("bw_gm_ub = 'fast'", "a number"),
         ('machine = "b200"', "unknown machine 'b200'"),
         ("bw_gm_ub = ", "Invalid value"),
+        ("[cores]\nmhz = 1", r"unknown table \[cores\]; there are \[runtime\], \[durations\]"),
+        ("[mhz]\nvalue = 1", "mhz is a parameter: mhz = a number"),
+        ("runtime = 3", "runtime is a table"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, problem: str):
@@ -125,6 +130,19 @@ def test_a_file_that_is_wrong(tmp_path: Path, text: str, problem: str):
     path.write_text(text)
     with pytest.raises(ValueError, match=problem):
         machine(path)
+
+
+def test_one_file_serves_kernels_and_the_runtime(tmp_path: Path):
+    path = tmp_path / "my.toml"
+    path.write_text("bw_gm_ub = 64.0\n[runtime]\ncompletion = 5000\n[durations]\nadd = 3\n")
+    assert machine(path).bw_gm_ub == 64.0
+    text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b")
+    assert timed(text, machine=str(path)).cycles > timed(text).cycles + 200
+    overheads = read_machine(path)
+    assert overheads.costs["completion"] == 5000 and overheads.cores == str(path)
+    path.write_text("bw_gm = 64.0\n[runtime]\ncompletion = 5000\n")
+    with pytest.raises(DiagnosticError, match="unknown parameter 'bw_gm'"):  # not only where it is asked for
+        read_machine(path)
 
 
 def test_a_what_if_of_the_machine_costs_anew():

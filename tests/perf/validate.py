@@ -133,7 +133,9 @@ def model(row: Row) -> float:
             how = {"base": (128, 48, 256), "step": 3, "feature_map": (224, 16)}
             return _product(m, k, n, row.machine, 24, **how).us
         case "mx":
-            m, k, n = map(int, words)
+            m, k, n = (
+                -(-int(size) // base) * base for size, base in zip(words, (256, 128, 256), strict=True)
+            )
             down = 4 if m % 512 == 0 and n % 2048 == 0 else 2
             how = {"base": (128, 128, 256), "step": 4, "grid": (down, 32 // down), "dtype": "f8E4M3FN"}
             return _product(m, k, n, row.machine, 32, **how).us

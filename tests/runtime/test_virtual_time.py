@@ -494,7 +494,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None
     printed = capsys.readouterr().out
     assert "this host's own times" in printed and "not computed" in printed
     for arguments, message in (
-        (["--virtual-time"], "nobody says how long kernel add_scalar takes"),
+        (["--virtual-time", "--no-compute"], "nobody says how long kernel add_scalar takes"),
         (["--durations", "x.csv"], "--durations is for virtual time"),
         (["--virtual-time", "--seed", "1"], "virtual time has no seed"),
         (["--virtual-time", "--what-if", "blocks"], "expected an option and numbers"),

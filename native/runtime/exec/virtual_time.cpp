@@ -15,14 +15,16 @@ bool may_wait(const DispatchPayload& payload) {
   return payload.mixed || payload.team != nullptr || payload.on_own_cluster;
 }
 
+/// Cores that a block of a task has.
+size_t cores_of_block(const DispatchPayload& payload) {
+  if (!payload.mixed) return 1;
+  return static_cast<size_t>(
+      std::count_if(std::begin(payload.kernels), std::end(payload.kernels), [](int k) { return k >= 0; }));
+}
+
 /// Cores that start with the first of them.
 size_t cores_of_team(const DispatchPayload& payload) {
-  size_t kernels = 1;
-  if (payload.mixed) {
-    kernels = static_cast<size_t>(
-        std::count_if(std::begin(payload.kernels), std::end(payload.kernels), [](int k) { return k >= 0; }));
-  }
-  return static_cast<size_t>(payload.block_num) * kernels;
+  return static_cast<size_t>(payload.block_num) * cores_of_block(payload);
 }
 
 }  // namespace
@@ -249,12 +251,10 @@ void VirtualTime::begin(VirtualCore& core, int64_t start) {
   Slot& slot = this->slot(core);
   slot.warm = true;
   slot.together = options_.compute && may_wait(core.payload);
-  const int64_t duration = options_.duration(core.payload);
-  if (duration < 0) {  // whoever was asked threw something
-    exec_.fail(ErrorCode::OrchestrationFailed,
-               "nobody says how long kernel " + std::to_string(core.payload.kernel_id) + " takes");
-    return;
-  }
+  slot.by_doing = options_.compute && by_doing(core.payload);
+  if (slot.by_doing) return execute_first(core, start);
+  const int64_t duration = duration_of(core.payload);
+  if (duration < 0) return;
   const int64_t end = start + duration;
   core.record.thread = 0;
   core.record.start = start;
@@ -269,6 +269,58 @@ void VirtualTime::begin(VirtualCore& core, int64_t start) {
   push(Kind::Seen, end + options_.costs.seen_by_scheduler, core.worker);
 }
 
+bool VirtualTime::by_doing(const DispatchPayload& payload) const {
+  if (!payload.mixed) return options_.by_doing(payload.kernel_id);
+  return std::any_of(std::begin(payload.kernels), std::end(payload.kernels),
+                     [this](int32_t k) { return k >= 0 && options_.by_doing(k); });
+}
+
+/// Negative, and the run has failed, where whoever was asked threw something.
+int64_t VirtualTime::duration_of(const DispatchPayload& payload) {
+  const int64_t duration = options_.duration(payload);
+  if (duration < 0) {
+    exec_.fail(ErrorCode::OrchestrationFailed,
+               "nobody says how long kernel " + std::to_string(payload.kernel_id) + " takes");
+  }
+  return duration;
+}
+
+/// All that it waits for has ended, so it can be executed now, and has taken the time that what it did takes. Kernels
+/// that may wait for others are executed at the time of their begin: when the last of a block is through, all end.
+void VirtualTime::execute_first(VirtualCore& core, int64_t start) {
+  Slot& slot = this->slot(core);
+  core.record.thread = 0;
+  core.record.start = core.record.end = start;
+  if (slot.together) return push(Kind::End, start, core.worker);
+  slot.attempt = exec_.attempt(core);
+  slot.state.store(kDone, std::memory_order_release);
+  const bool ended = !slot.attempt.missing && !slot.attempt.threw && slot.attempt.ran == Ran::ToItsEnd;
+  const int64_t duration = ended ? duration_of(core.payload) : 0;  // what went wrong is told when it is seen
+  if (duration < 0) return;
+  core.record.end = start + duration;
+  push(Kind::Seen, core.record.end + options_.costs.seen_by_scheduler, core.worker);
+}
+
+void VirtualTime::block_executed(VirtualCore& core) {
+  const auto key = std::make_pair(core.payload.task_id, core.payload.block_idx);
+  std::vector<VirtualCore*>& cores = done_of_[key];
+  cores.push_back(&core);
+  if (cores.size() < cores_of_block(core.payload)) return;
+  int64_t start = 0, longest = 0;
+  for (const VirtualCore* one : cores) {
+    const int64_t duration = duration_of(one->payload);
+    if (duration < 0) return;
+    start = std::max(start, one->record.start);
+    longest = std::max(longest, duration);
+  }
+  const int64_t end = std::max(now_, start + longest);
+  for (VirtualCore* one : cores) {
+    one->record.end = end;
+    push(Kind::Seen, end + options_.costs.seen_by_scheduler, one->worker);
+  }
+  done_of_.erase(key);
+}
+
 /// At the time of its end, if it need not wait; otherwise it ends when who it waits for comes so far.
 void VirtualTime::execute_together(VirtualCore& core) {
   exec_.conclude(core, exec_.attempt(core), 0);
@@ -278,6 +330,10 @@ void VirtualTime::execute_together(VirtualCore& core) {
 
 void VirtualTime::executed(VirtualCore& core) {
   if (!slot(core).together) return;
+  if (slot(core).by_doing) {
+    if (!exec_.failure().failed()) block_executed(core);
+    return;
+  }
   core.record.end = now_;
   push(Kind::Seen, now_ + options_.costs.seen_by_scheduler, core.worker);
 }

@@ -10,6 +10,9 @@
 // matter. Tasks that may wait for one another (of a mixed task, of a team, on a cluster of their own) run where the
 // events are, one after another, at the times when they end.
 //
+// How long a kernel takes may follow from what it did (`by_doing`): then it is executed when it begins, where the
+// events are, and asked for afterwards; of a block of several kernels when all of them have been.
+//
 // What one event changes is seen by later ones: a scheduler that works from t to t + c hands a task on by an event
 // of the time at which it does, so that nobody takes it earlier. Events of one time happen in the order in which
 // they were made.
@@ -20,11 +23,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <queue>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core.hpp"
@@ -56,6 +61,8 @@ struct VirtualOptions {
   bool compute = true;  // whether kernels are executed, or only take their time
   /// How long the kernel of a payload takes; negative: nobody knows, and the run has failed.
   std::function<int64_t(const DispatchPayload&)> duration;
+  /// Whether that is known only when the kernel (its number) has been executed.
+  std::function<bool(int32_t)> by_doing = [](int32_t) { return false; };
 };
 
 class VirtualTime {
@@ -126,6 +133,7 @@ class VirtualTime {
     Attempt attempt;
     bool warm = false;      // it had a task before
     bool together = false;  // it may wait for other tasks, and is executed when it ends
+    bool by_doing = false;  // how long it takes is known when it has been executed
   };
 
   void push(Kind kind, int64_t time, int who, int64_t task = -1);
@@ -138,6 +146,10 @@ class VirtualTime {
   int64_t start_of(const VirtualCore& core);
   void begin(VirtualCore& core, int64_t start);
   void execute_together(VirtualCore& core);
+  void execute_first(VirtualCore& core, int64_t start);
+  bool by_doing(const DispatchPayload& payload) const;
+  int64_t duration_of(const DispatchPayload& payload);
+  void block_executed(VirtualCore& core);
   void seen(VirtualCore& core);
   Slot& slot(const VirtualCore& core) { return slots_[static_cast<size_t>(core.worker)]; }
   bool stuck();
@@ -155,6 +167,8 @@ class VirtualTime {
   std::vector<Slot> slots_;   // by worker number of the core
   std::unordered_map<const Team*, std::vector<VirtualCore*>>
       teams_;             // those that have cores, not all of them
+  std::map<std::pair<int64_t, int32_t>, std::vector<VirtualCore*>>
+      done_of_;  // of a block of a task whose time follows from what it did: kernels that were executed
   bool outside_ = false;  // the thread of the orchestrator orchestrates no more
 
   std::mutex lock_;  // guards the next three

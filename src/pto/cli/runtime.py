@@ -178,7 +178,9 @@ class _Session:
         if runtime not in folders.RUNTIMES:
             return
         jobs = config.jobs(runtime, PLATFORMS[o.platform])
-        if not any(job.is_program for job in jobs) and not o.sanitize:
+        # kernels that tell of themselves are other libraries
+        plain = not o.sanitize and (not o.virtual_time or o.measure)
+        if not any(job.is_program for job in jobs) and plain:
             self._ahead = Ahead(jobs, self._progress.step, o.jobs)
 
     def _run(self) -> None:
@@ -260,7 +262,7 @@ class _Session:
             message = "--durations says how long kernels take, and --measure asks this host"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="give one of them")])
         variations.parse(o.what_if)  # what is wrong with it is said before anything runs
-        return Virtual(o.durations, o.machine, not o.no_compute)
+        return Virtual(o.durations, o.machine, not o.no_compute, listen=not o.measure)
 
     def _measure(self, runner: Runner, params: Any) -> None:
         """Durations of kernels as they are on this host."""

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
-from ..ir.core import Operation
+from ..ir.core import Module, Operation
 from ..isa.costs import GUESSED, Charge, Shape, charged, costs_of
 from ..isa.row import Row
 from ..isa.timing import Machine
@@ -51,18 +52,53 @@ def _facts(row: Row, isa: str) -> _Facts:
     return _Facts(names, roles, attrs)
 
 
+#: What is recorded of an event: core, pipe, site, kind, charge.
+_Row = tuple[int, int, int, int, int]
+
+
+class _Cost(NamedTuple):
+    """What an instruction costs, what that was made of, and the bytes it touches."""
+
+    charge: Charge
+    made: tuple[Row, Mapping[str, Any]]
+    touched: tuple[Range, ...]
+
+
 class _Plan:
-    """What is known of an instruction of the program before it runs."""
+    """What is known of an instruction of a program, whatever launch it is of."""
 
-    __slots__ = ("attrs", "found", "names", "roles", "row", "site")
+    __slots__ = ("attrs", "costs", "names", "roles", "row", "rows", "site")
 
-    def __init__(self, site: int, op: Operation, row: Row | None, facts: _Facts) -> None:
+    def __init__(self, op: Operation, site: int, facts: _Facts) -> None:
         self.site = site
-        self.row = row
-        #: By what its operands are: number of its charge, and the bytes it touches.
-        self.found: dict[Any, tuple[int, tuple[Range, ...]]] = {}
+        self.row = op.row
         self.names, self.roles = facts.names, facts.roles
         self.attrs = {name: op.attr(name) for name in facts.attrs}
+        #: By what its operands are.
+        self.costs: dict[Any, _Cost] = {}
+        #: By core, pipe and kind: what is recorded of events without operands.
+        self.rows: dict[Any, _Row] = {}
+
+
+class _Program:
+    """What is known of the instructions of a program that is timed on a machine."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.plans: dict[Operation, _Plan] = {}
+        self.sites: list[Site] = []
+        self.sources: dict[str, str] = {}
+        self.pipes: dict[str, int] = {of.SCALAR: 0}
+        self.facts: dict[str, _Facts] = {}  # by name of a row
+        self.lines: dict[str, list[str]] = {}  # of sources
+
+    def serves(self, machine: Machine) -> bool:
+        mine = self.machine
+        return mine is machine or (mine.isa == machine.isa and mine.values == machine.values)
+
+
+#: The same kernel is launched often: by its module, for the machine it was timed on last.
+_programs: WeakKeyDictionary[Module, _Program] = WeakKeyDictionary()
 
 
 class Recorder(Watcher):
@@ -74,10 +110,12 @@ class Recorder(Watcher):
         self.machine = machine
         self.trace = Trace()
         self.trace.dry = dry
-        self._plans: dict[Operation, _Plan] = {}
+        #: Of every event: columns of the trace when the launch has ended.
+        self._rows: list[_Row] = []
+        #: By instruction, core, pipe and operands: what is recorded, and the bytes that are touched.
+        self._found: dict[Any, tuple[_Row, tuple[Range, ...]]] = {}
         self._cores: dict[WatchedCore, int] = {}
-        self._index = self.trace.numbers = [0]
-        self._pipes: dict[str, int] = {of.SCALAR: 0, "": 0}
+        self._index = self.trace.numbers = [0]  # by number of an event
         self._read: set[Buffer] = set()  # arrays in global memory
         self._written: set[Buffer] = set()
         self._drains: dict[WatchedCore, Operation] = {}
@@ -85,8 +123,9 @@ class Recorder(Watcher):
         self._signals: dict[Any, int] = {}
         self._scopes: dict[Event, list[float]] = {}
         self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
-        self._facts: dict[str, _Facts] = {}  # by name of a row
-        self._lines: dict[str, list[str]] = {}  # of sources
+        self._program: _Program
+        self._plans: dict[Operation, _Plan]
+        self._pipes: dict[str, int]
         self._launch: WatchedLaunch
 
     # -- the launch ------------------------------------------------------------------------------------
@@ -95,6 +134,11 @@ class Recorder(Watcher):
         self._launch = launch
         self.trace.capacity = launch.profile.capacity
         self.trace.in_order = bool(getattr(launch, "in_order", False))
+        found = _programs.get(launch.module)
+        if found is None or not found.serves(self.machine):
+            found = _programs[launch.module] = _Program(self.machine)
+        self._program = found
+        self._plans, self._pipes = found.plans, found.pipes
 
     def core_started(self, core: WatchedCore) -> None:
         self._cores[core] = len(self.trace.cores)
@@ -103,11 +147,17 @@ class Recorder(Watcher):
     def launch_ended(self, result: LaunchResult) -> None:
         if not result.ok:
             return
-        trace = self.trace
+        trace, program = self.trace, self._program
+        trace.sites, trace.sources = program.sites, program.sources
+        trace.pipes = list(program.pipes)
+        if self._rows:
+            trace.core, trace.pipe, trace.site, trace.kind, trace.charge = map(
+                list, zip(*self._rows, strict=True)
+            )
         # what the launch itself writes and reads again is still near
         trace.footprint = sum(b.data.size for b in self._read - self._written)
         seen = dict.fromkeys(self._meetings, 0)
-        for e, kind in enumerate(trace.kind):
+        for e, kind in enumerate(trace.kind if seen else ()):
             if kind == of.MEET:
                 core = trace.core[e]
                 self._meetings[core][seen[core]].append(e)
@@ -117,43 +167,45 @@ class Recorder(Watcher):
     # -- events ----------------------------------------------------------------------------------------
 
     def issued(self, event: Event) -> None:
-        trace = self.trace
-        at = len(trace.core)
-        self._index.append(at)
         op = event.op
         plan = self._plans.get(op)
         if plan is None:
             plan = self._plans[op] = self._plan(op)
-        trace.core.append(self._cores[event.core])
-        pipe = self._pipes.get(event.pipe)
-        if pipe is None:
-            pipe = self._pipes[event.pipe] = trace.pipe_number(event.pipe)
-        trace.pipe.append(pipe)
-        trace.site.append(plan.site)
-        what = event.what
+        rows = self._rows
+        at = len(rows)
+        self._index.append(at)
+        core = self._cores[event.core]
+        if event.what == INSTRUCTION and event.scope is None:
+            args = event.args
+            key = op, core, event.pipe, _key(args, plan.names)
+            found = self._found.get(key)
+            if found is None:
+                charge, touched = self._charge(plan, args)
+                row = core, self._pipe(event.pipe), plan.site, of.WORK, charge
+                found = self._found[key] = row, touched
+            rows.append(found[0])
+            if found[1]:
+                self.trace.touched[at] = found[1]
+            return
         if event.scope is not None:
-            trace.kind.append(of.INSIDE)
-            trace.charge.append(0)
             self._inside(event.scope, plan.row)
-            return
-        kind = _KINDS[what]
-        if kind == of.BARRIER and not pipe:
-            kind = of.MEET if event.kind == "grid" else of.DRAIN
-            self._drains[event.core] = op
-        elif event.kind == "signal":
-            self._looking[event.core] = at
-        trace.kind.append(kind)
-        if what != INSTRUCTION:
-            trace.charge.append(0)
-            return
-        args = event.args
-        key = _key(args, plan.names)
-        found = plan.found.get(key)
-        if found is None:
-            found = plan.found[key] = self._charge(plan, args)
-        trace.charge.append(found[0])
-        if found[1]:
-            trace.touched[at] = found[1]
+            kind = of.INSIDE
+        else:
+            kind = _KINDS[event.what]
+            if kind == of.BARRIER and not self._pipe(event.pipe):
+                kind = of.MEET if event.kind == "grid" else of.DRAIN
+                self._drains[event.core] = op
+            elif event.kind == "signal":
+                self._looking[event.core] = at
+        same = plan.rows.get((core, event.pipe, kind))
+        if same is None:
+            same = core, self._pipe(event.pipe), plan.site, kind, 0
+            plan.rows[core, event.pipe, kind] = same
+        rows.append(same)
+
+    def _pipe(self, name: str) -> int:
+        """The number of a pipe; what has none is of the scalar unit."""
+        return self._pipes.setdefault(name, len(self._pipes)) if name else 0
 
     def took(self, event: Event) -> None:
         index = self._index
@@ -168,14 +220,9 @@ class Recorder(Watcher):
         """Instructions that drain all pipes before they begin are told like this, ahead of their event."""
         if pipe != "ALL" or self._drains.pop(core, None) is op:
             return
-        trace = self.trace
-        trace.core.append(self._cores[core])
-        trace.pipe.append(0)
         if op not in self._plans:
             self._plans[op] = self._plan(op)
-        trace.site.append(self._plans[op].site)
-        trace.kind.append(of.DRAIN)
-        trace.charge.append(0)
+        self._rows.append((self._cores[core], 0, self._plans[op].site, of.DRAIN, 0))
 
     def met(self, cores: list[Any]) -> None:
         group: list[int] = []
@@ -184,7 +231,7 @@ class Recorder(Watcher):
             self._meetings.setdefault(self._cores[core], []).append(group)
 
     def notified(self, core: WatchedCore, op: Operation, signal: View, value: int) -> None:
-        self._signals[signal.buffer, signal.offset] = len(self.trace.core) - 1
+        self._signals[signal.buffer, signal.offset] = len(self._rows) - 1
 
     def awaited(self, core: WatchedCore, op: Operation, signal: View, wanted: int) -> None:
         giver = self._signals.get((signal.buffer, signal.offset))
@@ -208,7 +255,8 @@ class Recorder(Watcher):
         loads, stores, others = self._scopes.pop(event, (0, 0, 0))
         busy = max(loads / 2, stores, others / 2)
         charge = Charge(float(busy), self.machine.vector_start, GUESSED, flops=64.0 * others)
-        self.trace.charge[self._index[event.number]] = self._number(charge)
+        at = self._index[event.number]
+        self._rows[at] = (*self._rows[at][:4], self._number(charge))
 
     # -- what instructions are -------------------------------------------------------------------------
 
@@ -216,45 +264,44 @@ class Recorder(Watcher):
         span = self._launch.span(op)
         row = op.row
         name = row.name if row is not None else op.name
+        program = self._program
         file, line, text = "", 0, ""
         if span is not None:
             source = span.source
             file, line = source.name, span.line
-            lines = self._lines.get(file)
+            lines = program.lines.get(file)
             if lines is None:
-                self.trace.sources[file] = source.text
-                lines = self._lines[file] = source.text.splitlines()
+                program.sources[file] = source.text
+                lines = program.lines[file] = source.text.splitlines()
             text = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-        self.trace.sites.append(Site(name, line, file, text))
-        facts = self._facts.get(name)
+        facts = program.facts.get(name)
         if facts is None:
             facts = _facts(row, self.machine.isa) if row is not None else _Facts((), {}, ())
-            self._facts[name] = facts
-        return _Plan(len(self.trace.sites) - 1, op, row, facts)
+            program.facts[name] = facts
+        program.sites.append(Site(name, line, file, text))
+        return _Plan(op, len(program.sites) - 1, facts)
 
     def _charge(self, plan: _Plan, args: Mapping[str, Any]) -> tuple[int, tuple[Range, ...]]:
         row = plan.row
         if row is None:
             return 0, ()
-        seen = {name: _seen(args[name]) for name in plan.names if name in args}
-        made = row, {**plan.attrs, **seen}
-        found = self._number(charged(row, self.machine, made[1]), made)
-        ranges: list[Range] = []
         for name in plan.names:
-            reads, writes = plan.roles[name]
             place: Any = args.get(name)
             if isinstance(place, View | Pointer) and place.buffer.space == "gm":
+                reads, writes = plan.roles[name]
                 if reads:
                     self._read.add(place.buffer)
                 if writes:
                     self._written.add(place.buffer)
-            bounds = _bounds(place)
-            if bounds is not None:
-                if reads or row.accumulates == name:
-                    ranges.append(Range(*bounds, False, place.name))
-                if writes:
-                    ranges.append(Range(*bounds, True, place.name))
-        return found, tuple(ranges)
+        key = tuple([_whole(args.get(name)) for name in plan.names])
+        cost = plan.costs.get(key)
+        if cost is None:
+            seen = {name: _seen(args[name]) for name in plan.names if name in args}
+            made = row, {**plan.attrs, **seen}
+            cost = _Cost(charged(row, self.machine, made[1]), made, _touched(row, plan, args))
+            if _OTHER not in key:
+                plan.costs[key] = cost
+        return self._number(cost.charge, cost.made), cost.touched
 
     def _number(self, charge: Charge, made: tuple[Row, Mapping[str, Any]] | None = None) -> int:
         self.trace.charges.append(charge)
@@ -279,6 +326,52 @@ def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
         else:
             key.append(value if kind in (int, float, bool) else None)
     return tuple(key)
+
+
+#: An operand of which we cannot say what matters of it.
+_OTHER = object()
+
+
+def _whole(value: Any) -> Any:
+    """All of an operand that its cost (`_seen`) and the bytes it touches (`_bounds`) follow from, whatever
+    launch it is of."""
+    match value:
+        case Tile():
+            v = value
+            size = v.buffer.space, v.address, v.size, v.name, v.pitch
+            return Tile, v.dtype, v.rows, v.cols, v.v_row, v.v_col, v.loc, v.layout, size
+        case View():
+            return View, value.dtype, value.dims, value.layout, value.name, _array(value.buffer)
+        case ConvTile():
+            return ConvTile, value.dtype, value.dims, value.loc, value.layout
+        case Pointer():
+            return Pointer, value.dtype, value.name, _array(value.buffer)
+        case list():
+            return tuple([_whole(v) for v in value])
+        case int() | float():
+            return value.__class__, value
+        case None | str():
+            return value
+        case _:
+            return _OTHER
+
+
+def _array(buffer: Buffer) -> tuple[str, str, int]:
+    return buffer.space, buffer.name, buffer.data.size
+
+
+def _touched(row: Row, plan: _Plan, args: Mapping[str, Any]) -> tuple[Range, ...]:
+    found: list[Range] = []
+    for name in plan.names:
+        reads, writes = plan.roles[name]
+        place: Any = args.get(name)
+        bounds = _bounds(place)
+        if bounds is not None:
+            if reads or row.accumulates == name:
+                found.append(Range(*bounds, False, place.name))
+            if writes:
+                found.append(Range(*bounds, True, place.name))
+    return tuple(found)
 
 
 def _seen(value: Any) -> Any:

@@ -168,7 +168,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0213",
         "values do not match",
-        "A yield, return or branch passes other values than its target takes.",
+        "A yield, return or branch passes other values than its target takes, or a module declares a "
+        "function with another type than the one that defines it.",
         "Pass what is declared.",
     ),
     (

@@ -6,6 +6,8 @@ with. Cycles are those of the core clock, rates are bytes per cycle of one core.
     machine("a2a3", {"bw_gm_l1": 96.0})
     machine("my.toml")          # machine = "a2a3", then any of the names below
 
+One file serves all who time something: what stands in its tables (`TABLES`) is read by others.
+
 What a number rests on is kept beside it (`evidence`): it was *measured* on a device, *fitted* to such
 measurements, *derived* from published ones, or is a *guess*.
 """
@@ -229,19 +231,41 @@ def machine(
     return _read(name, profile)
 
 
-def _read(path: str, profile: Profile | str) -> Machine:
+#: Tables of a machine's file that are not of its cores, and who reads them.
+TABLES = {
+    "runtime": "overheads of the task runtime (pto.runtime.overheads)",
+    "durations": "microseconds of kernels (pto.runtime.durations)",
+}
+
+
+def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a file says of a machine; `ValueError` where it is none or has a table that nobody reads."""
+    name = os.fspath(path)
     toml: Any
     try:
         toml = import_module("tomllib")
     except ModuleNotFoundError:  # before Python 3.11
         toml = import_module("tomli")
     try:
-        with open(path, "rb") as file:
+        with open(name, "rb") as file:
             given: dict[str, Any] = toml.load(file)
-    except OSError as e:
-        raise ValueError(f"cannot read {path!r}: {e.strerror}") from None
     except toml.TOMLDecodeError as e:
-        raise ValueError(f"{path}: {e}") from None
+        raise ValueError(f"{name}: {e}") from None
+    for key, value in given.items():
+        if isinstance(value, dict) and key not in TABLES:
+            known = ", ".join(f"[{t}]" for t in TABLES)
+            close = f"; {key} is a parameter: {key} = a number" if key in PARAMETERS else ""
+            raise ValueError(f"{name}: unknown table [{key}]; there are {known}{close}")
+        if key in TABLES and not isinstance(value, dict):
+            raise ValueError(f"{name}: {key} is a table: [{key}], and names with numbers below it")
+    return given
+
+
+def _read(path: str, profile: Profile | str) -> Machine:
+    try:
+        given = {key: value for key, value in read_file(path).items() if key not in TABLES}
+    except OSError as e:
+        raise ValueError(f"cannot read {path!r}: {(e.strerror or str(e)).lower()}") from None
     base = given.pop("machine", None)
     if base is not None and base not in MACHINES:
         raise ValueError(f"{path}: unknown machine {base!r}; one of {', '.join(MACHINES)}")

@@ -82,6 +82,8 @@ def _bounds(a: Analysis) -> Iterator[str]:
     stats = a.records.stats
     yield "Virtual time"
     yield f"  {'durations':<14}{stats.get('durations', '?')}"
+    if "guessed" in stats:  # never without what it rests on
+        yield from _wrapped(f"  {'guessed':<14}", str(stats["guessed"]))
     yield f"  {'overheads':<14}{stats.get('overheads', '?')}"
     if not found.makespan:
         return
@@ -210,7 +212,7 @@ def _counters(records: Records) -> Iterator[str]:
 
 def _stats(records: Records) -> Iterator[str]:
     """What else the engine counted; one line for each ring and pool."""
-    told = {"durations", "overheads"} if records.virtual else set()  # said above
+    told = {"durations", "overheads", "guessed"} if records.virtual else set()  # said above
     plain = [f"{key} {value}" for key, value in records.stats.items()
              if not isinstance(value, dict) and key not in told]  # fmt: skip
     nested = {key: value for key, value in records.stats.items() if isinstance(value, dict)}

@@ -3,7 +3,8 @@
 A table is a mapping of names of kernels (or their numbers) to microseconds, or a file: CSV with a column
 `kernel` and one of `us` and `cycles`, TOML with a table `durations`, or the records of a run (`.json` of a
 device's profile or of ours, `.npz`), of which the mean of every kernel is taken. A function is asked for each
-task, once for the same kernel, shapes and numbers (a `TaskInfo`), and returns microseconds or None.
+task, once for the same kernel, shapes and numbers (a `TaskInfo`), and returns microseconds or None. What none
+of these says the cost model does: of programs ahead (`modelled`), of C++ by what tasks did (`timed`).
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
 from ..perf.tables import CORE_TYPES
 from .extension import extension
 from .overheads import read_toml
 from .tensors import DTYPES, signed, values_of
+
+if TYPE_CHECKING:
+    from .timed import Timed
 
 
 class TaskInfo(NamedTuple):
@@ -59,6 +63,7 @@ class Durations:
         else:
             self._read(os.fspath(given))
         self._models: dict[int, Model] = {}
+        self._timed: dict[int, Timed] = {}
         self._names: dict[int, str] = {}
 
     # -- files -----------------------------------------------------------------------------------------
@@ -116,18 +121,30 @@ class Durations:
 
     # -- kernels of a run ------------------------------------------------------------------------------
 
-    def know(self, run: Any, func_id: int, name: str, model: Model | None = None) -> None:
-        """A kernel of a run: its duration is set, or the run asks for that of each task. Raises if nobody
-        will know it."""
+    def has(self, func_id: int, name: str) -> bool:
+        """Whether the table has a kernel."""
+        return any(key in self._table for key in (name, func_id, str(func_id)))
+
+    def know(
+        self, run: Any, func_id: int, name: str, model: Model | None = None, timed: Timed | None = None,
+        why: str = "",
+    ) -> None:  # fmt: skip
+        """A kernel of a run: its duration is set, or the run asks for that of each task, of `timed` when it
+        has been executed. Raises if nobody will know it."""
         self._names[func_id] = name
+        self._models.pop(func_id, None)
+        self._timed.pop(func_id, None)
         for key in (name, func_id, str(func_id)):
             if key in self._table:
                 run.set_duration(func_id, round(self._table[key] * 1e3))
                 return
-        if model is not None:
+        if timed is not None:
+            self._timed[func_id] = timed
+            run.set_by_doing(func_id)
+        elif model is not None:
             self._models[func_id] = model
         elif self._call is None:
-            raise unknown(name, self.says if self._table else "")
+            raise unknown(name, self.says if self._table else "", why)
 
     def attach(self, run: Any) -> None:
         """Answer the questions of a run."""
@@ -135,13 +152,18 @@ class Durations:
 
     def _of(
         self, func_id: int, core: int, slots: list[int], tensors: int, inputs: int, block: int, blocks: int,
-        one_of_blocks: bool,
+        one_of_blocks: bool, task: int,
     ) -> int:  # fmt: skip
         name, found = self._names.get(func_id, f"Func_{func_id}"), None
         if self._call is not None:
             count = len(slots) - (2 if one_of_blocks else 0)
             args = tuple(_shape(s) if tensors >> i & 1 else signed(s) for i, s in enumerate(slots[:count]))
             found = self._call(TaskInfo(name, func_id, CORE_TYPES[core], args, block, blocks))
+        if found is None and func_id in self._timed:
+            try:
+                found = self._timed[func_id].us(task, block)
+            except DiagnosticError as e:
+                raise unknown(name, "", f"; the cost model, of task {task}: {e}") from e
         if found is None and func_id in self._models:
             given = slots[: len(slots) - 2] if one_of_blocks else slots
             try:
@@ -175,11 +197,50 @@ def mean_durations(records: Any) -> dict[str, float]:
     return out
 
 
-def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: str | None) -> Model:
+class Guess(NamedTuple):
+    """How much of the busy time of a kernel rests on guessed costs, and of which instructions."""
+
+    share: float
+    names: tuple[str, ...]
+
+
+def guess_of(timeline: Any) -> Guess:
+    ranked = sorted(timeline.guessed, key=lambda name: -timeline.guessed[name])
+    return Guess(timeline.guessed_share, tuple(ranked))
+
+
+class Guessed:
+    """What is guessed in the durations of a run: by kernel, the most of its tasks."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Guess] = {}
+
+    def clear(self) -> None:
+        self._of.clear()
+
+    def note(self, kernel: str, guess: Guess) -> None:
+        if guess.names and guess.share > self._of.get(kernel, Guess(0.0, ())).share:
+            self._of[kernel] = guess
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    def __str__(self) -> str:
+        ranked = sorted(self._of.items(), key=lambda item: -item[1].share)
+        words = [
+            f"{guess.share:.0%} of {kernel} ({', '.join(guess.names[:3])}{', ..' if guess.names[3:] else ''})"
+            for kernel, guess in ranked[:4]
+        ]
+        return ", ".join(words) + (f", and of {len(ranked) - 4} more" if len(ranked) > 4 else "")
+
+
+def modelled(
+    name: str, program: Any, entry: str | None, floats: frozenset[int], machine: str | None, guessed: Guessed
+) -> Model:
     """The cost model as who knows the duration of a kernel that is a program (a module, or the path of one):
     that of a launch of all its blocks, without the launch itself."""
     made: list[Any] = []
-    known: dict[tuple[Any, ...], float] = {}
+    known: dict[tuple[Any, ...], tuple[float, Guess]] = {}
 
     def us(slots: list[int], tensors: int, inputs: int, blocks: int) -> float | None:
         from ..engine.launch import kernel
@@ -193,28 +254,17 @@ def modelled(program: Any, entry: str | None, floats: frozenset[int], machine: s
             if not made:
                 module = parse(program) if isinstance(program, str | os.PathLike) else program
                 made.append(kernel(module, entry))
-            timed = {"blocks": blocks, "timeline": timing_of(machine) if machine else True}
+            timed = {"blocks": blocks, "timeline": machine or True}
             try:
                 found = made[0].run(*values, **timed, dry=True).timeline
             except DiagnosticError:  # what it does depends on what it reads
                 found = made[0].run(*values, **timed).timeline
-            known[key] = found.machine.us(found.kernel_cycles)
-        return known[key]
+            known[key] = found.machine.us(found.kernel_cycles), guess_of(found)
+        spent, guess = known[key]
+        guessed.note(name, guess)
+        return spent
 
     return us
-
-
-def timing_of(machine: str) -> Any:
-    """The machine that a name or a file says, without what the file says of the runtime and of kernels."""
-    from ..isa.timing import machine as named
-
-    try:
-        if not machine.endswith(".toml"):
-            return named(machine)
-        of_cores = {key: value for key, value in read_toml(machine).items() if not isinstance(value, dict)}
-        return named(of_cores.pop("machine", None)).with_values(of_cores, f"derived: {machine}")
-    except ValueError as e:
-        raise refuse(str(e)) from None
 
 
 def _whole(array: Any) -> Any:

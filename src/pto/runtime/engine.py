@@ -17,6 +17,7 @@ from .tensors import values_of
 
 if TYPE_CHECKING:
     from ..engine.native.task import Task
+    from .told import Hearing
     from .virtual import Virtual
 
 
@@ -42,12 +43,15 @@ class TaskEngine:
         self._names: dict[int, str] = {}
         self._programs: set[int] = set()  # those in PTO
         self.sources: dict[int, str] = {}  # of kernels, where those who add them say so
+        self._libraries: dict[int, str] = {}  # of kernels in C++
+        self.hearing: Hearing | None = None  # what those tell of themselves, where somebody asks
         self.hazards: list[Hazard] = []
         self.unseen = 0  # tasks of which nobody knows what they did to memory
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
         self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
         self._names[func_id] = name
+        self._libraries[func_id] = path
 
     def add_program(self, func_id: int, name: str, core_type: str, task: Task) -> None:
         add_task(self._kernels, func_id, name, CORE_TYPES.index(core_type), task)
@@ -84,18 +88,18 @@ class TaskEngine:
         """How long kernels take, in virtual time; of a program the cost model knows it."""
         if self._virtual is None:
             return
+        self._virtual.begin(run, self.hearing)
         problems: list[Diagnostic] = []
         for func_id, name in self._names.items():
-            model = None
+            program = None
             if func_id in self._programs and func_id in self.sources:
-                model = self._virtual.model(self.sources[func_id])
+                program = self.sources[func_id], None, frozenset[int]()
             try:
-                self._virtual.durations.know(run, func_id, name, model)
+                self._virtual.know(run, func_id, name, program, self._libraries.get(func_id, ""))
             except DiagnosticError as e:
                 problems += e.diagnostics
         if problems:
             raise DiagnosticError(problems)
-        self._virtual.durations.attach(run)
 
     def _run(self, made: dict[str, Any], path: str, entry: str, slots: list[int]) -> Any:
         if self._runtime == "tensormap_and_ringbuffer":

@@ -30,6 +30,8 @@ from .tensors import dtype_number, numpy_type, refuse, shape_of, signed, word_fl
 if TYPE_CHECKING:
     import numpy as np
 
+    from .virtual import Virtual
+
     Array = np.ndarray[Any, Any]
 
 #: Runtimes of this kind, and how many kernels each knows.
@@ -41,10 +43,12 @@ _WRITES = (ROLES["out"], ROLES["inout"])
 class Graph(Session):
     """What builds a graph with explicit edges: add tasks, order them, publish them."""
 
-    def __init__(self, kernels: Any, given: dict[str, Any], sink: Any, runtime: str) -> None:
+    def __init__(
+        self, kernels: Any, given: dict[str, Any], sink: Any, runtime: str, virtual: Virtual | None = None
+    ) -> None:
         given = {**given, "concurrent": runtime == "aicpu_build_graph" and concurrent_build()}
         self._run: Any = extension().TaskGraph(kernels, given, log_level(), sink)
-        super().__init__(kernels, runtime)
+        super().__init__(kernels, runtime, virtual)
         self._poison = bool(given.get("poison"))
         self._concurrent = bool(given["concurrent"])
         #: Of every task; arrays live as long as the run.

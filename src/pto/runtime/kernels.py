@@ -199,48 +199,62 @@ def _around() -> tuple[str, ...]:
     return knobs.get("PTO_CXX") or "", knobs.get("PTO_CACHE_DIR") or "", os.environ.get("PATH", "")
 
 
-def _known(kernel: Kernel, runtime: str) -> _Made | None:
-    found = _made.get(kernel, {}).get(runtime)
+def _known(kernel: Kernel, runtime: str, traced: bool = False) -> _Made | None:
+    found = _made.get(kernel, {}).get(_variant(kernel, runtime, traced))
     return found if found is not None and found.holds(kernel) else None
 
 
-def _job(kernel: Kernel, runtime: str) -> Job:
+def _variant(kernel: Kernel, runtime: str, traced: bool) -> str:
+    """What is made of a kernel for a runtime; a program is not compiled, and needs no other one."""
+    return f"{runtime}, traced" if traced and not is_program(kernel) else runtime
+
+
+def is_program(kernel: Kernel) -> bool:
+    return kernel.module is not None or str(kernel.source).endswith((".pto", ".ptobc"))
+
+
+def _job(kernel: Kernel, runtime: str, traced: bool = False) -> Job:
     from .compile import Job
 
     return Job(
         kernel.name, str(kernel.source), kernel.core, runtime, entry=kernel.entry or "",
-        include_dirs=kernel.include_dirs,
+        include_dirs=kernel.include_dirs, traced=traced and not is_program(kernel),
     )  # fmt: skip
 
 
-def compile_early(runtime: str) -> None:
-    """Compile all kernels there are, several at a time. What is wrong with one is reported when it is
-    submitted."""
-    wanted = [k for k in list(_sources) if _known(k, runtime) is None]
+def compile_early(runtime: str, traced: Callable[[Kernel], bool] = lambda kernel: False) -> None:
+    """Compile all kernels there are, several at a time, those that are `traced` to tell of their calls. What
+    is wrong with one is reported when it is submitted."""
+    wanted = [k for k in list(_sources) if _known(k, runtime, traced(k)) is None]
     if not wanted:
         return
     from .compile import compile_each
 
     began = time.time_ns()
     with contextlib.suppress(DiagnosticError):  # there is no compiler
-        for kernel, made in zip(wanted, compile_each([_job(k, runtime) for k in wanted]), strict=True):
+        jobs = [_job(k, runtime, traced(k)) for k in wanted]
+        for kernel, made in zip(wanted, compile_each(jobs), strict=True):
             files = made.files or (os.path.abspath(str(kernel.source)),)
-            _made.setdefault(kernel, {})[runtime] = _Made(made, files, began)
+            _made.setdefault(kernel, {})[_variant(kernel, runtime, traced(kernel))] = _Made(
+                made, files, began
+            )
 
 
-def add(kernels: Any, number: int, kernel: Kernel, runtime: str) -> None:
-    """Add a kernel to those of a runtime, made for it; raises where it cannot be."""
-    known = _known(kernel, runtime)
+def add(kernels: Any, number: int, kernel: Kernel, runtime: str, traced: bool = False) -> str:
+    """Add a kernel to those of a runtime, made for it, or raise; its library, if it has one."""
+    known = _known(kernel, runtime, traced)
     if known is None or not (known.path or known.task):
         from .compile import compile_all
 
         began = time.time_ns()
-        (made,) = compile_all([_job(kernel, runtime)])
-        known = _made.setdefault(kernel, {})[runtime] = _Made(made, made.files, began)
+        (made,) = compile_all([_job(kernel, runtime, traced)])
+        known = _Made(made, made.files, began)
+        _made.setdefault(kernel, {})[_variant(kernel, runtime, traced)] = known
     if known.task is not None:
         add_task(kernels, number, kernel.name, kernel.core_type, known.task)
-    else:
-        kernels.add_library(number, kernel.name, kernel.core_type, known.path)
+        return ""
+    kernels.add_library(number, kernel.name, kernel.core_type, known.path)
+    return known.path
 
 
 def add_module(kernels: Any, number: int, kernel: Kernel, runtime: str) -> tuple[int, ...]:
@@ -263,7 +277,9 @@ def _program(kernel: Kernel, runtime: str) -> Program:
 
 def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -> None:
     """Add a kernel that is a program."""
-    kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
+    kernels.add_program(
+        number, name, core_type, task.function, task.address, task.abi, task.places, task.meets, task
+    )
 
 
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from importlib import import_module
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
+from ..isa import timing
 from ..isa.record import Record
 
 _LOG = "measured: a device's own log of 16,704 tasks of paged attention, shared out to tasks"
@@ -71,11 +71,12 @@ LAUNCH_US = 43.3
 
 
 class Machine(Record):
-    """The overheads of one machine."""
+    """The overheads of one machine, and what the cost model is to take for its cores: a name or a file."""
 
     costs: Mapping[str, int]
     clock_mhz: float = CLOCK_MHZ
     source: str = ""  # the file that replaced some of them
+    cores: str = ""
 
 
 def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Machine:
@@ -84,14 +85,14 @@ def read_machine(given: str | os.PathLike[str] | Mapping[str, Any] | None) -> Ma
     if given is None or isinstance(given, Mapping):
         return _replaced(Machine(known), dict(given or {}), "")
     path = os.fspath(given)
-    if not path.endswith(".toml"):
-        if path.lower() in ("a2a3", "a5"):  # a machine of the cost tables: no other overheads are known
-            return Machine(known)
-        raise _refuse(f"unknown machine '{path}'", "a file .toml, with a table [runtime]")
-    table = read_toml(path).get("runtime", {})
-    if not isinstance(table, dict):
-        raise _refuse(f"{path}: runtime is no table", "[runtime], and names with nanoseconds below it")
-    return _replaced(Machine(known, source=path), table, f"{path}: ")
+    table = read_toml(path).get("runtime", {}) if path.endswith(".toml") else {}
+    try:
+        timing.machine(path)  # what it says of cores is right, or nobody is timed with it
+    except ValueError as e:
+        raise _refuse(str(e)) from None
+    if not path.endswith(".toml"):  # a machine of the cost tables: no other overheads are known
+        return Machine(known, cores=path)
+    return _replaced(Machine(known, source=path, cores=path), table, f"{path}: ")
 
 
 def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
@@ -111,21 +112,14 @@ def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
 
 
 def read_toml(path: str) -> dict[str, Any]:
-    """A file of the user's."""
-    toml: Any
+    """A file of the user's, which others read as well."""
     try:
-        toml = import_module("tomllib")
-    except ModuleNotFoundError:  # before Python 3.11
-        toml = import_module("tomli")
-    try:
-        with open(path, "rb") as file:
-            return toml.load(file)
+        return timing.read_file(path)
     except OSError as e:
-        raise DiagnosticError(
-            [Diagnostic("PTO-E0001", f"cannot read '{path}': {(e.strerror or str(e)).lower()}")]
-        ) from None
-    except toml.TOMLDecodeError as e:
-        raise _refuse(f"{path}: {e}") from None
+        problem = Diagnostic("PTO-E0001", f"cannot read '{path}': {(e.strerror or str(e)).lower()}")
+        raise DiagnosticError([problem]) from None
+    except ValueError as e:
+        raise _refuse(str(e)) from None
 
 
 def _refuse(message: str, help: str = "") -> DiagnosticError:

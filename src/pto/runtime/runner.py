@@ -21,6 +21,7 @@ from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
+from .told import Hearing
 from .watched import Watch, as_errors
 
 _ADDRESS = re.compile(r"touched address (0x[0-9a-f]+)")
@@ -145,8 +146,16 @@ class Runner:
 
     def _jobs(self) -> list[Job]:
         jobs = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])
-        traced = bool(self.options.sanitize)
-        return [j.replace(traced=traced and bool(j.core_type) and not j.is_program) for j in jobs]
+        numbers = {(k.source, k.entry, k.core_type): k.func_id for k in self.folder.config.kernels}
+
+        def traced(job: Job) -> bool:
+            if not job.core_type or job.is_program:
+                return False
+            virtual = self.options.virtual_time
+            number = numbers.get((job.source, job.entry, job.core_type), -1)
+            return bool(self.options.sanitize) or (virtual is not None and virtual.listens(number, job.name))
+
+        return [j.replace(traced=traced(j)) for j in jobs]
 
     def _made(self, source: str, entry: str, core_type: str) -> CompiledJob:
         return self.libraries[source + "\0" + entry + "\0" + core_type]
@@ -205,9 +214,12 @@ class Runner:
         return virtual is None or virtual.compute
 
     def _launch(self, words: list[int], memory: TensorMemory) -> tuple[Any, Sequence[Diagnostic]]:
+        hearing = self._hearing()
         try:
             engine = self._engine(self.options.engine(self.folder))
-            watch = self._watch()
+            if hearing is not None:
+                engine.hearing = hearing  # type: ignore[attr-defined]
+            watch = Watch(hearing, self.options.sanitize) if hearing and self.options.sanitize else None
             if watch is not None and self.runtime == "tensormap_and_ringbuffer":
                 # elsewhere the host copies to memory of the device, which nobody sees
                 for name, address in memory.addresses.items():
@@ -222,8 +234,8 @@ class Runner:
                         engine.add_program(k.func_id, k.name, k.core_type, made.task)
                     else:
                         engine.add_kernel(k.func_id, k.name, k.core_type, made.path)
-                        if watch is not None:
-                            watch.hear(made.path, k.name)
+                        if hearing is not None and made.job.traced:
+                            hearing.hear(made.path, k.name, made.files)
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
@@ -231,11 +243,16 @@ class Runner:
             return records, found if watch is None else [*watch.problems(), *as_errors(found)]
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+        finally:
+            if hearing is not None:
+                hearing.stop()
 
-    def _watch(self) -> Watch | None:
-        if not self.options.sanitize:
+    def _hearing(self) -> Hearing | None:
+        """What C++ kernels tell of themselves, where somebody asks."""
+        virtual, sanitize = self.options.virtual_time, self.options.sanitize
+        if not sanitize and (virtual is None or not any(m.job.traced for m in self.libraries.values())):
             return None
-        return Watch(PROFILES[PLATFORMS[self.options.platform]], self.options.sanitize)
+        return Hearing(PROFILES[PLATFORMS[self.options.platform]], contents=bool(sanitize))
 
     def _threads(self) -> Sequence[Diagnostic]:
         """A warning where a device has not as many AICPU threads."""

@@ -199,11 +199,10 @@ def run(
 
     made = options(given, say(1, "WARN"), say(2, "INFO"))
     kernels = extension().Kernels()
-    rt = Graph(kernels, made, sink, runtime) if runtime in GRAPHS else Runtime(kernels, made, sink)
-
-    if virtual is not None:
-        rt._virtual = virtual
-        virtual.durations.attach(rt._run)
+    if runtime in GRAPHS:
+        rt: Session = Graph(kernels, made, sink, runtime, virtual)
+    else:
+        rt = Runtime(kernels, made, sink, virtual)
 
     def build() -> None:
         orchestrate(rt, *args)
@@ -213,7 +212,7 @@ def run(
     try:
         rt._run.run_function(build)
     finally:
-        rt._over = True
+        rt.end()
         kernels.forget_functions()
         rt._run.forget_durations()
     sources = {i: k.module or k.source for i, k in enumerate(rt._known) if not callable(k.source)}

@@ -28,7 +28,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..perf.tables import CORE_TYPES
 from .extension import extension
-from .kernels import ROLES, Kernel, Pair, add, add_module, check_values, compile_early, program_elements
+from .kernels import (
+    ROLES,
+    Kernel,
+    Pair,
+    add,
+    add_module,
+    check_values,
+    compile_early,
+    is_program,
+    program_elements,
+)
 from .options import log_level
 from .submission import Predicate, comparison, tasks_of, together, untracked
 from .tensors import (
@@ -47,6 +57,7 @@ from .tensors import (
 if TYPE_CHECKING:
     import numpy as np
 
+    from .told import Hearing
     from .virtual import Virtual
 
     Array = np.ndarray[Any, Any]
@@ -57,7 +68,7 @@ class Session:
 
     _run: Any
 
-    def __init__(self, kernels: Any, runtime: str) -> None:
+    def __init__(self, kernels: Any, runtime: str, virtual: Virtual | None = None) -> None:
         self._kernels = kernels
         self._runtime = runtime
         self._numbers: dict[int, int] = {}
@@ -66,9 +77,31 @@ class Session:
         self._dummies = False  # whether there are tasks without a kernel
         self._mixed: dict[int, tuple[int, ...]] = {}  # numbers for the AIC and the AIVs of a cluster
         self._elements: dict[int, list[str]] = {}  # of kernels that are programs; "" for a number
-        compile_early(runtime)
+        self._virtual = virtual  # in virtual time, who knows how long kernels take
+        self._hearing: Hearing | None = None  # what C++ kernels tell of themselves, where that is asked for
+        compile_early(runtime, self._traced)
         self._over = False  # whether the run has ended
-        self._virtual: Virtual | None = None  # in virtual time, who knows how long kernels take
+        if virtual is not None:
+            virtual.begin(self._run, self._hears(virtual))
+
+    def _hears(self, virtual: Virtual) -> Hearing | None:
+        if not virtual.compute:
+            return None
+        from ..isa.profiles import DEFAULT, PROFILES
+        from .told import Hearing
+
+        self._hearing = Hearing(PROFILES[DEFAULT], contents=False)
+        return self._hearing
+
+    def _traced(self, kernel: Kernel) -> bool:
+        """Whether a kernel in C++ has to tell what it does. One of a mixed task has the name of that."""
+        return self._virtual is not None and self._virtual.listens(-1, kernel.name)
+
+    def end(self) -> None:
+        """The run has ended."""
+        self._over = True
+        if self._hearing is not None:
+            self._hearing.stop()
 
     def _caller(self, kernel: Kernel) -> Callable[..., None]:
         """What the engine calls for a kernel that is a Python function; see `Kernels.add_function`."""
@@ -81,33 +114,37 @@ class Session:
             )
         self._check_open()
         number = len(self._known)
+        libraries = [""]
         if kernel.module is not None:
             mixed = add_module(self._kernels, number, kernel, self._runtime)
             self._elements[number] = program_elements(kernel, self._runtime)
             if mixed:
                 self._mixed[number] = mixed
         elif isinstance(kernel, Pair):
-            for n, half in enumerate(kernel.halves):
-                self._add_source(number + n, half)
+            libraries = [self._add_source(number + n, half) for n, half in enumerate(kernel.halves)]
             self._mixed[number] = (number, number + 1, number + 1 if kernel.lanes > 1 else -1)
         elif callable(kernel.source):
             self._kernels.add_function(number, kernel.name, kernel.core_type, self._caller(kernel))
         else:
-            self._add_source(number, kernel)
-            if str(kernel.source).endswith((".pto", ".ptobc")):
+            libraries = [self._add_source(number, kernel)]
+            if is_program(kernel):
                 self._elements[number] = program_elements(kernel, self._runtime)
         names = [f"{kernel.name}_{core}" for core in CORE_TYPES] if number in self._mixed else [kernel.name]
         self._names += names
         if self._virtual is not None:
+            program = None
+            if is_program(kernel):  # the halves of a mixed one end together
+                program = kernel.module or kernel.source, kernel.entry, kernel.floats
             for n, name in enumerate(names):
-                self._virtual.know(self._run, number + n, name, kernel)
+                library = libraries[min(n, len(libraries) - 1)]
+                self._virtual.know(self._run, number + n, name, program, library)
         self._known += [kernel] * len(names)
         self._numbers[id(kernel)] = number
         return number
 
-    def _add_source(self, number: int, kernel: Kernel) -> None:
+    def _add_source(self, number: int, kernel: Kernel) -> str:
         try:
-            add(self._kernels, number, kernel, self._runtime)
+            return add(self._kernels, number, kernel, self._runtime, self._traced(kernel))
         except RuntimeError as e:
             help = "define every function that it calls" if "undefined symbol" in str(e) else ""
             raise refuse(f"kernel {kernel.name} ('{kernel.source}') {e}", help) from None
@@ -160,12 +197,14 @@ class Session:
 class Runtime(Session):
     """What an orchestration gets: submit tasks, open scopes, make tensors."""
 
-    def __init__(self, kernels: Any, given: dict[str, Any], sink: Any) -> None:
+    def __init__(
+        self, kernels: Any, given: dict[str, Any], sink: Any, virtual: Virtual | None = None
+    ) -> None:
         try:
             self._run: Any = extension().Tensormap(kernels, given, log_level(), sink)
         except MemoryError:
             raise refuse("there is not enough memory for rings of that size", "make them smaller") from None
-        super().__init__(kernels, "tensormap_and_ringbuffer")
+        super().__init__(kernels, "tensormap_and_ringbuffer", virtual)
         self._external: dict[int, tuple[Any, Any]] = {}
         self._read_only = False  # whether any external array is
         self._tensor_type = extension().Tensor

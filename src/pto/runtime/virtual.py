@@ -10,19 +10,29 @@ threads.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .durations import Durations, Given, Model, modelled
+from .durations import Durations, Given, Guessed, Model, modelled
 from .overheads import Machine, read_machine
 from .tensors import refuse
+
+if TYPE_CHECKING:
+    from .timed import Timed
+    from .told import Hearing
 
 
 class Virtual:
     """How a run is timed. One may serve several runs."""
 
     def __init__(
-        self, durations: Given | Durations = None, machine: Any = None, compute: bool = True, says: str = ""
+        self,
+        durations: Given | Durations = None,
+        machine: Any = None,
+        compute: bool = True,
+        says: str = "",
+        listen: bool = True,
     ) -> None:
+        """`listen`: whether C++ kernels are timed by what they do."""
         self.machine: Machine = machine if isinstance(machine, Machine) else read_machine(machine)
         self.durations = (
             durations
@@ -30,23 +40,51 @@ class Virtual:
             else Durations(durations, self.machine.clock_mhz, says)
         )
         self.compute = compute
+        self._listen = listen
+        self._timed: Timed | None = None
+        self._guessed = Guessed()
 
     def options(self) -> dict[str, Any]:
         """For the extension module."""
         return {"costs": dict(self.machine.costs), "compute": self.compute}
 
-    def know(self, run: Any, func_id: int, name: str, kernel: Any) -> None:
-        """A kernel of a run; of a program, the cost model knows what the user does not say."""
-        model = None
-        program = kernel.module if kernel.module is not None else kernel.source
-        is_program = kernel.module is not None or str(program).endswith((".pto", ".ptobc"))
-        if is_program and not callable(kernel.source):  # the halves of a mixed one end together
-            model = self.model(program, kernel.entry, kernel.floats)
-        self.durations.know(run, func_id, name, model)
+    def listens(self, func_id: int, name: str) -> bool:
+        """Whether a C++ kernel has to tell what it does, for nobody else says how long it takes."""
+        return self.compute and self._listen and not self.durations.has(func_id, name)
 
-    def model(self, program: Any, entry: str | None = None, floats: frozenset[int] = frozenset()) -> Model:
-        """The cost model of a program."""
-        return modelled(program, entry, floats, self.machine.source or None)
+    def begin(self, run: Any, hearing: Hearing | None) -> None:
+        """A run begins, whose kernels tell."""
+        self._guessed.clear()
+        self.durations.attach(run)
+        if hearing is not None:
+            if self._timed is None:
+                from .timed import Timed
+
+                self._timed = Timed(self.machine.cores or None, self._guessed)
+            self._timed.listen(hearing)
+
+    def know(
+        self,
+        run: Any,
+        func_id: int,
+        name: str,
+        program: tuple[Any, str | None, frozenset[int]] | None = None,
+        library: str = "",
+    ) -> None:
+        """A kernel of a run. Where the user says nothing of it, the cost model knows it: of a program (a
+        module or its path, its entry, which parameters are floats), or of a C++ library that tells what it
+        does."""
+        model = self._model(name, program) if program is not None else None
+        told = self._timed if library and self.listens(func_id, name) else None
+        if told is not None and told.hearing is not None and library not in told.hearing.kernels:
+            told.hearing.hear(library, name)
+        why = ""
+        if library and not self.compute:
+            why = "; the cost model times a C++ kernel by what it does, and nothing is computed"
+        self.durations.know(run, func_id, name, model, told, why)
+
+    def _model(self, name: str, program: tuple[Any, str | None, frozenset[int]]) -> Model:
+        return modelled(name, *program, self.machine.cores or None, self._guessed)
 
     def told(self, stats: Mapping[str, Any]) -> dict[str, Any]:
         """What the statistics of a run have besides: they tell every view that times are virtual."""
@@ -54,6 +92,7 @@ class Virtual:
             **stats,
             "durations": self.durations.says,
             "overheads": self.machine.source or "those of a2a3",
+            **({"guessed": str(self._guessed)} if self._guessed else {}),
         }
 
 

@@ -1,47 +1,19 @@
-"""Kernels of a graph under watch: what each task tells of its calls, executed by the reference engine.
+"""Kernels of a graph under watch: sanitizers on what each task tells of its calls (`told`).
 
-A kernel that is compiled with -DPTO_TRACED tells of its calls while the graph runs (pto2/kernel_entry.hpp),
-with the memory of its task as it was when the task began. Afterwards every task is a launch of its own on the
-reference engine, with the sanitizers; what is wrong in several tasks is told once.
+Every task is a launch of its own, in the order that tasks began: after the run, or while it goes on where too
+much would have to be kept. What is wrong in several tasks is told once.
 """
 
 from __future__ import annotations
 
-import ctypes
-import io
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from ..diag import Diagnostic, Source
-from ..engine.compiled.library import ArrayArgument
-from ..engine.cpp.places import Places
-from ..engine.memory import GlobalMemory
-from ..engine.reference.core import RunError
-from ..engine.traced.kernel import TaskGrid, module_of, roles_of
-from ..engine.traced.sites import Copied, Memory, Sites
-from ..engine.traced.spelling import in_cpp
-from ..engine.traced.stream import Recorded
+from ..diag import Diagnostic
 from ..engine.watch import Event, Watcher
-from ..isa.profiles import Profile
-
-_KINDS = ("mix", "cube", "vector")
-
-_TOLD = ctypes.CFUNCTYPE(
-    None, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32,
-    ctypes.POINTER(ArrayArgument), ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64,
-)  # fmt: skip
-
-
-class _Core:
-    """What one core told of a task."""
-
-    def __init__(self, library: str, arrays: list[tuple[int, Any, str]]) -> None:
-        self.library = library
-        self.arrays = arrays
-        self.words: list[int] = []
+from .told import Block, Execution, Hearing
 
 
 class Written:
@@ -98,17 +70,14 @@ class _Writes(Watcher):
 
 
 class Watch:
-    """What the tasks of a run tell."""
+    """What is wrong with the kernels of a run."""
 
-    def __init__(self, profile: Profile, names: frozenset[str]) -> None:
-        self._profile = profile
+    def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
+        self._hearing = hearing
         self._names = names
-        self._lock = threading.Lock()
-        #: By task and block: cores by kind and sub-block.
-        self._told: dict[tuple[int, int], dict[tuple[int, int], _Core]] = {}
-        self._keep: list[Any] = []
-        self._kernels: dict[str, str] = {}  # names by library
-        self._places: dict[str, Places] = {}
+        #: What was found, by code and place, with the tasks that it is the same in.
+        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
 
@@ -117,112 +86,48 @@ class Watch:
         self._written = self._written or Written()
         self._written.add(address + np.arange(size, dtype=np.int64))
 
-    def hear(self, path: str, name: str) -> None:
-        """Listen to the kernel of a library."""
-
-        def told(
-            task: int,
-            block: int,
-            blocks: int,
-            core: int,
-            over: int,
-            arrays: Any,
-            count: int,
-            words: int,
-            n: int,
-        ) -> None:
-            with self._lock:
-                cores = self._told.setdefault((task, block), {})
-                key = (core & 0xFF, core >> 8)
-                mine = cores.get(key)
-                if mine is None:
-                    mine = cores[key] = _Core(path, [_copied(arrays[i], i) for i in range(count)])
-                if n:
-                    mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
-
-        callback = _TOLD(told)
-        self._keep.append(callback)
-        ctypes.CDLL(path).pto2_tell(callback)
-        self._kernels[path] = name
-
-    # -- afterwards ------------------------------------------------------------------------------------
+    def _copied(self, address: int, data: Any) -> None:
+        if self._written is not None:  # what holds something was written: by the host, by a plain store
+            self._written.add(address + np.flatnonzero(data))
 
     def problems(self) -> list[Diagnostic]:
-        """What is wrong with the kernels, each problem once."""
-        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        for (task, block), cores in self._told.items():  # in the order that they began
-            name = ", ".join(dict.fromkeys(self._kernels[c.library] for c in cores.values()))
-            where = f"task {task} ({name})" + (f", block {block}" if block else "")
-            for d in self._execute(cores, block):
-                place = d.span.place if d.span is not None else (0, 0)
-                file = d.span.source.name if d.span is not None else name
-                key = (d.code, file, place)
-                if key in found:
-                    found[key][1].append(where)
-                else:
-                    d.message += f" in {where}"
-                    found[key] = (d, [])
-        for d, others in found.values():
+        """Afterwards: each problem once."""
+        for key, cores in self._hearing.told.items():
+            self._judge(key, cores)
+        for d, others in self._found.values():
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
-        return [d for d, _ in found.values()]
+        return [d for d, _ in self._found.values()]
 
-    def _execute(self, cores: Mapping[tuple[int, int], _Core], block: int) -> list[Diagnostic]:
-        from ..engine.entry import LaunchResult
+    def _judge(self, key: tuple[int, int], cores: Block) -> None:
+        task, block = key
+        kernels = self._hearing.kernels
+        name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
+        where = f"task {task} ({name})" + (f", block {block}" if block else "")
+        for d in self._execute(cores, block):
+            place = d.span.place if d.span is not None else (0, 0)
+            file = d.span.source.name if d.span is not None else name
+            same = (d.code, file, place)
+            if same in self._found:
+                self._found[same][1].append(where)
+            else:
+                d.message += f" in {where}"
+                self._found[same] = (d, [])
+
+    def _execute(self, cores: Block, block: int) -> list[Diagnostic]:
         from ..engine.sanitize import watching
+        from ..engine.traced.spelling import in_cpp
 
-        gm, memory = GlobalMemory(), Memory(open=True)
-        held: dict[int, Copied] = {}
-        for core in cores.values():
-            for address, data, name in core.arrays:
-                if address not in held:
-                    held[address] = Copied(address, gm.add(name, data), data)
-        memory.hold(list(held.values()))
+        execution = Execution(self._hearing, cores, block)
         known = self._written if "undef" in self._names else None
-        more = [] if known is None else [_Writes(known, {c.buffer: c.address for c in held.values()})]
-        watch = watching(self._names, None, False, more)
-        kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
-        first = next(iter(cores.values()))
-        module = module_of(Source(first.library, ""), kinds)
-        program, roles, sites = roles_of(
-            module, self._profile, watch is not None and watch.tracks, kinds,
-            lambda p, code, at: Sites(p, code, at, self._of(_library(cores, code.name)), memory),
-        )  # fmt: skip
-        grid = TaskGrid(
-            program, self._profile, gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(), watch
-        )
-        grid.sites = sites
-        grid.number = block
-        grid.feeds = {(_KINDS[kind], sub): Recorded(c.words) for (kind, sub), c in cores.items()}
-        result = LaunchResult("traced")
-        try:
-            if not grid.go():
-                result.diagnostics.append(grid.stuck().diagnostic)
-        except RunError as e:
-            result.diagnostics.append(e.diagnostic)
-        if watch is not None:
-            watch.tell("launch_ended", result)
-        result.diagnostics += [d for written in more for d in written.found]
-        for d in result.diagnostics:
-            in_cpp(d)
+        more = [] if known is None else [_Writes(known, execution.addresses)]
+        result = execution.run(watching(self._names, None, False, more))
+        for writes in more:
+            for d in writes.found:
+                in_cpp(d)
+                result.diagnostics.append(d)
         return [d for d in result.diagnostics if d.severity == "error"]
-
-    def _of(self, path: str) -> Places:
-        if path not in self._places:
-            self._places[path] = Places(path)
-        return self._places[path]
-
-
-def _library(cores: Mapping[tuple[int, int], _Core], kind: str) -> str:
-    return next(c.library for (k, _), c in cores.items() if _KINDS[k] == kind)
-
-
-def _copied(array: Any, number: int) -> tuple[int, Any, str]:
-    """An array of a task as it is now: address, contents, name."""
-    data = np.frombuffer(ctypes.string_at(array.data, array.bytes), np.uint8).copy()
-    name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
-    return int(array.data or 0), data, name
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 from ..diag import Diagnostic, DiagnosticError
 from ..ir.core import Module
-from ..runtime.durations import timing_of
 from .source import fill, load_python
 from .space import Point, refuse
 
@@ -107,8 +106,7 @@ def _timed(program: Program, point: Point, made: Any, values: list[Any]) -> Outc
     from ..engine.launch import kernel
 
     launched = kernel(made, program.entry, target=program.target)
-    machine = timing_of(program.machine) if program.machine else True
-    options: dict[str, Any] = {"blocks": program.blocks, "timeline": machine}
+    options: dict[str, Any] = {"blocks": program.blocks, "timeline": program.machine or True}
     try:
         result: Any = launched.run(*values, **options, dry=True)
     except DiagnosticError:  # what it does depends on what it reads; anything else is said again

@@ -37,8 +37,9 @@ class Call(NamedTuple):
 class Places:
     """Places in the sources of one library."""
 
-    def __init__(self, path: str, known: Sequence[Source] = ()) -> None:
-        """`known` are sources that have been read."""
+    def __init__(self, path: str, known: Sequence[Source] = (), files: Sequence[str] = ()) -> None:
+        """`known` are sources that have been read, `files` the paths of those it is made of. A library that
+        was built elsewhere, of the same contents, names files of that folder: they may be gone or changed."""
         self._lines = Lines(path)
         self._include = include_dir()
         self._ours: dict[str, bool] = {}
@@ -50,6 +51,7 @@ class Places:
             self._sources[os.path.abspath(source.name)] = source
             if not os.path.isabs(source.name):
                 self._relative[f"{os.sep}{os.path.normpath(source.name)}"] = source
+        self._files = [os.path.normpath(file) for file in files]
         self._texts: dict[str, str] = {}
 
     def line(self, address: int) -> Line | None:
@@ -90,11 +92,13 @@ class Places:
             if known is not None:
                 self._sources[file] = known
                 return known
+            here = max(self._files, key=lambda path: _common_tail(path, file), default=file)
+            here = here if _common_tail(here, file) else file
             try:
-                with open(file, encoding="utf-8", errors="replace") as f:
+                with open(here, encoding="utf-8", errors="replace") as f:
                     text = f.read()
-                shown = os.path.relpath(file)
-                self._sources[file] = Source(file if shown.startswith("..") else shown, text)
+                shown = os.path.relpath(here)
+                self._sources[file] = Source(here if shown.startswith("..") else shown, text)
             except OSError:
                 self._sources[file] = None
         return self._sources[file]
@@ -119,6 +123,14 @@ class Places:
         m = next((m for m in reversed(found) if line.column and m.start() < column), found[0])
         arguments, close = _arguments(text, m.end())
         return Call(Span(source, m.start(), close), arguments)
+
+
+def _common_tail(path: str, other: str) -> int:
+    """How many names two paths share at their ends."""
+    pairs = zip(reversed(path.split(os.sep)), reversed(other.split(os.sep)), strict=False)
+    return next(
+        (n for n, (a, b) in enumerate(pairs) if a != b), min(path.count(os.sep), other.count(os.sep)) + 1
+    )
 
 
 def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:

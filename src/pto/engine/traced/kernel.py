@@ -27,6 +27,7 @@ from ..cpp.kernel import CppKernel
 from ..cpp.places import Places, loop_around, stands_inside
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
+from ..ranks import Context
 from ..reference import interval
 from ..reference.code import Code, Step
 from ..reference.core import BLOCKED, Core, RunError
@@ -65,6 +66,8 @@ class TracedCore(Core):
         self.edges: dict[int, Any] = {}
         #: Registers by the object in C++, and by what they hold.
         self.vectors: dict[Any, Any] = {}
+        #: Sessions of transfers by the object in C++.
+        self.sessions: dict[int, Any] = {}
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -206,6 +209,9 @@ class _Traced(CompiledKernel):
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         """One launch, to its end; options are those of the reference engine."""
+        world: World | None = options.get("ranks")
+        if options.pop("processes", False) or (world is not None and world.member is not None):
+            self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 
     def begin(
@@ -229,8 +235,6 @@ class _Traced(CompiledKernel):
     ) -> TracedLaunch:
         from ..sanitize import parse_names, recorder, watching
 
-        if ranks is not None:
-            self.refuse({"ranks": True})
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)
@@ -239,7 +243,12 @@ class _Traced(CompiledKernel):
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
         timing = recorder(timeline, self.profile)
         watch = watching(names, shadow, memory_map, watchers, timing)
-        memory = Memory(gm.buffers)
+        memory = Memory(gm.buffers, world=ranks)
+        if ranks is not None:
+            for rank, (given, binding) in enumerate(zip(args, bindings, strict=True)):
+                for value, made in zip(given, binding.values[self._longest], strict=False):
+                    if isinstance(value, Context):
+                        memory.tell(made.buffer, ranks.context_of(rank, memory.base))
         cores = self._cores(subblocks)
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
@@ -268,7 +277,7 @@ class _Traced(CompiledKernel):
         def call(tracer: int) -> Outcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None,
-                arrays, tracer,
+                arrays, tracer, ranks=0 if ranks is None else len(bindings),
             )  # fmt: skip
 
         grid.stream = Stream(call)

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 ORDER = ("MTE2", "MTE1", "M", "FIX", "V", "MTE3", "S")
 _ARROWS = {"gm": "GM", "ub": "UB", "l1": "L1", "l0a": "L0A", "l0b": "L0B", "l0c": "L0C", "bt": "BT"}
 _SHOWN = 8
+#: Gaps whose causes are looked for at most, some seconds.
+_SOME = 200_000
+_CAUSES = {
+    sim.TOKEN: "buffer token", sim.QUEUE: "full queue", sim.ORDER: "no order of pipes",
+    sim.TRANSFER: "asynchronous transfer",
+}  # fmt: skip
 
 
 def amount(size: float) -> str:
@@ -119,6 +125,10 @@ def _stalls(t: Timeline) -> list[str]:
         out.append(f"  {us(s.worst):17.2f}   {s.pipe:<5}  {reason(s)}, at {place(s.site)}")
     if len(found) > _SHOWN:
         out.append(f"  and {len(found) - _SHOWN} more")
+    if len(t.gaps) <= _SOME:
+        whole = sum(t.causes.values())
+        words = [f"{_CAUSES.get(c, c)} {n / whole:.0%}" for c, n in t.causes.items() if n >= 0.005 * whole]
+        out.append(f"  behind all idle time, where who is waited for waits as well: {', '.join(words)}")
     return out
 
 

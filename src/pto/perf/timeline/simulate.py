@@ -158,7 +158,7 @@ class _Simulation:
         self.groups = [
             _Shared(cap) for _ in range(ranks) for cap in (cap_of(trace, machine), machine.write_cap)
         ]
-        self.group_of = {path: 0 for path in READS} | {path: 1 for path in WRITES}
+        self.group_of = self._competing({path: 0 for path in READS} | {path: 1 for path in WRITES})
         self.latency = {
             "flag": machine.flag, "token": machine.flag, "unit flag": machine.flag, "entry": machine.cross,
             "slot": machine.cross, "semaphore": machine.cross, "arrival": machine.cross,
@@ -197,7 +197,24 @@ class _Simulation:
                 pipe.events.append(e)
         self.index = index
         self.barrier_pipe = trace.pipes.index("V") if "V" in trace.pipes else -1
-        self.unfinished = sum(len(core.events) for core in self.cores)
+        self.unfinished = 0  # blocks
+
+    def _competing(self, group_of: dict[str, int]) -> dict[str, int]:
+        """Paths whose transfers may exceed a cap: where all pipes at their highest rate do not, nobody is
+        ever slowed, and nobody need be watched for it."""
+        trace = self.trace
+        most: dict[tuple[int, int, int], float] = {}  # of a pipe of a core, by the cap
+        for c, p, n in set(zip(trace.core, trace.pipe, trace.charge, strict=True)):
+            charge = trace.charges[n]
+            group = group_of.get(charge.path)
+            if group is not None and charge.bytes and charge.busy:
+                key = c, p, 2 * trace.cores[c].rank + group
+                most[key] = max(most.get(key, 0.0), charge.bytes / charge.busy)
+        rates = [0.0] * len(self.groups)
+        for (_, _, which), rate in most.items():
+            rates[which] += rate
+        full = {which % 2 for which, rate in enumerate(rates) if rate > self.groups[which].cap}
+        return {path: group for path, group in group_of.items() if group in full}
 
     # -- the order of time -------------------------------------------------------------------------------
 
@@ -224,6 +241,7 @@ class _Simulation:
                 self.push(machine.launch, _BLOCK, block)
             del own[:slots]
         self.left_in = {b: sum(len(c.events) for c in self.blocks[b]) for b in waiting}
+        self.unfinished = len(waiting)
         heap = self.heap
         while heap:
             time, _, what, of = heappop(heap)
@@ -237,9 +255,9 @@ class _Simulation:
         if self.unfinished:
             raise _Stuck
         result = self.result
-        for e in range(len(result.done)):
-            if result.done[e] > result.total:
-                result.total, result.last = result.done[e], e
+        latest = max(result.done, default=0.0)
+        if latest > 0:
+            result.total, result.last = latest, result.done.index(latest)
         result.total = max(result.total, machine.launch)
         return result
 
@@ -372,29 +390,32 @@ class _Simulation:
         kinds, charge_of, charges = trace.kind, trace.charge, trace.charges
         events = pipe.events
         begun = pipe.begun
-        start_times, free_times = result.start, result.free
+        issue_times, start_times, free_times = result.issue, result.start, result.free
+        whys, afters, held, queued = result.why, result.after, result.held, result.queued
+        left, ready, group_of = self.left, self.ready, self.group_of
+        usual = ORDER if trace.in_order else ISSUE
         while begun < len(events):
             e = events[begun]
-            when = result.issue[e]
-            if when < 0 or self.left[e]:
+            when = issue_times[e]
+            if when < 0 or left[e]:
                 break
             # the last of what it waits for says why it begins now
-            start, why, after = when, ORDER if trace.in_order else ISSUE, result.held[e]
+            start, why, after = when, usual, held[e]
             if pipe.free > start:
                 start, why, after = pipe.free, PIPE, pipe.owner
-            if self.ready[e] > start:
-                start = self.ready[e]
+            if ready[e] > start:
+                start = ready[e]
                 why, after = self.ready_why[e]
-            if why == ISSUE and e in result.queued:
-                why, after = QUEUE, result.queued[e]
+            if queued and why == ISSUE and e in queued:
+                why, after = QUEUE, queued[e]
             start_times[e] = start
-            result.why[e], result.after[e] = why, after
+            whys[e], afters[e] = why, after
             kind = kinds[e]
             begun += 1
             pipe.begun = begun
             if kind == WORK:
                 charge = charges[charge_of[e]]
-                if charge.path in self.group_of and charge.bytes and charge.busy:
+                if charge.path in group_of and charge.bytes and charge.busy:
                     pipe.waiting = True
                     pipe.owner = e
                     self.push(start, _BEGIN, e)
@@ -412,14 +433,14 @@ class _Simulation:
                     done = pipe.last_done
                     if trace.pipe[e] == self.barrier_pipe:
                         done = min(done, start + self.machine.barrier)
-                    result.after[e], result.why[e] = pipe.last_event, BARRIER_
+                    afters[e], whys[e] = pipe.last_event, BARRIER_
                 free_times[e] = done
                 pipe.free, pipe.owner = done, e
             elif kind == GIVE:
                 done = start
                 if pipe.last_done > done:
                     done = pipe.last_done
-                    result.after[e], result.why[e] = pipe.last_event, PIPE
+                    afters[e], whys[e] = pipe.last_event, PIPE
                 free_times[e] = start
                 if start > pipe.free:
                     pipe.free, pipe.owner = start, e
@@ -440,33 +461,37 @@ class _Simulation:
         core.undone -= 1
         if done > core.last_done:
             core.last_done, core.last_event = done, e
-        self.unfinished -= 1
         if core.blocked:
             core.blocked = False
             self.poke.append(core)
-        waiters = self.waiters.get(e)
-        if waiters is not None:
-            for waiter, kind in waiters:
-                at = done + self.latency.get(kind, 0.0)
-                if at >= self.ready[waiter]:
-                    self.ready[waiter] = at
-                    self.ready_why[waiter] = REASONS.get(kind, ORDER), e
-                self.left[waiter] -= 1
-                if not self.left[waiter]:
-                    other = self.cores[self.trace.core[waiter]]
-                    p = self.trace.pipe[waiter]
-                    if not p:
-                        if other.blocked:
-                            other.blocked = False
-                            self.poke.append(other)
-                    elif not other.pipes[p].waiting:
-                        self.pipes_to_try.append(other.pipes[p])
+        if e in self.waiters:
+            self.give(e, done)
         left = self.left_in[core.block] = self.left_in[core.block] - 1
         if not left:
+            self.unfinished -= 1
             waiting = self.queue[self.rank_of[core.block]]
             if waiting:
                 end = max(c.last_done for c in self.blocks[core.block])
                 self.push(end + self.machine.block, _BLOCK, waiting.pop(0))
+
+    def give(self, e: int, done: float) -> None:
+        """What an event gives is there for those who wait for it."""
+        trace, ready, latency = self.trace, self.ready, self.latency
+        for waiter, kind in self.waiters[e]:
+            at = done + latency.get(kind, 0.0)
+            if at >= ready[waiter]:
+                ready[waiter] = at
+                self.ready_why[waiter] = REASONS.get(kind, ORDER), e
+            self.left[waiter] -= 1
+            if not self.left[waiter]:
+                other = self.cores[trace.core[waiter]]
+                p = trace.pipe[waiter]
+                if not p:
+                    if other.blocked:
+                        other.blocked = False
+                        self.poke.append(other)
+                elif not other.pipes[p].waiting:
+                    self.pipes_to_try.append(other.pipes[p])
 
     # -- transfers that share global memory --------------------------------------------------------------
 

@@ -10,8 +10,9 @@ timeline.what_if(change)                # the same on another trace or machine
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,7 +22,7 @@ from ...isa.costs import GUESSED, READS, WRITES
 from ...isa.timing import Machine
 from . import simulate as sim
 from .columns import REASONS, Columns
-from .simulate import Simulated, simulate, slots_of
+from .simulate import Simulated, cap_of, simulate, slots_of
 from .trace import BARRIER, GIVE, SCALAR, WORK, Site, Trace
 
 if TYPE_CHECKING:
@@ -48,6 +49,13 @@ class Stall(NamedTuple):
     cycles: float  # in all
     worst: float  # of one core
     times: int
+
+
+class _Gap(NamedTuple):
+    low: float
+    high: float
+    reason: str
+    of: int  # the event that was waited for
 
 
 class Step(NamedTuple):
@@ -224,21 +232,32 @@ class Timeline:
     @property
     def guessed_share(self) -> float:
         """Their share of all busy cycles."""
+        return sum(self.guessed.values()) / self.busy_cycles if self.busy_cycles else 0.0
+
+    @cached_property
+    def busy_cycles(self) -> float:
+        """Cycles of all instructions, of all cores together."""
         counts = self.columns.charged().tolist()
-        whole = sum(c.cycles * n for c, n in zip(self.trace.charges, counts, strict=False))
-        return sum(self.guessed.values()) / whole if whole else 0.0
+        return sum(c.cycles * n for c, n in zip(self.trace.charges, counts, strict=False))
 
     # -- why it takes so long --------------------------------------------------------------------------
 
     @cached_property
     def lower_bound(self) -> float:
-        """No order of the same instructions takes less: the launch, then the busiest pipe."""
+        """No order of the same instructions takes less: the launch, then the busiest pipe, or what global
+        memory takes to give or to get all bytes of a device."""
         trace = self.trace
         taken: dict[tuple[int, int], float] = defaultdict(float)
+        moved: dict[tuple[int, bool], float] = defaultdict(float)
         for e, kind in enumerate(trace.kind):
             if kind == WORK:
-                taken[trace.core[e], trace.pipe[e]] += trace.charges[trace.charge[e]].busy
-        return self.machine.launch + max(taken.values(), default=0.0)
+                charge = trace.charges[trace.charge[e]]
+                taken[trace.core[e], trace.pipe[e]] += charge.busy
+                if charge.bytes and charge.busy and (charge.path in READS or charge.path in WRITES):
+                    moved[trace.cores[trace.core[e]].rank, charge.path in READS] += charge.bytes
+        caps = {True: cap_of(trace, self.machine), False: self.machine.write_cap}
+        of_memory = (size / caps[reads] for (_, reads), size in moved.items())
+        return self.machine.launch + max((*taken.values(), *of_memory), default=0.0)
 
     @cached_property
     def gaps(self) -> list[tuple[int, float, float, str, int]]:
@@ -275,6 +294,54 @@ class Timeline:
         for why in spent.nonzero()[0].tolist():
             found[REASONS[why]] = float(spent[why])
         return dict(sorted(found.items(), key=lambda kv: -kv[1]))
+
+    @cached_property
+    def causes(self) -> dict[str, float]:
+        """Idle cycles of pipes by what is behind them, of all cores; see `causes_of`."""
+        return self.causes_of(range(len(self.trace.cores)))
+
+    def causes_of(self, cores: Iterable[int]) -> dict[str, float]:
+        """Idle cycles of the pipes of some cores by what is behind them: who waits for a flag of a pipe that
+        is idle as well waits for what that one waits for. So a FIFO that is full is not hidden by the flags
+        of all pipes that wait for the one in front of it. A flag is the cause where its pipe is at work."""
+        trace, wanted = self.trace, set(cores)
+        found: dict[str, float] = defaultdict(float)
+        for e, low, high, reason, of in self.gaps:
+            if trace.core[e] in wanted:
+                gap = _Gap(low, high, reason, of)
+                for cause, cycles in self._behind(self._idle, gap, len(trace.pipes)):
+                    found[cause] += cycles
+        return dict(sorted(found.items(), key=lambda kv: -kv[1]))
+
+    @cached_property
+    def _idle(self) -> dict[tuple[int, int], list[_Gap]]:
+        """Gaps by core and pipe, in order."""
+        trace = self.trace
+        found: dict[tuple[int, int], list[_Gap]] = defaultdict(list)
+        for e, low, high, reason, of in self.gaps:
+            if reason != sim.BANDWIDTH:  # that is no idle time
+                found[trace.core[e], trace.pipe[e]].append(_Gap(low, high, reason, of))
+        return found
+
+    def _behind(
+        self, gaps: Mapping[tuple[int, int], list[_Gap]], gap: _Gap, most: int
+    ) -> Iterator[tuple[str, float]]:
+        """Parts of a gap by their cause. At most so many pipes of a core wait for one another at a time."""
+        trace = self.trace
+        if not most or gap.of < 0 or gap.reason != sim.FLAG or not trace.pipe[gap.of]:
+            yield gap.reason, gap.high - gap.low
+            return
+        others = gaps.get((trace.core[gap.of], trace.pipe[gap.of]), ())
+        left = gap.high - gap.low
+        at = bisect_right(others, gap.low, key=lambda g: g.high)
+        while at < len(others) and others[at].low < gap.high:
+            other = others[at]
+            low, high = max(other.low, gap.low), min(other.high, gap.high)
+            left -= high - low
+            yield from self._behind(gaps, _Gap(low, high, other.reason, other.of), most - 1)
+            at += 1
+        if left > 0:
+            yield gap.reason, left
 
     def critical_path(self) -> list[Step]:
         """From the launch to the end, without a hole: what would have to be shorter for the total to be."""

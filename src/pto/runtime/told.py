@@ -1,0 +1,226 @@
+"""What the tasks of a graph tell of their calls, and their execution by the reference engine.
+
+A kernel that is compiled with -DPTO_TRACED tells of its calls while the graph runs (pto2/kernel_entry.hpp),
+with the memory of its task as it was when the task began. What a block of a task told is a launch of its own
+on the reference engine, with whatever watches there: sanitizers (`watched`), or the model of time (`timed`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import io
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..diag import Source
+from ..engine.compiled.library import ArrayArgument
+from ..engine.cpp.places import Places
+from ..engine.entry import LaunchResult
+from ..engine.memory import GlobalMemory
+from ..engine.reference.core import RunError
+from ..engine.traced.kernel import TaskGrid, module_of, roles_of
+from ..engine.traced.sites import Copied, Memory, Sites
+from ..engine.traced.spelling import in_cpp
+from ..engine.traced.stream import Recorded
+from ..engine.watch import Watchers
+from ..isa.profiles import Profile
+
+_KINDS = ("mix", "cube", "vector")
+
+_TOLD = ctypes.CFUNCTYPE(
+    None, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32,
+    ctypes.POINTER(ArrayArgument), ctypes.c_int32, ctypes.c_void_p, ctypes.c_uint64,
+)  # fmt: skip
+
+
+class TaskArray(NamedTuple):
+    """Memory that a task works on; without `data` where nobody asked for what it held."""
+
+    address: int
+    size: int
+    name: str
+    data: Any
+
+
+class ToldCore:
+    """What one core told of a task."""
+
+    def __init__(self, library: str, arrays: list[TaskArray]) -> None:
+        self.library = library
+        self.arrays = arrays
+        self.words: list[int] = []
+        self.over = False
+
+    @property
+    def held(self) -> int:
+        """Bytes that it takes to keep it."""
+        return 32 * len(self.words) + sum(
+            a.size for a in self.arrays if a.data is not None and a.size < LARGE
+        )
+
+
+#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task.
+LARGE = 1 << 20
+#: Bytes that tasks may take before the first of them are handed on while the graph runs.
+MOST_HELD = 256 << 20
+#: Tasks that begin after a task has ended before it is: cores of one task may begin one after the other.
+_LATER = 64
+
+#: Of a block of a task: cores by kind and sub-block.
+Block = Mapping[tuple[int, int], ToldCore]
+
+
+class Hearing:
+    """What the tasks of a run tell, until it is taken."""
+
+    def __init__(self, profile: Profile, contents: bool = True) -> None:
+        """`contents`: keep what memory held when tasks began."""
+        self.profile = profile
+        self._contents = contents
+        self._lock = threading.Lock()
+        #: By task and block, in the order that they began.
+        self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
+        self.kernels: dict[str, str] = {}  # names by library
+        self._keep: list[Any] = []
+        self.places: dict[str, Places] = {}
+        #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
+        self.judge: Callable[[tuple[int, int], Block], None] | None = None
+        #: Who is told of what memory held.
+        self.copied: Callable[[int, Any], None] | None = None
+        self._held = 0
+        #: How many cores have begun, and had when the last core of a block ended.
+        self._begun = 0
+        self._ended: dict[tuple[int, int], int] = {}
+        #: Large arrays by address.
+        self._large: dict[int, Any] = {}
+        self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
+
+    def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
+        """Listen to the kernel of a library, which is made of some files."""
+
+        def told(
+            task: int,
+            block: int,
+            blocks: int,
+            core: int,
+            over: int,
+            arrays: Any,
+            count: int,
+            words: int,
+            n: int,
+        ) -> None:
+            with self._lock:
+                cores = self.told.setdefault((task, block), {})
+                key = (core & 0xFF, core >> 8)
+                mine = cores.get(key)
+                if mine is None:
+                    mine = cores[key] = ToldCore(path, [self._array(arrays[i], i) for i in range(count)])
+                    self._begun += 1
+                if n:
+                    mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
+                if over:
+                    mine.over = True
+                    self._ended[task, block] = self._begun
+                    self._held += mine.held
+                if self._held > MOST_HELD and self.judge is not None:
+                    self._go_ahead(self.judge)
+
+        callback = _TOLD(told)
+        self._keep.append(callback)
+        ctypes.CDLL(path).pto2_tell(callback)
+        self.kernels[path] = name
+        self.places[path] = Places(path, files=files)
+
+    def stop(self) -> None:
+        """Listen no more: a library may outlive the run."""
+        for path in self.kernels:
+            ctypes.CDLL(path).pto2_tell(None)
+
+    def _array(self, array: Any, number: int) -> TaskArray:
+        name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
+        address, size = int(array.data or 0), int(array.bytes)
+        if not self._contents:
+            return TaskArray(address, size, name, None)
+        data = self._large.get(address)
+        if data is None or data.nbytes != size:
+            data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            if self.copied is not None:
+                self.copied(address, data)
+        if size >= LARGE:
+            self._large[address] = data
+        return TaskArray(address, size, name, data)
+
+    def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:
+        """Hand on blocks that are over, from the first on."""
+        for key, cores in list(self.told.items()):
+            ended = self._ended.get(key, self._begun)
+            if not all(c.over for c in cores.values()) or self._begun - ended < _LATER:
+                break
+            judge(key, cores)
+            self._held -= sum(c.held for c in cores.values())
+            del self.told[key], self._ended[key]
+
+    def take(self, task: int, block: int) -> Block | None:
+        """What a block told; forgotten then, unless somebody asks for contents, later."""
+        with self._lock:
+            return self.told.get((task, block)) if self._contents else self.told.pop((task, block), None)
+
+    def lowered(self, cores: Block, track: bool) -> tuple[Memory, Any, Any, Any]:
+        """What is executed of some kernels: memory, program, code of cores and sites, once for all tasks."""
+        key = (track, *sorted((kind, core.library) for kind, core in cores.items()))
+        if key not in self._programs:
+            memory = Memory(open=True)
+            kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
+            libraries = {_KINDS[kind]: core.library for (kind, _), core in cores.items()}
+            module = module_of(Source(next(iter(cores.values())).library, ""), kinds)
+            made = roles_of(
+                module, self.profile, track, kinds,
+                lambda p, code, at: Sites(p, code, at, self.places[libraries[code.name]], memory),
+            )  # fmt: skip
+            self._programs[key] = (memory, *made)
+        return self._programs[key]
+
+
+class Execution:
+    """A block of a task on the reference engine."""
+
+    def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
+        self._hearing, self._cores, self._block = hearing, cores, block
+        self._gm = GlobalMemory()
+        held: dict[int, Copied] = {}
+        for core in cores.values():
+            for a in core.arrays:
+                if a.address not in held:
+                    data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
+                    held[a.address] = Copied(a.address, self._gm.add(a.name, data), data)
+        self._held = list(held.values())
+        #: Where buffers lie.
+        self.addresses = {c.buffer: c.address for c in self._held}
+
+    def run(self, watch: Watchers | None, dry: bool = False) -> LaunchResult:
+        """To its end; what is wrong is in the result. `dry`: nothing is computed, for all is known that
+        decides on what is done."""
+        tracks = watch is not None and watch.tracks
+        memory, program, roles, sites = self._hearing.lowered(self._cores, tracks)
+        memory.hold(self._held)
+        grid = TaskGrid(
+            program, self._hearing.profile, self._gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(),
+            watch, dry=dry,
+        )  # fmt: skip
+        grid.sites = sites
+        grid.number = self._block
+        grid.feeds = {(_KINDS[kind], sub): Recorded(c.words) for (kind, sub), c in self._cores.items()}
+        result = LaunchResult("traced")
+        try:
+            if not grid.go():
+                result.diagnostics.append(grid.stuck().diagnostic)
+        except RunError as e:
+            result.diagnostics.append(e.diagnostic)
+        if watch is not None:
+            watch.tell("launch_ended", result)
+        for d in result.diagnostics:
+            in_cpp(d)
+        return result
