@@ -33,7 +33,7 @@ from .common import (
     target,
     write_output,
 )
-from .timing import add_timing, timing_asked, write_timing
+from .timing import add_timing, apply_advice, timing_asked, write_timing
 
 if TYPE_CHECKING:
     from ..engine.debug.session import Stops
@@ -429,6 +429,10 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
     if result.timeline is not None:
         result.diagnostics.extend(write_timing(result.timeline, options, k.name))
+        if options.apply_to is not None:
+            result.diagnostics.extend(
+                apply_advice(result.timeline, options, lambda file: _timeline(options, file))
+            )
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
@@ -440,6 +444,11 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         took = f"{time.perf_counter() - ready.started:.3f} s"
         print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
+
+
+def _timeline(options: Namespace, file: str) -> Any:
+    """That of the same launch of another program."""
+    return Prepared(Namespace(**{**vars(options), "input": file, "quiet": True})).run().timeline
 
 
 def _draw(memory_map: Any, path: str, name: str) -> list[Diagnostic]:
