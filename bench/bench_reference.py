@@ -1,7 +1,7 @@
 """Speed of the reference engine: tile instructions, sanitizers, the scalar unit.
 
     python bench/bench_reference.py                # all
-    python bench/bench_reference.py --instructions # one part: also --sanitizers, --timeline, --growth, --scalar
+    python bench/bench_reference.py --instructions # one part: --sanitizers, --timeline, --growth, --scalar
     python bench/bench_reference.py tadd trowsum   # some instructions only
 
 An instruction is timed in a kernel that repeats it, less the same kernel with an empty loop, on tiles of
@@ -486,9 +486,8 @@ def timeline() -> None:
             for _ in range(25)
         ]
         plain, timed = min(t for t, _ in times), min(t for _, t in times)
-        print(
-            f"  {name:<28}{events:6} events {1e3 * plain:8.2f} ms {1e3 * timed:8.2f} ms {timed / plain:6.2f} x"
-        )
+        spent = f"{1e3 * plain:8.2f} ms {1e3 * timed:8.2f} ms {timed / plain:6.2f} x"
+        print(f"  {name:<28}{events:6} events {spent}")
 
 
 def main() -> None:

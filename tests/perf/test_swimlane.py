@@ -96,13 +96,12 @@ def test_counters_equal_cards(records: Records, page: str) -> None:
     assert set(shown) == {COUNTERS[n] for n in set(records.counters["which"].tolist())}
     assert shown["task ring"]["limit"] == 1024
     assert shown["task ring"]["peak"] == records.stats["task_window_peak"]
-    heads = [card[0] for card in data["cards"]]
-    assert f"Task ring {shown['task ring']['peak']}" in heads
+    assert str(shown["task ring"]["peak"]) in [card[0] for card in data["cards"] if card[4] == "Task ring"]
     # what the engine saw between two samples counts in both
     records = simulate(40, seed=3).records
     records.stats["task_window_peak"] = 99
     data = _data(tasks.html(records))
-    assert "Task ring 99" in [card[0] for card in data["cards"]]
+    assert ["99"] == [card[0] for card in data["cards"] if card[4] == "Task ring"]
     assert {c["name"]: c for c in data["counters"]}["task ring"]["peak"] == 99
 
 

@@ -35,6 +35,7 @@ from .common import (
 )
 from .timing import (
     add_timing,
+    apply_advice,
     cpp_of,
     keeper,
     map_asked,
@@ -446,6 +447,10 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         values = options.keeper.values if options.keeper is not None else None
         recorded = Recorded(values, result.memory_map, cpp_of(k) if options.view is not None else None)
         result.diagnostics.extend(write_timing(result.timeline, options, k.name, recorded))
+        if options.apply_to is not None:
+            result.diagnostics.extend(
+                apply_advice(result.timeline, options, lambda file: _timeline(options, file))
+            )
     if result.shadow is not None and not options.quiet:
         print(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
@@ -457,6 +462,13 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         took = f"{time.perf_counter() - ready.started:.3f} s"
         print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
+
+
+def _timeline(options: Namespace, file: str) -> Any:
+    """That of the same launch of another program."""
+    return (
+        Prepared(Namespace(**{**vars(options), "input": file, "quiet": True, "keeper": None})).run().timeline
+    )
 
 
 class _Progress:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
-from .common import Parser, write_output
+from .common import Parser, read_input, write_output
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
@@ -36,6 +37,10 @@ def add_timing(p: Parser) -> None:
     p.add_argument(
         "--compare", type=_dataset, metavar="FILE",
         help="show a timeline that was written as .json beside this one",
+    )  # fmt: skip
+    p.add_argument(
+        "--apply", metavar="FILE", dest="apply_to",
+        help="write the program with the advice that moved lines can follow (barriers, waits), and time it",
     )  # fmt: skip
     p.add_argument(
         "--machine", type=_machine, metavar="M",
@@ -74,7 +79,7 @@ def _size(text: str) -> int:
 
 def timing_asked(options: Namespace) -> Any:
     """The option `timeline` of a launch: False, True, or the machine that is named."""
-    pages = options.timeline_file, options.view, options.machine
+    pages = options.timeline_file, options.view, options.machine, options.apply_to
     wanted = options.show_time or any(p is not None for p in pages)
     return (options.machine or True) if wanted else False
 
@@ -147,3 +152,33 @@ def write_map(
 
     recorded = Recorded(memory=map, cpp=cpp_of(kernel))
     return write_output(options.memory_map, html(timeline, kernel.name, None, recorded, "memory").encode())
+
+
+def apply_advice(
+    timeline: Timeline, options: Namespace, timed: Callable[[str], Timeline | None]
+) -> list[Diagnostic]:
+    """Write the program with what lines can follow, and hold what it takes (`timed`, of a file) against what
+    was promised."""
+    from ..perf.timeline.apply import followed
+
+    source, problems = read_input(options.input, cpp=True)
+    if source is None:
+        return problems
+    edited = followed(timeline, source.text, source.name)
+    us = timeline.machine.us
+    for advice in edited.left:
+        print(f"left to you: {advice.text}: {us(advice.gain):.2f} us less")
+    if not edited.done:
+        print("there is no advice that moving lines could follow: nothing was written")
+        return []
+    problems = write_output(options.apply_to, edited.text.encode())
+    again = None if problems else timed(options.apply_to)
+    if again is None:
+        return problems
+    for advice in edited.done:
+        print(f"applied: {advice.text}")
+    print(
+        f"{options.apply_to}: {again.us:.2f} us, {us(edited.cycles):.2f} were promised; "
+        f"{timeline.us:.2f} us without"
+    )
+    return []

@@ -41,7 +41,7 @@ function instruction(run, e) {
   if (flops) parts.push(["computes", amount(flops) + (lane.pipe === "M" ? "FLOP" : "elements")]);
   for (const [wanted, word] of [[0, "reads"], [1, "writes"]]) {
     const mine = run.ranges[run.ev.touched[e]].filter((r, n, list) => r[3] === wanted && list.findIndex(o => o.join() === r.join()) === n);
-    if (mine.length) parts.push([word, mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? `${text(tile ? "%" + tile : space)} <span class="soft">${text(space)}</span>` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? "%" + tile : "bytes")}</a> <span class="soft">${text(run.titles?.[space] ?? space)} ${low}..${high}</span>`).join(", ")]);
+    if (mine.length) parts.push([word, mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? `${text(tile ? named(run, tile) : space)} <span class="soft">${text(space)}</span>` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? named(run, tile) : "bytes")}</a> <span class="soft">${text(run.titles?.[space] ?? space)} ${low}..${high}</span>`).join(", ")]);
   }
   if (gap !== null) {
     const of = run.gap.of[gap], giver = of >= 0 ? run.sites[run.ev.site[of]] : null;

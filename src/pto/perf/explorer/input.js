@@ -69,7 +69,7 @@ memory.onpointermove = ev => {
   const found = memoryAt(ev);
   if (!found) { $("tip").hidden = true; return; }
   const {run, life, i} = found, e = i >= 0 ? life.events[i] : -1, by = e >= 0 ? run.sites[run.ev.site[e]] : null;
-  showTip(ev, `<b>%${text(life.name)}</b> ${text(life.shape)}, bytes ${life.low}..${life.high}` + (i >= 0 ? `<br/>value ${i + 1} of ${life.from.length}, alive ${short(us(life.to[i] - life.from[i]))}` : "<br/>holds nothing that is read later") + (by ? `, of ${text(by[0])} line ${by[1]}` : ""));
+  showTip(ev, `<b>${text(named(run, life.name))}</b> ${text(life.shape)}, bytes ${life.low}..${life.high}` + (i >= 0 ? `<br/>value ${i + 1} of ${life.from.length}, alive ${short(us(life.to[i] - life.from[i]))}` : "<br/>holds nothing that is read later") + (by ? `, of ${text(by[0])} line ${by[1]}` : ""));
 };
 memory.onpointerleave = () => { $("tip").hidden = true; };
 let gripped = null;

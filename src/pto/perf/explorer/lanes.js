@@ -27,6 +27,9 @@ const short = v => UNIT === "step" ? `${+v.toFixed(1)} step${v === 1 ? "" : "s"}
 const amount = v => v >= 1e9 ? (v / 1e9).toFixed(2) + " G" : v >= 1e6 ? (v / 1e6).toFixed(2) + " M" : v >= 1e3 ? (v / 1e3).toFixed(1) + " k" : v + " ";
 const text = s => String(s).replace(/[&<>"]/g, c => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]);
 
+// Names as the source spells them.
+const named = (run, name) => (run.spelled ??= Object.keys(run.sources).some(f => /\.(cpp|cc|cxx|h|hpp|cce)$/.test(f)) ? "C++" : "program") === "C++" ? name.replace(/^%/, "") : name.startsWith("%") ? name : "%" + name;
+
 // Busy time of a lane up to a moment.
 const busyUntil = (run, lane, t) => {
   const a = run.first[lane], b = run.first[lane + 1], i = bisect(run.ev.start, t, a, b);

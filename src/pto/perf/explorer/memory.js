@@ -184,9 +184,9 @@ function drawSpace(c, w, s, scale, top, band) {
       if (!widest || x1 - x > 1.2 * (widest[1] - widest[0])) widest = [x, x1];
     }
     if (!widest || hh < 9) continue;
-    const words = [`%${l.name} ${l.shape}`, `%${l.name}`].find(t => t.length * 6.1 + 8 < widest[1] - widest[0]);
+    const words = [`${named(ofRun, l.name)} ${l.shape}`, named(ofRun, l.name)].find(t => t.length * 6.1 + 8 < widest[1] - widest[0]);
     const whole = [Math.max(LEFT, px(l.from[0], w)), Math.min(right, px(l.to[l.to.length - 1], w))];
-    const place = words ? [widest[0], words] : `%${l.name}`.length * 6.1 + 8 < whole[1] - whole[0] && s.lives.every(o => o === l || o.high <= l.low || l.high <= o.low) ? [whole[0], `%${l.name}`] : null;
+    const place = words ? [widest[0], words] : named(ofRun, l.name).length * 6.1 + 8 < whole[1] - whole[0] && s.lives.every(o => o === l || o.high <= l.low || l.high <= o.low) ? [whole[0], named(ofRun, l.name)] : null;
     if (place) labels.push([place[0] + 4, view ? a + hh - 7 : hh > 30 ? a + 9 : a + hh / 2, place[1]]);
   }
   for (const o of s.overlaps) {
@@ -266,10 +266,10 @@ function tellLife(found) {
   const file = run.sites.find(t => t[1] === life.line)?.[2] ?? "";
   life.uses.forEach(([name, line, write, n]) => parts.push([write ? "written" : "read", `${text(name)} in <a data-line="${line}" data-file="${text(file)}">line ${line}</a>${n > 1 ? `, ${n} times` : ""}`]));
   if (life.more) parts.push(["", `and ${life.more} more`]);
-  if (life.view.length) parts.push(["a view of", life.view.map(v => "%" + text(v)).join(", ")]);
-  for (const o of s.overlaps) if (o.a === life || o.b === life) parts.push(["overlaps", `<b class="bad">%${text((o.a === life ? o.b : o.a).name)}</b> in bytes ${o.low}..${o.high}`]);
+  if (life.view.length) parts.push(["a view of", life.view.map(v => text(named(run, v))).join(", ")]);
+  for (const o of s.overlaps) if (o.a === life || o.b === life) parts.push(["overlaps", `<b class="bad">${text(named(run, (o.a === life ? o.b : o.a).name))}</b> in bytes ${o.low}..${o.high}`]);
   d.classList.toggle("tall", e >= 0 && operandsOf(run, e).length > 0);
-  d.hidden = false, d.innerHTML = `<button class="close" title="close (Esc)">×</button><h3>%${text(life.name)}</h3> <span class="soft">${text(life.shape)}</span>` + cells(parts) + `<div class="values"></div>`;
+  d.hidden = false, d.innerHTML = `<button class="close" title="close (Esc)">×</button><h3>${text(named(run, life.name))}</h3> <span class="soft">${text(life.shape)}</span>` + cells(parts) + `<div class="values"></div>`;
   d.querySelector(".close").onclick = () => { d.hidden = true, chosenLife = null, draw(); };
   for (const a of d.querySelectorAll("[data-e]")) a.onclick = () => { chosenLife = null, pick(run, +a.dataset.e, true); };
   for (const a of d.querySelectorAll("[data-line]")) a.onclick = () => choose(run, a.dataset.file, +a.dataset.line, false);
@@ -285,5 +285,6 @@ function setMemory(open) {
   memoryOpen = open, document.body.classList.toggle("memory", open);
   $("memory-button")?.setAttribute("aria-pressed", open);
   if ($("scales")) $("scales").hidden = !open;
+  if (VIEW !== "tasks") tiles();
   draw();
 }

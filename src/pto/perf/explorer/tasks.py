@@ -322,7 +322,8 @@ class _Page:
             task = r.tasks[step.row]
             behind = escape(r.label(r.tasks[step.held_by])) if step.held_by >= 0 else ""
             core = core_name(int(task["core"]), int(task["core_type"]))
-            rows.append([str(n + 1), self._link(step.row), core, escape(r.site(task)), duration(step.since),
+            site = escape(os.path.basename(r.site(task)))
+            rows.append([str(n + 1), self._link(step.row), core, site, duration(step.since),
                          *[duration(part) if part else "" for part in step.parts()], behind])  # fmt: skip
         left = len(a.path) - len(rows)
         more = f'<p class="soft">and {left} more steps</p>' if left else ""
@@ -459,7 +460,7 @@ def _thin_phases(phases: Array, end: int) -> tuple[Array, int]:
 
 
 def _card(name: str, value: str, share: float | None, words: str) -> list[Any]:
-    return [f"{name} {value}", words, share, ""]
+    return [value, words, share, "", name]
 
 
 def _section(title: str, about: str, inside: str) -> str:

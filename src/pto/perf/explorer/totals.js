@@ -33,7 +33,7 @@ function totals() {
 }
 
 
-const card = ([head, words, share, kind], letter) => `<div class="card${kind ? " " + kind : ""}"><b>${letter}${text(head)}</b>${share === undefined || share === null ? "" : `<div class="meter"><i style="width:${Math.min(100, 100 * share).toFixed(1)}%"></i></div>`}<small>${text(words)}</small></div>`;
+const card = ([head, words, share, kind, label], letter) => `<div class="card${kind ? " " + kind : ""}">${label ? `<small>${text(label)}</small>` : ""}<b>${letter}${text(head)}</b>${share === undefined || share === null ? "" : `<div class="meter"><i style="width:${Math.min(100, 100 * share).toFixed(1)}%"></i></div>`}<small>${text(words)}</small></div>`;
 // By buffer how much of it is alive at most: what the curve below says, so that both are one number.
 const memoryCards = run => Object.keys(run.maps ?? {}).flatMap(n => spacesOf(run, +n).map(s => {
   const {peak} = s.alive, name = [s.title, run.cores[n] && run.cores[n] !== "core" ? run.cores[n] : ""].filter(Boolean).join(" "), clashes = s.overlaps.length;
@@ -59,10 +59,12 @@ function beside() {
     $("compare").innerHTML = `<h2>A against B <span class="soft">${short(a)}, ${short(b)}: ${((b / a - 1) * 100).toFixed(1)} %</span></h2><table><tr><th>on the critical path</th><th class="r">A us</th><th class="r">B us</th><th class="r">B − A</th></tr>` +
       [...by].sort((x, y) => Math.abs(y[1][1] - y[1][0]) - Math.abs(x[1][1] - x[1][0])).slice(0, 16).map(([k, [x, y]]) => `<tr><td>${text(k)}</td><td class="r">${x.toFixed(2)}</td><td class="r">${y.toFixed(2)}</td><td class="r">${(y - x).toFixed(2)}</td></tr>`).join("") + "</table>";
   }
-  // tiles of the first core
+}
+function tiles() {  // of the first core
   const run = runs[0], spaces = spacesOf(run, 0);
+  $("tiles").innerHTML = "";
   if (!memoryOpen || !spaces.length) return;
   $("tiles").innerHTML = `<h2>Tiles <span class="soft">of ${text(run.cores[0] || "the core")}</span></h2><table><tr><th>tile</th><th>shape</th><th></th><th class="r">from byte</th><th class="r">to byte</th><th class="r">values</th><th class="r">writes</th><th class="r">reads</th></tr>` +
-    spaces.flatMap((s, k) => s.lives.map((l, n) => `<tr class="hot" data-life="${k} ${n}"><td><code>%${text(l.name)}</code></td><td>${text(l.shape)}</td><td class="soft">${s.title}</td><td class="r">${s.loose ? "" : l.low}</td><td class="r">${s.loose ? "" : l.high}</td><td class="r">${l.from.length}</td><td class="r">${l.writes}</td><td class="r">${l.reads}</td></tr>`)).join("") + "</table>";
+    spaces.flatMap((s, k) => s.lives.map((l, n) => `<tr class="hot" data-life="${k} ${n}"><td><code>${text(named(run, l.name))}</code></td><td>${text(l.shape)}</td><td class="soft">${s.title}</td><td class="r">${s.loose ? "" : l.low}</td><td class="r">${s.loose ? "" : l.high}</td><td class="r">${l.from.length}</td><td class="r">${l.writes}</td><td class="r">${l.reads}</td></tr>`)).join("") + "</table>";
   for (const row of $("tiles").querySelectorAll("[data-life]")) row.onclick = () => { const [k, n] = row.dataset.life.split(" "); core = 0, ofRun = run, tellLife({run, life: spaces[+k].lives[+n], i: 0}); };
 }

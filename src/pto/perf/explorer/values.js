@@ -60,7 +60,7 @@ function valuesInto(holder, run, e) {
   const operands = operandsOf(run, e);
   if (!operands.length) { holder.innerHTML = `<p class="soft">No values: it has no operands in memory, or the run kept no more. ${text(kept(run))}.</p>`; return; }
   const open = Math.max(0, operands.findIndex(o => o.operand + o.role === shownOperand));
-  holder.innerHTML = `<div class="operands" role="tablist">` + operands.map((o, n) => `<button role="tab" data-n="${n}" aria-selected="${n === open}" title="${o.operand}, ${o.role ? "after" : "before"}"><span class="soft">${o.role ? "out" : "in"}</span> ${text(o.label)}${o.text ? ` = ${text(o.text)}` : ""}</button>`).join("") + `</div><div class="value"></div>`;
+  holder.innerHTML = `<div class="operands" role="tablist">` + operands.map((o, n) => `<button role="tab" data-n="${n}" aria-selected="${n === open}" title="${o.operand}, ${o.role ? "after" : "before"}"><span class="soft">${o.role ? "out" : "in"}</span> ${text(o.label.startsWith("%") ? named(run, o.label) : o.label)}${o.text ? ` = ${text(o.text)}` : ""}</button>`).join("") + `</div><div class="value"></div>`;
   for (const b of holder.querySelectorAll("button")) b.onclick = () => {
     for (const o of holder.querySelectorAll("button")) o.setAttribute("aria-selected", o === b);
     const o = operands[+b.dataset.n];
@@ -73,7 +73,7 @@ async function valueInto(holder, run, o) {
   const [dtype, rows, cols, kind, chunk, , [low, high, mean, nan, inf, zeros], first, last] = run.values.snapshots[o.snap], count = rows * cols;
   const odd = (n, what) => n ? `<b class="bad">${n} ${what}</b>` : `no ${what}`;
   const place = kind.split(","), [title, ...more] = [run.titles?.[place[0]] ?? place[0], ...place.slice(1)];
-  holder.innerHTML = `<p><b>${text(o.label)}</b> ${rows}x${cols}x${dtype} <span class="soft">${text([title, ...more].join(","))}, ${o.role ? "when it was through" : "when it began"}</span></p>
+  holder.innerHTML = `<p><b>${text(named(run, o.label))}</b> ${rows}x${cols}x${dtype} <span class="soft">${text([title, ...more].join(","))}, ${o.role ? "when it was through" : "when it began"}</span></p>
     <p>${low === "" ? "nothing finite" : `${text(low)} to ${text(high)}, mean ${text(mean)}`}; ${odd(nan, "NaN")}, ${odd(inf, "inf")}, ${zeros} of ${count} zero</p>`;
   if (chunk < 0) {
     holder.innerHTML += `<p>first ${text(first)}<br/>last ${text(last)}</p><p class="soft">Its elements were not kept: ${text(kept(run))}.</p>`;

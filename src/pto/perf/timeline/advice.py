@@ -33,13 +33,15 @@ BUDGET = 300_000
 
 
 class Advice(NamedTuple):
-    """A change in words, the cycles it saves by simulation, the lines it speaks of, the trace with it."""
+    """A change in words, the cycles it saves by simulation, the lines it speaks of, the trace with it, and
+    the file of the lines."""
 
     kind: str
     text: str
     gain: float
     lines: tuple[int, ...]
     trace: Trace
+    file: str
 
 
 class _Candidate(NamedTuple):
@@ -49,6 +51,7 @@ class _Candidate(NamedTuple):
     worth: float  # cycles that somebody waits there
     orders: bool  # whether it must leave nothing unordered: it adds no memory
     change: Callable[[Trace], Trace]
+    file: str = ""
 
 
 def advise(timeline: Timeline) -> list[Advice]:
@@ -75,7 +78,9 @@ def advise(timeline: Timeline) -> list[Advice]:
         if candidate.orders:
             before = before if before is not None else unordered(trace, timeline.machine.isa)
         if not candidate.orders or unordered(changed.trace, timeline.machine.isa) <= (before or set()):
-            out.append(Advice(candidate.kind, candidate.text, gain, candidate.lines, changed.trace))
+            out.append(
+                Advice(candidate.kind, candidate.text, gain, candidate.lines, changed.trace, candidate.file)
+            )
     return sorted(out, key=lambda a: -a.gain)
 
 
@@ -142,7 +147,8 @@ def _barriers(trace: Trace, waited: dict[int, float]) -> Iterable[_Candidate]:
         row = find_row(trace.sites[site].name)
         if row is not None and row.order == "barrier":
             text = f"unneeded barrier at line {line}"
-            yield _Candidate("barrier", text, (line,), waited.get(site, 0.0), True, drop)
+            file = trace.sites[site].file
+            yield _Candidate("barrier", text, (line,), waited.get(site, 0.0), True, drop, file)
 
 
 # -- waits -------------------------------------------------------------------------------------------------
@@ -196,7 +202,7 @@ def _waits(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Iterabl
             return _moved(changed, streams, events, count)
 
         text = f"wait at line {line} could move below line {below}"
-        yield _Candidate("wait", text, (line, below), waited[site], True, later)
+        yield _Candidate("wait", text, (line, below), waited[site], True, later, trace.sites[site].file)
 
 
 def _passing(trace: Trace, streams: _Streams, e: int) -> list[int]:
@@ -261,7 +267,8 @@ def _buffers(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Itera
         line = trace.sites[site].line
         if trace.waits[events[0]][0][1] == "slot":
             text = f"one more slot for the FIFO of line {line}"
-            yield _Candidate("slot", text, (line,), waited[site], False, one_buffer_more(events))
+            file = trace.sites[site].file
+            yield _Candidate("slot", text, (line,), waited[site], False, one_buffer_more(events), file)
             continue
         tiles = _only_refilled(trace, streams, events)
         if not tiles:
@@ -277,7 +284,8 @@ def _buffers(trace: Trace, streams: _Streams, waited: dict[int, float]) -> Itera
         names = " and ".join(f"%{name}" for name in sorted(sizes))
         memory = ", ".join(f"{size} bytes of {space}" for space, size in more.items())
         text = f"one more buffer for {names} ({memory}; waits at line {line})"
-        yield _Candidate("buffer", text, (line,), waited[site], False, one_buffer_more(events))
+        file = trace.sites[site].file
+        yield _Candidate("buffer", text, (line,), waited[site], False, one_buffer_more(events), file)
 
 
 def _only_refilled(trace: Trace, streams: _Streams, events: Sequence[int]) -> set[Range]:

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,10 @@ from . import simulate as sim
 from .columns import REASONS, Columns
 from .simulate import Simulated, cap_of, simulate, slots_of
 from .trace import BARRIER, GIVE, SCALAR, WORK, Site, Trace
+
+if TYPE_CHECKING:
+    from ..explorer.values import Values
+    from ..memory_map import MemoryMap
 
 
 class PipeUse(NamedTuple):
@@ -390,6 +394,12 @@ class Timeline:
         from .report import text
 
         return text(self, advice)
+
+    def html(self, name: str = "", values: Values | None = None, memory_map: MemoryMap | None = None) -> str:
+        """The page of the explorer, with values that a `Keeper` kept and the memory map of the launch."""
+        from ..explorer.kernel import Recorded, html
+
+        return html(self, name, None, Recorded(values, memory_map))
 
     def perfetto(self) -> list[dict[str, object]]:
         from .export import perfetto
