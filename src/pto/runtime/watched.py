@@ -55,6 +55,7 @@ class Written:
     """Bytes of global memory that somebody wrote, by page."""
 
     _BITS = 12
+    _FULL = np.ones(1 << _BITS, bool)
 
     def __init__(self) -> None:
         self._pages: dict[int, Any] = {}
@@ -62,9 +63,33 @@ class Written:
     def add(self, addresses: Any) -> None:
         for page, at in self._by_page(addresses):
             found = self._pages.get(page)
+            if found is self._FULL:
+                continue
             if found is None:
                 found = self._pages[page] = np.zeros(1 << self._BITS, bool)
             found[at] = True
+
+    def add_all(self, address: int, size: int) -> None:
+        """All of a piece of memory."""
+        self.add_where(address, np.ones(1, bool), size)
+
+    def add_where(self, address: int, mask: Any, size: int | None = None) -> None:
+        """Those bytes of a piece of memory where a mask holds; a mask of one holds or does not for all."""
+        bytes, end = 1 << self._BITS, address + (mask.size if size is None else size)
+        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
+            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
+            part = mask if size is not None else mask[low - address : high - address]
+            if not part.any():
+                continue
+            if high - low == bytes and part.all():
+                self._pages[page] = self._FULL  # which nobody writes to
+                continue
+            found = self._pages.get(page)
+            if found is self._FULL:
+                continue
+            if found is None:
+                found = self._pages[page] = np.zeros(bytes, bool)
+            found[low - page * bytes : high - page * bytes] |= part
 
     def lacks(self, addresses: Any) -> int:
         """How many of some bytes nobody wrote."""
@@ -123,8 +148,8 @@ class Watch:
         self._told: dict[tuple[int, int], dict[tuple[int, int], _Core]] = {}
         self._keep: list[Any] = []
         self._held = 0
-        #: Large arrays by address.
-        self._large: dict[int, Any] = {}
+        #: Large arrays by address and size.
+        self._large: dict[tuple[int, int], Any] = {}
         #: Tasks that have begun, by then: when the last core of a task ended.
         self._begun = 0
         self._ended: dict[tuple[int, int], int] = {}
@@ -139,7 +164,7 @@ class Watch:
     def given(self, address: int, size: int) -> None:
         """Memory that holds something before the graph runs; all other is written by tasks."""
         self._written = self._written or Written()
-        self._written.add(address + np.arange(size, dtype=np.int64))
+        self._written.add_all(address, size)
 
     def hear(self, path: str, name: str) -> None:
         """Listen to the kernel of a library."""
@@ -180,13 +205,13 @@ class Watch:
         """An array of a task as it is now: address, contents, name."""
         address, size = int(array.data or 0), array.bytes
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
-        data = self._large.get(address)
-        if data is None or data.nbytes != size:
+        data = self._large.get((address, size))
+        if data is None:
             data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
             if self._written is not None:  # what holds something was written: by the host, by a plain store
-                self._written.add(address + np.flatnonzero(data))
+                self._written.add_where(address, data != 0)
         if size >= LARGE:
-            self._large[address] = data
+            self._large[address, size] = data
         return address, data, name
 
     # -- in the order that tasks began -----------------------------------------------------------------

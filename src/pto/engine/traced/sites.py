@@ -358,6 +358,10 @@ class Sites:
             found = self._found[key] = self._make(key)
         return found, start
 
+    def slots(self, site: Site) -> list[int]:
+        """The registers of the operands of a site, then those of its results."""
+        return [self._lower.slot(v) for v in (*site.op.operands, *site.op.results)]
+
     def _scope(self, key: tuple[int, ...], name: str) -> Site:
         """Where a vector scope begins or ends."""
         call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
@@ -490,7 +494,12 @@ class _Making:
                 each = kind.words // _MEMBERS
                 called = self.called(at)
                 self.values[name] = [
-                    self.value(kind.type or INDEX, f"{called}[{n}]", offset + n * each, self.tensor(kind, f"{called}[{n}]"))
+                    self.value(
+                        kind.type or INDEX,
+                        f"{called}[{n}]",
+                        offset + n * each,
+                        self.tensor(kind, f"{called}[{n}]"),
+                    )
                     for n in range(self.said[-1])
                 ]
             elif name and kind.type is not None:
