@@ -14,7 +14,7 @@ from pto.diag import DiagnosticError
 
 
 @pl.jit
-def twice(x: pl.Tensor, y: pl.Out[pl.Tensor], ROWS=16):
+def twice(x: pl.Tensor, y: pl.Out[pl.Tensor], ROWS=16):  # noqa: N803
     for i in pl.range(0, 64, ROWS):
         with pl.at(level=pl.Level.CORE_GROUP):
             y[i : i + ROWS, :] = pl.add(x[i : i + ROWS, :], x[i : i + ROWS, :])
