@@ -28,11 +28,12 @@ from tests.seeds import seeds
 import pto
 from pto.cli import build, ptoas
 from pto.driver import Options, lowered
+from pto.engine.compiled.library import Launch, Library
 from pto.engine.native import machine, objects
 from pto.engine.native.images import file_of
 from pto.image.container import read
 from pto.image.every_call import calls
-from pto.image.format import CALL, END, Code, Image
+from pto.image.format import CALL, END, JUMP, Code, Image
 from pto.isa import rows
 from pto.isa.profiles import profile
 from pto.objects import elf, ir, machine_code
@@ -137,6 +138,29 @@ def test_an_interrupt_ends_a_launch(tmp_path: Path) -> None:
     text = ends.endless()
     (tmp_path / "k.so").write_bytes(_object(text, None))
     ends.interrupt(pto.kernel(tmp_path / "k.so"), text)
+
+
+def test_a_limit_from_c(tmp_path: Path) -> None:
+    """As pto/object.h says: status 1, a message, and in `mark` the word that jumps back."""
+    _, _, text = ends.made("an endless loop")
+    (tmp_path / "k.so").write_bytes(_object(text, None))
+    kernel, vm = Library(str(tmp_path / "k.so")).raw("k"), machine.library()
+    opened, close = vm.raw("pto_machine_open"), vm.raw("pto_machine_close")
+    opened.restype, error = ctypes.c_void_p, ctypes.create_string_buffer(200)
+    made = ctypes.c_void_p(opened(None, 0, error, ctypes.c_size_t(len(error))))
+    words = (ctypes.c_uint64 * 2)(0, 1)
+    launch = Launch(
+        size=ctypes.sizeof(Launch), argc=2, args=ctypes.addressof(words), blocks=1, threads=1,
+        error=ctypes.addressof(error), error_size=len(error), limit=20_000_000, mark=-1,
+    )  # fmt: skip
+    assert kernel(ctypes.byref(launch), made) == launch.status == 1
+    close(made)
+    assert b"[PTO-E2106] still running after 0.02 s" in error.value
+    image = read((tmp_path / "k.so").read_bytes(), "k.so").images[0]
+    ((at, to),) = [
+        (at, words[0]) for at, op, words in ir.instructions(image.codes[0]) if op == JUMP and words[0] <= at
+    ]
+    assert launch.mark == at >= to
 
 
 @pytest.mark.seeded
