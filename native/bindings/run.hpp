@@ -47,6 +47,7 @@ class PyKernels {
     Kernel kernel;
     kernel.name = name;
     kernel.core_type = core_type;
+    kernel.meets = library->find<char>("pto2_kernel_meets") != nullptr;
     kernel.on_core = library->get<void(int64_t*, pto::detail::Core*)>("pto2_kernel");
     kernel.text = library->text();
     kernels.add(func_id, std::move(kernel));
@@ -55,12 +56,14 @@ class PyKernels {
 
   /// A program on the virtual machine: `function` executes `task` (native/vm/vm.hpp), which belongs to `owner`.
   void add_program(int func_id, const std::string& name, int core_type, uint64_t function, uint64_t task,
-                   uint64_t abi, const std::vector<std::pair<int, int>>& places, nb::object owner) {
+                   uint64_t abi, const std::vector<std::pair<int, int>>& places, bool meets,
+                   nb::object owner) {
     if (abi != kernel_abi())
       throw nb::value_error("the virtual machine was built for another version of the runtime");
     Kernel kernel;
     kernel.name = name;
     kernel.core_type = core_type;
+    kernel.meets = meets;
     kernel.on_machine = reinterpret_cast<decltype(kernel.on_machine)>(function);
     kernel.task = reinterpret_cast<const void*>(task);
     kernel.text = text_around(function);

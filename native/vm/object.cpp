@@ -63,7 +63,8 @@ Ready* made_ready(const pto_object& object, const pto_machine& machine, const ch
   }
   ready->key = object.key;
   std::memcpy(ready->codes, object.codes, object.code_count * sizeof(pto_code));
-  ready->program = {*object.target, ready->functions, ready->codes, object.code_count};
+  ready->program = {*object.target, ready->functions, ready->codes, object.code_count,
+                    nullptr};  // no words are read
   return ready;
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "pto/launch.hpp"
+#include "vm.hpp"
 
 namespace pto::vm {
 
@@ -85,14 +86,16 @@ class Patience {
   PTO_INLINE void tick(detail::Core& core, const uint32_t* words, const uint32_t* pc, int32_t base) {
     if (--left_ == 0) [[unlikely]] {
       core.mark = base + static_cast<int32_t>(pc - words);
-      left_ = span_ = ask(core);
+      left_ = again(core);
     }
   }
+
+  /// How many repetitions later to ask again; does not return where the launch is to end.
+  uint32_t again(detail::Core& core) { return span_ = ask(core); }
 
  private:
   static constexpr uint64_t kSoon = 1'000'000, kLong = 10 * kSoon;
 
-  /// How many repetitions later to ask again; does not return where the launch is to end.
   [[gnu::cold, gnu::noinline]] uint32_t ask(detail::Core& core) {
     const detail::Launch& launch = *static_cast<detail::Fiber*>(core.fiber)->thread->launch;
     auto& given = static_cast<Running&>(*launch.given);
@@ -117,6 +120,19 @@ class Patience {
 
   uint32_t left_ = 1, span_ = 1;
   uint64_t begun_ = 0, asked_ = 0, done_ = 0;
+};
+
+/// That of machine code on a core, which has marked its place before it asks.
+struct Asked : pto_patience {
+  Asked(detail::Core& core, bool in_launch) : pto_patience{in_launch ? in_time : never}, core(core) {}
+  static uint32_t in_time(pto_patience* asked) {
+    auto& self = static_cast<Asked&>(*asked);
+    return self.patience.again(self.core);
+  }
+  static uint32_t never(pto_patience*) { return ~uint32_t{0}; }
+
+  detail::Core& core;
+  Patience patience;
 };
 
 }  // namespace pto::vm

@@ -134,10 +134,14 @@ inline void make_group(char* frame, const uint32_t* s) {  // result, the tensors
 }
 
 template <class T>
+using AnyConv = ConvTile<TileType::Mat, T, 0, Layout::ND,
+                         ConvTileShape<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>>;
+
+template <class T>
 inline void make_conv(char* frame, const uint32_t* s) {
-  using Conv = ConvTile<TileType::Mat, T, 0, Layout::ND,
-                        ConvTileShape<DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC, DYNAMIC>>;
+  using Conv = AnyConv<T>;
   static_assert(sizeof(Conv) <= 128, "_CONV of image/lower.py");
+  if (s[1] > 6) detail::failf("[PTO-E2102] a convolution tile of %u dimensions", s[1]);
   int64_t sizes[6] = {};
   for (uint32_t d = 0; d < s[1]; ++d) sizes[d] = s[2 + d];
   at<Conv>(frame, s[0]) = Conv(sizes[0], sizes[1], sizes[2], sizes[3], sizes[4], sizes[5]);
@@ -147,11 +151,23 @@ inline void make_conv_tile(char* frame, const uint32_t* s) {
   const uint32_t bits = s[2 + s[1]];
   bits <= 8    ? make_conv<uint8_t>(frame, s)
   : bits == 16 ? make_conv<uint16_t>(frame, s)
-               : make_conv<uint32_t>(frame, s);
+  : bits == 32 ? make_conv<uint32_t>(frame, s)
+               : make_conv<uint64_t>(frame, s);
 }
 
-inline void place_conv_tile(char* frame, const uint32_t* s) {  // tile, address, space, bytes
-  at<char*>(frame, s[0]) = detail::resolve(static_cast<int>(s[2]), at<uint64_t>(frame, s[1]), s[3]);
+inline void place_conv_tile(char* frame, const uint32_t* s) {  // tile, address, space, bits
+  auto& tile = at<AnyConv<uint8_t>>(frame, s[0]);  // sizes are where they are for any element type
+  size_t used = 1;
+  for (int d = 0; d < 6 && tile.GetShape(d) != 0; ++d) used *= static_cast<size_t>(tile.GetShape(d));
+  used = (used * s[3] + 7) / 8;
+  const int space = static_cast<int>(s[2]);
+  const auto address = at<uint64_t>(frame, s[1]);
+  char* found = detail::resolve(space, address, used);
+  const char* base = detail::core().space[space];
+  if (found < base || used > detail::room(space) || found + used > base + detail::room(space)) [[unlikely]]
+    detail::failf("[PTO-E2101] a tile of %zu bytes at address 0x%zx is outside %s", used,
+                  static_cast<size_t>(address), detail::kSpaceNames[space]);
+  detail::bind(tile, found);
 }
 
 // clang-format off

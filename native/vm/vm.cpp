@@ -5,6 +5,7 @@
 //
 #include "patience.hpp"
 #include "pto/launch.hpp"
+#include "quick.hpp"
 #include "values.hpp"
 #include "vm.hpp"
 
@@ -30,8 +31,17 @@ int64_t integer(const char* frame, uint32_t at, uint32_t width) {
 }
 
 /// What a core was at is told as the index of a word; the code is told in the bits from 28 on.
-void interpret(const pto_code& code, int32_t base, const Function* functions, char* frame, detail::Core& core,
-               bool in_launch) {
+///
+/// Every instruction leads to the next by a jump of its own, which processors foresee better than one for all. Calls
+/// that are arithmetic of integers are done here, as `kinds` says.
+void interpret(const pto_code& code, int32_t base, const Function* functions, const uint8_t* kinds,
+               char* frame, detail::Core& core, bool in_launch) {
+#define PTO_LABEL_(name, T, ...) &&quick_##name##_##T,
+  static const void* const labels[] = {
+      &&end,     &&jump,    &&unless,  &&enter,   &&next,    &&copy,
+      &&equal,   &&unknown, &&unknown, &&unknown, &&unknown, &&unknown,
+      &&unknown, &&unknown, &&unknown, &&unknown, &&call,    PTO_VM_QUICK(PTO_LABEL_, PTO_LABEL_)};
+#undef PTO_LABEL_
   const uint32_t* const words = code.words;
   const uint32_t* pc = words;
   Patience patience;
@@ -40,58 +50,90 @@ void interpret(const pto_code& code, int32_t base, const Function* functions, ch
     if (there <= pc && in_launch) patience.tick(core, words, pc, base);
     pc = there;
   };
-  for (;;) {
-    const uint32_t word = *pc, opcode = word & 0xFFFFFF;
-    if (opcode >= kCall) [[likely]] {
-      core.mark = base + static_cast<int32_t>(pc - words);
-      functions[opcode - kCall](frame, pc + 1);
-      pc += word >> 24;
-      continue;
-    }
-    switch (opcode) {
-      case kEnd: return;
-      case kJump: to(pc[1]); break;
-      case kUnless:
-        if (at<uint8_t>(frame, pc[1]) != 0) {
-          pc += 3;
-        } else {
-          to(pc[2]);
-        }
-        break;
-      case kEnter:
-        if (integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1])) {
-          pc += 5;
-        } else {
-          to(pc[4]);
-        }
-        break;
-      case kNext: {
-        const uint32_t width = pc[1];
-        const int64_t step = integer(frame, pc[4], width);
-        const int64_t next = static_cast<int64_t>(static_cast<uint64_t>(integer(frame, pc[2], width)) +
-                                                  static_cast<uint64_t>(step));
-        std::memcpy(frame + pc[2], &next, width);
-        if (integer(frame, pc[2], width) < integer(frame, pc[3], width)) {
-          to(pc[5]);
-        } else {
-          pc += 6;
-        }
-        break;
-      }
-      case kCopy:
-        std::memcpy(frame + pc[1], frame + pc[2], pc[3]);
-        pc += 4;
-        break;
-      case kEqual:
-        if (integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1])) {
-          to(pc[4]);
-        } else {
-          pc += 5;
-        }
-        break;
-      default: detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", opcode);
-    }
+#define PTO_GO_ON_ goto* labels[kinds[*pc & 0xFFFFFF]]
+  PTO_GO_ON_;
+call:
+  core.mark = base + static_cast<int32_t>(pc - words);
+  functions[(*pc & 0xFFFFFF) - kCall](frame, pc + 1);
+  pc += *pc >> 24;
+  PTO_GO_ON_;
+#define PTO_DO_TWO_(name, T, R, ...)            \
+  quick_##name##_##T : {                        \
+    T a1, a2;                                   \
+    std::memcpy(&a1, frame + pc[2], sizeof a1); \
+    std::memcpy(&a2, frame + pc[3], sizeof a2); \
+    const R a0 = __VA_ARGS__;                   \
+    std::memcpy(frame + pc[1], &a0, sizeof a0); \
+    pc += 4;                                    \
+    PTO_GO_ON_;                                 \
   }
+#define PTO_DO_ONE_(name, T, R, ...)            \
+  quick_##name##_##T : {                        \
+    T a1;                                       \
+    std::memcpy(&a1, frame + pc[2], sizeof a1); \
+    const R a0 = __VA_ARGS__;                   \
+    std::memcpy(frame + pc[1], &a0, sizeof a0); \
+    pc += 3;                                    \
+    PTO_GO_ON_;                                 \
+  }
+jump:
+  to(pc[1]);
+  PTO_GO_ON_;
+unless:
+  if (at<uint8_t>(frame, pc[1]) != 0) {
+    pc += 3;
+  } else {
+    to(pc[2]);
+  }
+  PTO_GO_ON_;
+enter:
+  if (integer(frame, pc[2], pc[1]) < integer(frame, pc[3], pc[1])) {
+    pc += 5;
+  } else {
+    to(pc[4]);
+  }
+  PTO_GO_ON_;
+next:
+  {
+    const uint32_t width = pc[1];
+    const int64_t step = integer(frame, pc[4], width);
+    const int64_t sum = static_cast<int64_t>(static_cast<uint64_t>(integer(frame, pc[2], width)) +
+                                             static_cast<uint64_t>(step));
+    if (width == 8) [[likely]] {
+      at<int64_t>(frame, pc[2]) = sum;
+    } else {
+      std::memcpy(frame + pc[2], &sum, width);
+    }
+    if (integer(frame, pc[2], width) < integer(frame, pc[3], width)) {
+      to(pc[5]);
+    } else {
+      pc += 6;
+    }
+    PTO_GO_ON_;
+  }
+copy:
+  if (pc[3] == 8) [[likely]] {
+    std::memcpy(frame + pc[1], frame + pc[2], 8);
+  } else {
+    std::memcpy(frame + pc[1], frame + pc[2], pc[3]);
+  }
+  pc += 4;
+  PTO_GO_ON_;
+equal:
+  if (integer(frame, pc[2], pc[1]) == integer(frame, pc[3], pc[1])) {
+    to(pc[4]);
+  } else {
+    pc += 5;
+  }
+  PTO_GO_ON_;
+unknown:
+  detail::failf("[PTO-E2102] an instruction that the virtual machine does not know: %u", *pc & 0xFFFFFF);
+  PTO_VM_QUICK(PTO_DO_TWO_, PTO_DO_ONE_)
+end:
+  return;
+#undef PTO_DO_TWO_
+#undef PTO_DO_ONE_
+#undef PTO_GO_ON_
 }
 
 // --- functions for values of every type ---------------------------------------------------------------------
@@ -434,9 +476,13 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 
 void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
              bool in_launch) {
-  if (code.run != nullptr) return code.run(frame, code.words, program.functions, &core.mark);
+  if (code.run != nullptr) {
+    Asked patience(core, in_launch);
+    return code.run(frame, code.words, program.functions, &core.mark, &patience);
+  }
   const auto base = static_cast<int32_t>((&code - program.codes) << 28);
-  interpret(code, base, reinterpret_cast<const Function*>(program.functions), frame, core, in_launch);
+  interpret(code, base, reinterpret_cast<const Function*>(program.functions), program.kinds, frame, core,
+            in_launch);
 }
 
 }  // namespace pto::vm
@@ -446,6 +492,14 @@ PTO_EXPORT void* pto_vm_own(const char* name) {
   for (const auto& own : pto::vm::kOwn)
     if (std::strcmp(own.name, name) == 0) return reinterpret_cast<void*>(own.function);
   return nullptr;
+}
+
+/// How the machine does a call of this name: kCall, or the kind of one that it does itself.
+PTO_EXPORT int pto_vm_kind(const char* name) {
+  int kind = pto::vm::kCall;
+  for (const char* own : pto::vm::kQuick)
+    if (++kind, std::strcmp(own, name) == 0) return kind;
+  return pto::vm::kCall;
 }
 
 namespace {

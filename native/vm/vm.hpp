@@ -8,6 +8,12 @@
 
 extern "C" {
 
+/// Whom machine code asks at the ends of loops whether it is to end, as the machine itself does (patience.hpp).
+struct pto_patience {
+  /// How many ends of loops later to ask again; does not return where the launch is to end. First asked at the first.
+  uint32_t (*ask)(pto_patience* patience);
+};
+
 /// What one kind of core executes.
 struct pto_code {
   const uint32_t* words;
@@ -17,7 +23,8 @@ struct pto_code {
   uint32_t kind;  // of core: 0 any, 1 cube, 2 vector
   uint32_t reserved;
   /// The code as machine code, which does what the words say (src/pto/objects/ir.py); null: the machine reads them.
-  void (*run)(char* frame, const uint32_t* words, void* const* functions, int32_t* mark);
+  void (*run)(char* frame, const uint32_t* words, void* const* functions, int32_t* mark,
+              pto_patience* patience);
 };
 
 struct pto_target {
@@ -31,6 +38,7 @@ struct pto_program {
   void* const* functions;
   const pto_code* codes;  // one, or that of the cube core and that of the vector cores
   uint32_t code_count;
+  const uint8_t* kinds;  // by opcode, how an instruction is done: itself, or what pto_vm_kind says of the call
 };
 
 /// A program as a kernel of the task runtime.
@@ -56,12 +64,13 @@ struct pto_object {
 };
 
 void* pto_vm_own(const char* name);
+int pto_vm_kind(const char* name);
 int pto_launch_image(struct pto_launch* launch);
 }
 
 namespace pto::vm {
 
-inline constexpr uint32_t kObjectVersion = 1;
+inline constexpr uint32_t kObjectVersion = 2;
 
 /// The values of a core: as the code has them at its beginning.
 struct Frame {

@@ -93,6 +93,33 @@ def test_a_chip(simpler: Any) -> None:
     )
 
 
+def test_what_a_worker_has_loaded(simpler: Any) -> None:
+    """A callable is loaded when it first runs; a device does that, or the host, as the runtime says."""
+    args = simpler.task_interface.TaskArgs()
+    for tensor in (A, B, np.zeros_like(A)):
+        args.add_tensor(tensor)
+    args.add_scalar(0)
+    for runtime, there in (("tensormap_and_ringbuffer", (1, 0)), ("host_build_graph", (0, 1))):
+        with simpler.Worker(level=2, platform="a2a3sim", runtime=runtime) as worker:
+            handle = worker.register(graph(simpler))
+            assert (worker.aicpu_dlopen_count, worker.host_dlopen_count) == (0, 0)
+            for _ in range(2):
+                worker.run(handle, args)
+                assert (worker.aicpu_dlopen_count, worker.host_dlopen_count) == there
+
+
+def test_levels_of_messages(simpler: Any) -> None:
+    logs = importlib.import_module("simpler_setup.log_config")
+    found = [
+        logs.parse_level(level) for level in ("debug", "Info", "timing", "warn", "error", "null", "no", 7)
+    ]
+    assert found == [10, 20, 25, 30, 40, 60, 25, 7] and logs.LOG_LEVEL_CHOICES[2] == logs.DEFAULT_LOG_LEVEL
+    before = simpler.get_logger().level
+    logs.configure_logging(21)  # of the levels that there are, the next one
+    assert simpler.get_current_config() == 25
+    logs.configure_logging(before)
+
+
 def test_explicit_edges(simpler: Any) -> None:
     out = run(simpler, 1)
     assert np.array_equal(out[0], A[0] + 2 * B[0])

@@ -19,10 +19,10 @@ from pto.diag import Source
 from pto.image import container, elf, format, lines, listing
 from pto.image.check import check
 from pto.image.format import CALL, COPY, END, JUMP, MAGIC, NAMES, Code, Image
-from pto.image.operands import INSTRUCTIONS, operands_of, size_of, spread
+from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 
 from ..counting import no_hang
-from .programs import two
+from .programs import convolution, two, values
 
 PROFILE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -217,6 +217,33 @@ def test_e1224_frames() -> None:
         refused("PTO-E1224", check, image, message=message)
 
 
+def test_e1224_values_of_sizes_of_their_own() -> None:
+    """Arrays, groups and convolution tiles: nothing lies partly outside, or is used as what it is not."""
+    (of,), (conv,) = values().images, convolution().images
+    size = len(of.codes[0].frame)
+    get, set, group = (_where(of, name) for name in ("vm.get", "vm.set", "vm.group"))
+    made, placed = _where(conv, "vm.conv"), _where(conv, "vm.conv_at")
+    cases: dict[str, Image] = {
+        "is of two kinds": _word(of, get + 5, 4),  # an array of more elements than the other call says
+        "array24, 24 bytes": _word(of, get + 2, size - 16),
+        "width is out of range": _word(of, set + 3, 3),
+        "sizes is out of range": _word(of, set + 5, 0),
+        "vm.get: another number": _word(of, get + 4, 3),
+        "vm.conv: a tile of that many elements": _word(_word(conv, made + 3, 1 << 30), made + 4, 1 << 30),
+        "none of its members": _word(of, group + 4, 2),
+        "members is out of range": _word(of, group + 3, 0),
+        "view, 88 bytes": _word(of, group + 3, 254),
+        "of two": _word(of, group + 1, of.codes[0].words[group + 2]),
+        "conv16, 128 bytes": _word(conv, made + 1, len(conv.codes[0].frame) - 64),
+        "bits is out of range": _word(conv, made + 8, 12),
+        "space is out of range": _word(conv, placed + 3, 99),
+    }
+    tile = conv.codes[0].words[made + 1]
+    cases[f"offset {tile} of the frame is of two kinds"] = _word(conv, made + 8, 32)
+    for message, image in cases.items():
+        refused("PTO-E1224", check, image, message=message)
+
+
 def _before_end(image: Image, *words: int) -> tuple[int, ...]:
     """The words of an image with others before the last, which a jump leads to."""
     *rest, end = image.codes[0].words
@@ -343,8 +370,11 @@ def inside(image: Image) -> None:
                     assert value in starts
                 elif operand.kind == "place":
                     assert value + words[2] <= len(code.frame)
-                elif operand.kind in ("word", "tile", "view", "pipe", "register", "mask", "stream", "turned"):
-                    assert value + size_of(operand.kind)[0] <= len(code.frame)
+                elif operand.kind == "views":
+                    assert words[3] < words[2] and value + 88 * words[2] <= len(code.frame)
+                elif operand.kind not in NUMBERS and operand.kind != "text":
+                    kind = sized(operand.kind, spread(operands, words) or (), words)
+                    assert value + size_of(kind)[0] <= len(code.frame)
         for offset, view in code.arguments:
             assert offset + (88 if view else 8) <= len(code.frame)
 
@@ -394,7 +424,8 @@ def test_damaged_files(seed: int) -> None:
 @settings(PROFILE, max_examples=250)
 @given(seed=SEEDS)
 def test_damaged_words(seed: int) -> None:
-    survives(lambda: container.File("k", (mutant(two().images[seed % 2], Random(seed)),)))
+    images = (*two().images, *values().images, *convolution().images)
+    survives(lambda: container.File("k", (mutant(images[seed % len(images)], Random(seed)),)))
 
 
 def mutant(image: Image, random: Random) -> Image:

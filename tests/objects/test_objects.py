@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 from tests.codegen.test_execute import INPUTS
 from tests.codegen.test_execute import Program as RandomProgram
+from tests.engine.native import test_ends as ends
 from tests.engine.native.test_native import CASES, COLUMNS, ready
 from tests.seeds import seeds
 
@@ -55,7 +56,7 @@ def _object(text: Any, target: str | None, form: str = "so", triple: str = "") -
     return objects.emitted(file_of(module, done, module.source.name), form, "k.so", triple)
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "values"])  # which no file has
+@pytest.mark.parametrize("name", CASES)
 def test_as_on_engine_native(name: str, tmp_path: Path) -> None:
     ready()
     program, entry, given, blocks = CASES[name]
@@ -108,6 +109,34 @@ def test_a_division_traps_in_its_place(tmp_path: Path) -> None:
     assert out[0] == 7
     (found,) = kernel.run(out, 17, 0).diagnostics
     assert found.code == "PTO-E2102" and found.span is not None and found.span.line == 4
+
+
+def test_every_end_names_its_line(tmp_path: Path) -> None:
+    """Bad addresses, traps, failed checks, loops that do not end, deep nests and many values; the process goes on."""
+    for n, name in enumerate(ends.ENDS):
+        code, line, text = ends.made(name)
+        path = tmp_path / f"k{n}.so"
+        path.write_bytes(_object(text, None))
+        out = np.zeros(4, np.int64)
+        for options in ({}, {"blocks": 3, "threads": 2}):
+            (found,) = pto.kernel(path).run(out, 100, max_steps=50_000, **options).diagnostics
+            assert found.code == code and found.span is not None, (name, found)
+            assert line in text.splitlines()[found.span.line - 1], (name, found)
+            assert found.message.startswith(line.removeprefix("pto.")), (name, found)
+
+
+def test_a_limit_of_time_ends_an_endless_loop(tmp_path: Path) -> None:
+    _, line, text = ends.made("an endless loop")
+    (tmp_path / "k.so").write_bytes(_object(text, None))
+    (found,) = pto.kernel(tmp_path / "k.so").run(np.zeros(4, np.int64), 1, timeout=0.05).diagnostics
+    assert found.code == "PTO-E2106" and found.message == "scf.while: still running after 0.05 s"
+    assert found.span is not None and line in text.splitlines()[found.span.line - 1]
+
+
+def test_an_interrupt_ends_a_launch(tmp_path: Path) -> None:
+    text = ends.endless()
+    (tmp_path / "k.so").write_bytes(_object(text, None))
+    ends.interrupt(pto.kernel(tmp_path / "k.so"), text)
 
 
 @pytest.mark.seeded
@@ -174,13 +203,13 @@ def test_arithmetic_is_that_of_the_calls_it_replaces(tmp_path: Path) -> None:
     (entry,) = [s for s in elf.Elf(path.read_bytes()).symbols(elf.DYNSYM) if s.name == "k"]
     library = ctypes.CDLL(str(path))
     address = (ctypes.cast(library.k, ctypes.c_void_p).value or 0) - entry.value + local.value
-    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 4)(address)
+    run = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 5)(address)
     functions = [
         ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(f) for f in machine.functions(image.calls)
     ]
     for frame in _frames(image):
         mine, theirs = (ctypes.create_string_buffer(frame, len(frame)) for _ in range(2))
-        run(mine, None, None, None)
+        run(mine, None, None, None, None)
         for _, opcode, operands in ir.instructions(image.codes[0]):
             if opcode >= CALL:
                 functions[opcode - CALL](theirs, (ctypes.c_uint32 * len(operands))(*operands))

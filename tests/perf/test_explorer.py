@@ -1,21 +1,22 @@
-"""The page of a timeline, in a real browser: Chromium of the distribution through playwright, where both are."""
+"""The explorer: what its pages hold, and what they do in a real browser."""
 
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from tests.perf.browser import browser, opened
 from tests.perf.test_timeline import _LOOP, product, program, timed
 
 from pto.cli.main import main
+from pto.perf.explorer.kernel import dataset, html
+from pto.perf.explorer.page import loaded
 from pto.perf.timeline.export import written
-from pto.perf.timeline.page import dataset, html, loaded
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+__all__ = ["browser"]  # a fixture
 
 
 def test_the_page_needs_nothing_else():
@@ -44,29 +45,6 @@ def test_pto_run_view(tmp_path: Path):
 
 
 # -- in a browser ------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    if CHROMIUM is None:
-        pytest.skip("no Chromium is installed: apt install chromium")
-    sync_api = pytest.importorskip(
-        "playwright.sync_api", reason="playwright is not installed: pip install playwright"
-    )
-    with sync_api.sync_playwright() as p:
-        found = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield found
-        found.close()
-
-
-def opened(browser: Any, path: Path, text: str) -> Any:
-    path.write_text(text)
-    page = browser.new_page(viewport={"width": 1400, "height": 900})
-    page.errors = []
-    page.on("pageerror", lambda e: page.errors.append(str(e)))
-    page.goto(path.as_uri())
-    page.wait_for_selector(":root[data-ready]")
-    return page
 
 
 def test_click_zoom_select_and_compare(browser: Any, tmp_path: Path):
@@ -128,9 +106,102 @@ def test_counters_equal_what_the_timeline_says(browser: Any, tmp_path: Path):
     page = opened(browser, tmp_path / "t.html", html(timeline, "double"))
     shares = page.evaluate(
         """() => Object.fromEntries(explorer.rows.filter(r => !r.head).map(r =>
-          [r.pipe, explorer.busyUntil(r.run, r.lane, 1e12) / 8]))"""
+          [r.pipe, explorer.us(explorer.busyUntil(r.run, r.lane, 1e12))]))"""
     )
     for use in timeline.pipes:
         if use.pipe in shares and use.pipe != "S":
-            assert shares[use.pipe] == pytest.approx(use.busy, rel=1e-3)
+            assert shares[use.pipe] == pytest.approx(timeline.machine.us(use.busy), rel=1e-3)
+    page.close()
+
+
+def kernel_view(path: Path, *options: str) -> None:
+    """A kernel whose result is known: y = x + x, by rows; x[3, 5] is no number."""
+    x = np.arange(1024 * 128, dtype=np.float32).reshape(1024, 128)
+    x[3, 5] = np.nan
+    np.save(path.with_name("x.npy"), x)
+    arguments = ["run", "examples/18_waits.pto", "-q", "--view", str(path), *options, "--"]
+    assert main([*arguments, f"@{path.with_name('x.npy')}", "f32:1024x128"]) == 0
+
+
+def test_values_as_an_execution_saw_them(browser: Any, tmp_path: Path):
+    path = tmp_path / "v.html"
+    kernel_view(path)
+    page = opened(browser, path)
+    page.evaluate("""() => { const run = explorer.runs[0], lane = run.lanes.findIndex(l => l.pipe === "V");
+        explorer.pick(run, run.first[lane] + 1) }""")  # the second tadd: rows 64 to 127
+    card = page.locator("#detail")
+    page.wait_for_selector(".cells table")
+    assert "8192 to 16383, mean 12287.5; no NaN" in card.inner_text()
+    assert page.locator(".cells td").all_inner_texts()[:2] == ["8192", "8193"]
+    card.locator(".operands button", has_text="%out").click()
+    page.wait_for_function("document.querySelector('.cells td')?.textContent === '16384'")
+    assert "when it was through" in card.inner_text()
+    # elements where the pointer is
+    box = page.locator(".heat").bounding_box()
+    page.mouse.move(box["x"] + box["width"] - 2, box["y"] + box["height"] - 2)
+    assert page.locator(".cells td").all_inner_texts()[-1] == "32766"
+    page.keyboard.press("p")  # the first one has the NaN; the operand stays open
+    page.wait_for_selector(".cells .bad")  # where it is
+    assert "1 NaN" in card.inner_text() and page.locator(".cells .bad").inner_text() == "NaN"
+    assert "matrices are kept whole" in card.inner_text()
+    assert page.errors == []
+    page.close()
+
+
+def test_values_beyond_the_budget_are_counted(browser: Any, tmp_path: Path):
+    path = tmp_path / "v.html"
+    kernel_view(path, "--values", "70K")
+    page = opened(browser, path)
+    kept, spent = page.evaluate("[explorer.runs[0].values.whole, explorer.runs[0].values.spent]")
+    assert 0 < kept < page.evaluate("explorer.runs[0].values.snapshots.length") and spent <= 70 << 10
+    page.evaluate("""() => { const run = explorer.runs[0], lane = run.lanes.findIndex(l => l.pipe === "V");
+        explorer.pick(run, run.first[lane + 1] - 1) }""")
+    said = page.locator("#detail").inner_text()
+    assert "Its elements were not kept" in said and "first 122880, 122881" in said and "--values SIZE" in said
+    page.close()
+    kernel_view(path, "--values", "0")
+    page = opened(browser, path)
+    page.keyboard.press("n")
+    assert "Values were not recorded" in page.locator("#detail").inner_text()
+    page.close()
+
+
+def test_the_cpp_of_an_instruction(browser: Any, tmp_path: Path):
+    path = tmp_path / "v.html"
+    kernel_view(path, "--values", "0")
+    page = opened(browser, path)
+    page.locator("#tabs button", has_text="C++").click()
+    page.locator("#source .l.hot", has_text="TADD(").click()
+    assert page.locator("#detail h3").inner_text() == "tadd"
+    assert "TADD(" in page.locator(".sheet:not([hidden]) .lit").last.inner_text()
+    page.locator("#tabs button", has_text=".pto").click()
+    assert "pto.tadd" in page.locator(".sheet:not([hidden]) .lit").inner_text()
+    assert page.errors == []
+    page.close()
+
+
+def test_memory_on_the_axis_of_time(browser: Any, tmp_path: Path):
+    path = tmp_path / "m.html"
+    arguments = ["run", "examples/15_overlap.pto", "-q", "--memory-map", str(path), "--"]
+    assert main([*arguments, "f32:64x128", "f32:64x128", "f32:64x128"]) == 0
+    page = opened(browser, path)
+    assert page.evaluate("document.body.classList.contains('memory')")
+    assert "%ta and %tb share bytes 16384..32768" in page.locator(".clashes").inner_text()
+    assert "UB block 0 42%" in page.locator("#cards").inner_text()
+    # a tile leads to who made it and to its line, an instruction to its tiles
+    at = page.evaluate("""() => { const {s, scale, top} = explorer.memoryRows()[0], l = s.lives.find(l => l.name === "tc");
+        const box = document.getElementById("memory").getBoundingClientRect();
+        return [box.left + explorer.px(l.from[0], box.width) + 20, box.top + top + scale.y((l.low + l.high) / 2)] }""")
+    page.mouse.click(*at)
+    assert "%tc" in page.locator("#detail h3").inner_text()
+    assert "pto.tadd" in page.locator(".sheet:not([hidden]) .lit").inner_text()
+    page.locator("#detail a", has_text="tadd of line").click()
+    assert page.locator("#detail h3").inner_text() == "tadd"
+    page.locator("#detail a", has_text="%tb").click()
+    assert "overlaps" in page.locator("#detail").inner_text()
+    for scale in ("used", "full"):
+        page.locator(f"[data-scale={scale}]").click()
+    page.keyboard.press("m")
+    assert not page.evaluate("document.body.classList.contains('memory')")
+    assert page.errors == []
     page.close()

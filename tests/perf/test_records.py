@@ -247,7 +247,7 @@ def test_json_is_columns_of_plain_numbers(tmp_path: Path) -> None:
 def test_numpy_is_not_imported_with_the_modules() -> None:
     code = (
         "import sys, pto.perf.records, pto.perf.trace, pto.perf.swimlane_json, pto.perf.analysis, pto.perf.hazards,"
-        " pto.perf.swimlane, pto.perf.task_graph, pto.perf.summary\n"
+        " pto.perf.explorer.tasks, pto.perf.task_graph, pto.perf.summary\n"
         "print('numpy' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

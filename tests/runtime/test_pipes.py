@@ -75,8 +75,8 @@ def test_e2624_nobody_pushes(how: dict[str, Any]) -> None:
     assert problem.code == "PTO-E2624" and "which nobody has pushed" in problem.message
 
 
-def test_blocks_of_a_task_cannot_meet(tmp_path: Path) -> None:
-    """There may be more blocks than cores: a barrier of all would wait for ever, or be none."""
+def test_more_blocks_than_cores_cannot_meet(tmp_path: Path) -> None:
+    """A barrier of all would wait for ever, or be none; where there are enough cores, they start together."""
     source = tmp_path / "meet.cpp"
     source.write_text("""\
 #include <cstdint>
@@ -94,10 +94,14 @@ extern "C" __aicore__ void kernel_entry(__gm__ int64_t* args) {
     meet = runtime.kernel(source, "inout scalar")
     x = np.zeros(4, np.float32)
     for how in (0, 2):
-        with pytest.raises(pto.DiagnosticError, match="a grid barrier in a task of several blocks") as caught:
+        with pytest.raises(
+            pto.DiagnosticError, match="a grid barrier in a task of 3 blocks that do not start together"
+        ) as caught:
             runtime.run(lambda rt, how=how: rt.submit(meet, x, how, blocks=3), block_dim=1)
         assert caught.value.diagnostics[0].code == "PTO-E2622"
         runtime.run(
             lambda rt, how=how: rt.submit(meet, x, how), block_dim=1
         )  # who is alone has met everybody
+    for way in ({"threads": 1}, {"threads": 2}, {"seed": 3}):
+        runtime.run(lambda rt: [rt.submit(meet, x, 2, blocks=2) for _ in range(3)], block_dim=1, **way)
     runtime.run(lambda rt: rt.submit(meet, x, 1, blocks=300), block_dim=1)  # those of one block meet in any

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
-from pto.asm import parse
+import pto
+from pto.asm import parse, to_text
 from pto.ir.dominance import dominator_tree
 
 Check = Callable[..., Any]
@@ -445,3 +447,50 @@ module {
   func.func @b() -> index attributes {pto.entry} //~ PTO-E0217
 }
 """)
+
+
+LINKED = """
+module {{
+  module attributes {{pto.backend = "emitc"}} {{
+    func.func private @twice({type}) {mark}
+    func.func @k(%p: !pto.ptr<f32>) attributes {{pto.aicore}} {{
+      call @twice(%p) : (!pto.ptr<f32>) -> ()
+      return
+    }}
+  }}
+  module attributes {{pto.backend = "vpto"}} {{
+    func.func {seen} @twice(%p: !pto.ptr<f32>) {{ {other}
+      %zero = arith.constant 0 : index
+      %x = pto.load_scalar %p[%zero] : !pto.ptr<f32> -> f32
+      %y = arith.addf %x, %x : f32
+      pto.store_scalar %y, %p[%zero] : !pto.ptr<f32>, f32
+      return
+    }}
+  }}
+}}
+"""
+
+
+def test_a_function_of_another_module() -> None:
+    """A module declares what one beside it defines; the two are one function, which is called."""
+    module = parse(LINKED.format(type="!pto.ptr<f32>", mark="", seen="public", other=""))
+    assert [f.attr("sym_name") for f in module.functions] == ["k", "twice"]
+    assert parse(to_text(module)).function("twice") is not None
+    for engine in ("reference", "native", "cpp"):
+        x = np.array([3], np.float32)
+        pto.kernel(module, "k", engine=engine).run(x)
+        assert x[0] == 6, engine
+
+
+@pytest.mark.parametrize(
+    ("type", "seen", "codes"),
+    [
+        ("!pto.ptr<i32>", "public", ("//~ PTO-E0213", "")),
+        ("!pto.ptr<f32>", "private", ("", "//~ PTO-E0205")),
+    ],
+    ids=["another type", "not for others"],
+)
+def test_what_another_module_defines_otherwise(
+    annotated: Check, type: str, seen: str, codes: tuple[str, str]
+) -> None:
+    annotated(LINKED.format(type=type, mark=codes[0], seen=seen, other=codes[1]))

@@ -22,6 +22,12 @@ typedef struct pto_machine pto_machine;
 /// The symbol of a kernel. The arguments of a launch are 64-bit words: addresses of arrays, integers, bits of floats,
 /// and for an argument that is a view the address of a pto_view. Gives the status of the launch: 0 done, 1 failed,
 /// 2 stuck. Several threads may launch kernels on one machine.
+///
+/// Loops ask about every millisecond whether the launch is to end: after `limit` nanoseconds or `steps` repetitions of
+/// the loops of a core (PTO-E2106), because another core has failed, or because of SIGINT, which the launch notices
+/// after some ten milliseconds and hands on to the handler that the program had. Its status is 1 then, and `mark` says
+/// where the loop is, as the index of a word of the image with the number of the code from bit 28 on: `pto objdump`
+/// prints which line that is.
 typedef int pto_kernel(pto_launch* launch, const pto_machine* machine);
 
 /// A machine whose kernels find what they call in these libraries, which `pto build k.o -o calls.so` makes, and in the

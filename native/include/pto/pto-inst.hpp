@@ -5,6 +5,7 @@
 // host calls of the device runtime. core/ has the types, ops/ the instructions by family.
 #pragma once
 
+#include "pto/common/kernel_meta.hpp"
 #include "pto/core/access.hpp"
 #include "pto/core/assign.hpp"
 #include "pto/core/cross_core.hpp"
@@ -48,10 +49,18 @@
 #endif
 
 namespace pto {
-/// The name behind TSTORE, which some kernels call.
+// Names behind instructions, which some kernels call.
 template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone>
 inline void TSTORE_IMPL(Dst& dst, Src& src) {
   TSTORE<Src, Dst, atomicType>(dst, src);
+}
+template <class... Arguments>
+inline void TCONCAT_IMPL(Arguments&... arguments) {
+  TCONCAT(arguments...);
+}
+template <class... Arguments>
+inline void TCOLEXPAND_IMPL(Arguments&... arguments) {
+  TCOLEXPAND(arguments...);
 }
 }  // namespace pto
 

@@ -95,22 +95,33 @@ inline void tell(const pto::detail::Core& core, int32_t over) {
   core.trace->count = 0;
 }
 
-/// A task of a traced library.
-template <class Function>
-inline void traced_task(Function&& function, int64_t* args, pto::detail::Core& core) {
-  if (told == nullptr) return function(args);
-  core.trace = new pto::detail::Trace;
-  core.trace->flush = [](pto::detail::Core& me) { tell(me, 0); };
-  tell(core, 0);
-  function(args);
-  tell(core, 1);
-  delete core.trace;
-  core.trace = nullptr;
-}
+/// A task of a traced library, for as long as it lasts. Kernels are called as they stand: some must be inlined.
+class TracedTask {
+ public:
+  explicit TracedTask(pto::detail::Core& core) : core_(core) {
+    if (told == nullptr) return;
+    core.trace = new pto::detail::Trace;
+    core.trace->flush = [](pto::detail::Core& me) { tell(me, 0); };
+    tell(core, 0);
+  }
+  ~TracedTask() {
+    if (core_.trace == nullptr) return;
+    tell(core_, 1);
+    delete core_.trace;
+    core_.trace = nullptr;
+  }
+  TracedTask(const TracedTask&) = delete;
+  TracedTask& operator=(const TracedTask&) = delete;
+
+ private:
+  pto::detail::Core& core_;
+};
 
 }  // namespace pto2
 
-#define PTO2_CALL_(function) pto2::traced_task(function, args, *core)
+#define PTO2_CALL_(function)          \
+  const pto2::TracedTask task_(*core); \
+  function(args)
 #define PTO2_TRACER_ \
   PTO2_EXPORT void pto2_tell(pto2::Told told) { pto2::told = told; }
 #else

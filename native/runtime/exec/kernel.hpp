@@ -25,6 +25,7 @@ namespace pto2 {
 struct Kernel {
   std::string name;
   int core_type = -1;  // of CoreType; -1: any
+  bool meets = false;  // it has a grid barrier: its blocks wait for one another
   /// One of these is set. `on_core` is C++ compiled with the PTO intrinsics: it runs on a stack of its own
   /// and may wait for other cores. `plain` and `call` run to their end on the host thread; `call` may throw.
   void (*on_core)(int64_t* args, pto::detail::Core* core) = nullptr;

@@ -294,7 +294,7 @@ void TensormapGraph::describe(const Submission& submission, TaskDescriptor& task
     task.kernel_id = *std::find_if(task.kernels, task.kernels + kCoresPerBlock, [](int k) { return k >= 0; });
   }
   task.team = nullptr;
-  if (submission.sync_start && submission.block_dim > 0) {
+  if (start_together(submission)) {
     const bool mixed = submission.kernels != nullptr;
     const int cubes = mixed ? task.kernels[0] >= 0 : task.worker_type == static_cast<int>(CoreType::Aic);
     const int vectors = mixed ? (task.kernels[1] >= 0) + (task.kernels[2] >= 0) : 1 - cubes;
@@ -396,6 +396,23 @@ void TensormapGraph::check_kernels(const Submission& submission) {
   fits(submission.kernel_id, submission.worker_type);
 }
 
+/// How many blocks of a task have a core at one time.
+int TensormapGraph::most_together(const Submission& submission) const {
+  const bool clusters = submission.kernels != nullptr || submission.worker_type == 0;
+  return cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
+}
+
+/// Blocks that meet start together where they can, also if the orchestration does not say so: half of them
+/// could have all the cores otherwise, waiting for the rest. Where they cannot, the barrier says so.
+bool TensormapGraph::start_together(const Submission& submission) const {
+  if (submission.block_dim == 0 || submission.sync_start) return submission.block_dim > 0;
+  if (submission.cluster >= 0 || submission.cluster_ids != nullptr || submission.no_core) return false;
+  if (submission.block_dim > most_together(submission)) return false;
+  const auto meets = [&](int32_t id) { return id >= 0 && kernels_.find(id)->meets; };
+  if (submission.kernels == nullptr) return meets(submission.kernel_id);
+  return std::any_of(submission.kernels, submission.kernels + kCoresPerBlock, meets);
+}
+
 void TensormapGraph::check_blocks(const Submission& submission) {
   if (submission.cluster >= 0 && !clusters_.allocated(submission.cluster)) {
     refuse(submission, "cluster " + std::to_string(submission.cluster) + " has not been allocated");
@@ -404,8 +421,7 @@ void TensormapGraph::check_blocks(const Submission& submission) {
     refuse(submission, "the number of blocks must be in range [1, 32767]");
   }
   if (submission.sync_start) {
-    const bool clusters = submission.kernels != nullptr || submission.worker_type == 0;
-    const int cores = cores_of(clusters ? CoreType::Aic : CoreType::Aiv, options_.exec.block_dim);
+    const int cores = most_together(submission);
     if (submission.cluster >= 0 || submission.cluster_ids != nullptr) {
       refuse(submission, "blocks that start together are placed by the runtime, not on clusters of one's own",
              ErrorCode::SyncStartInvalid);

@@ -182,6 +182,8 @@ class TensormapGraph final : public Graph {
   void check(const Submission& submission);
   void check_kernels(const Submission& submission);
   void check_blocks(const Submission& submission);
+  int most_together(const Submission& submission) const;
+  bool start_together(const Submission& submission) const;
   [[noreturn]] void refuse(const Submission& submission, const std::string& what,
                            ErrorCode code = ErrorCode::InvalidArgs);
   void describe(const Submission& submission, TaskDescriptor& task);

@@ -33,7 +33,17 @@ from .common import (
     target,
     write_output,
 )
-from .timing import add_timing, apply_advice, timing_asked, write_timing
+from .timing import (
+    add_timing,
+    apply_advice,
+    cpp_of,
+    keeper,
+    map_asked,
+    map_is_page,
+    timing_asked,
+    write_map,
+    write_timing,
+)
 
 if TYPE_CHECKING:
     from ..engine.debug.session import Stops
@@ -205,14 +215,17 @@ def parsed(p: Parser, arguments: Sequence[str], program: str | None = None) -> N
     options.debug = bool(
         options.debug or options.breaks or options.watches or options.commands or options.command_file
     )
-    options.watchers = []
     options.timeline = timing_asked(options)
+    options.keeper = keeper(options)
+    options.watchers = []
+    options.drawn = None
     if options.messages is not None:
         if options.ranks is None:
             p.error("--messages are those of ranks: say how many with --ranks N")
         from ..engine.sanitize.messages import Messages
 
-        options.watchers.append(Messages())
+        options.drawn = Messages()
+        options.watchers.append(options.drawn)
         if options.debug:
             p.error("--messages are drawn of a run that nobody stops: leave out --break, --watch and --debug")
     if options.processes and options.ranks is None:
@@ -346,9 +359,10 @@ class Prepared:
             "subblocks": options.subblocks, "threads": options.threads, "sanitize": options.sanitize,
             "schedule": options.schedule, "shadow": options.shadow, "max_steps": options.max_steps,
             "timeout": options.timeout,
-            "memory_map": options.memory_map is not None, "semantics": options.semantics or "hw",
-            "ranks": self.world, "processes": options.processes, "watchers": options.watchers,
-            "timeline": options.timeline, "dry": options.dry,
+            "memory_map": map_asked(options), "semantics": options.semantics or "hw",
+            "ranks": self.world, "processes": options.processes, "dry": options.dry,
+            "watchers": [*options.watchers, *([options.keeper] if options.keeper is not None else [])],
+            "timeline": options.timeline or map_is_page(options),
         }  # fmt: skip
         able = registry.ENGINES[self.kernel.engine].options
         self.launch = {"blocks": options.blocks, **{n: v for n, v in own.items() if n in able}}
@@ -422,13 +436,17 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         for param, argument in zip(k.args, values, strict=False):
             for rank, array in enumerate(argument.arrays()):
                 print(f"%{param.name}{f' of rank {rank}' if world is not None else ''} =\n{array}")
-    for messages in options.watchers:
+    if options.drawn is not None:
         title = f"@{k.name} on {options.ranks} ranks"
-        result.diagnostics.extend(write_output(options.messages, messages.svg(title).encode()))
-    if result.memory_map is not None:
-        result.diagnostics.extend(_draw(result.memory_map, options.memory_map, k.name))
+        result.diagnostics.extend(write_output(options.messages, options.drawn.svg(title).encode()))
+    if options.memory_map is not None and result.memory_map is not None:
+        result.diagnostics.extend(write_map(result.memory_map, result.timeline, options, k))
     if result.timeline is not None:
-        result.diagnostics.extend(write_timing(result.timeline, options, k.name))
+        from ..perf.explorer.kernel import Recorded
+
+        values = options.keeper.values if options.keeper is not None else None
+        recorded = Recorded(values, result.memory_map, cpp_of(k) if options.view is not None else None)
+        result.diagnostics.extend(write_timing(result.timeline, options, k.name, recorded))
         if options.apply_to is not None:
             result.diagnostics.extend(
                 apply_advice(result.timeline, options, lambda file: _timeline(options, file))
@@ -448,15 +466,9 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
 
 def _timeline(options: Namespace, file: str) -> Any:
     """That of the same launch of another program."""
-    return Prepared(Namespace(**{**vars(options), "input": file, "quiet": True})).run().timeline
-
-
-def _draw(memory_map: Any, path: str, name: str) -> list[Diagnostic]:
-    if path.endswith((".html", ".htm")):
-        from ..perf.memory_picture import html
-
-        return write_output(path, html(memory_map, name).encode())
-    return write_output(path, (memory_map.text() + "\n").encode())
+    return (
+        Prepared(Namespace(**{**vars(options), "input": file, "quiet": True, "keeper": None})).run().timeline
+    )
 
 
 class _Progress:

@@ -345,14 +345,15 @@ class _Session:
     # -- files ---------------------------------------------------------------------------------------------
 
     def _write(self, result: CaseResult, case: str) -> None:
-        from ..perf import summary, swimlane, swimlane_json, task_graph, trace
+        from ..perf import summary, swimlane_json, task_graph, trace
+        from ..perf.explorer import tasks
 
         o, records = self.options, result.records
         try:
             if o.trace:
                 trace.write(records, _named(o.trace, case))
             if o.swimlane:
-                swimlane.write(records, _named(o.swimlane, case), result.name)
+                tasks.write(records, _named(o.swimlane, case), result.name)
             if o.graph:
                 with open(_named(o.graph, case), "w", encoding="utf-8") as f:
                     f.write(task_graph.dot(records))

@@ -6,10 +6,14 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic
+from ..diag import Diagnostic, DiagnosticError
 from .common import Parser, read_input, write_output
 
 if TYPE_CHECKING:
+    from ..engine.entry import Launchable
+    from ..engine.values import Keeper
+    from ..perf.explorer.kernel import Cpp, Recorded
+    from ..perf.memory_map import MemoryMap
     from ..perf.timeline.timeline import Timeline
 
 
@@ -19,8 +23,16 @@ def add_timing(p: Parser) -> None:
         help="how long it takes on the machine by its model, and what it waits for",
     )  # fmt: skip
     p.add_argument(
-        "--timeline", "--view", metavar="FILE", dest="timeline_file",
+        "--timeline", metavar="FILE", dest="timeline_file",
         help="every instruction on the time axis of the machine: a page (.html), or .json for Perfetto",
+    )  # fmt: skip
+    p.add_argument(
+        "--view", metavar="FILE",
+        help="the page of --timeline with more in it: values of operands, the memory map, emitted C++",
+    )  # fmt: skip
+    p.add_argument(
+        "--values", type=_size, metavar="SIZE",
+        help="bytes of values that --view keeps, compressed: 64M, 512K, 0 for none (default: 8M)",
     )  # fmt: skip
     p.add_argument(
         "--compare", type=_dataset, metavar="FILE",
@@ -50,7 +62,7 @@ def _machine(text: str) -> Any:
 
 
 def _dataset(text: str) -> Any:
-    from ..perf.timeline.page import loaded
+    from ..perf.explorer.page import loaded
 
     try:
         return loaded(text)
@@ -58,24 +70,88 @@ def _dataset(text: str) -> Any:
         raise ArgumentTypeError(str(e)) from None
 
 
+def _size(text: str) -> int:
+    digits, unit = (text[:-1], text[-1].upper()) if text[-1:].isalpha() else (text, "")
+    if not digits.isdigit() or unit not in ("", "K", "M", "G"):
+        raise ArgumentTypeError(f"'{text}' is not a number of bytes, as in 64M or 512K")
+    return int(digits) << {"": 0, "K": 10, "M": 20, "G": 30}[unit]
+
+
 def timing_asked(options: Namespace) -> Any:
     """The option `timeline` of a launch: False, True, or the machine that is named."""
-    wanted = options.show_time or options.machine is not None
-    wanted = wanted or options.timeline_file is not None or options.apply_to is not None
+    pages = options.timeline_file, options.view, options.machine, options.apply_to
+    wanted = options.show_time or any(p is not None for p in pages)
     return (options.machine or True) if wanted else False
 
 
-def write_timing(timeline: Timeline, options: Namespace, name: str) -> list[Diagnostic]:
+def map_is_page(options: Namespace) -> bool:
+    """Whether the memory map is wanted as a page, which has times."""
+    return options.memory_map is not None and options.memory_map.endswith((".html", ".htm"))
+
+
+def map_asked(options: Namespace) -> bool:
+    return options.memory_map is not None or (options.view is not None and not options.dry)
+
+
+def keeper(options: Namespace) -> Keeper | None:
+    """What keeps values for the page, where they are wanted: a dry run has none."""
+    if options.view is None or options.dry or options.values == 0:
+        return None
+    from ..engine.values import Keeper
+
+    return Keeper(options.values)
+
+
+def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Recorded) -> list[Diagnostic]:
+    """The files and the report of a timeline."""
     found: list[Diagnostic] = []
+    if options.view is not None:
+        from ..perf.explorer.kernel import html
+
+        found += write_output(options.view, html(timeline, name, options.compare, recorded).encode())
     if options.timeline_file is not None:
         from ..perf.timeline.export import written
 
-        found = write_output(
+        found += write_output(
             options.timeline_file, written(timeline, options.timeline_file, name, options.compare)
         )
-    if options.show_time or options.timeline_file is None:
+    if options.show_time or (
+        options.timeline_file is None and options.view is None and not map_is_page(options)
+    ):
         print(timeline.text())
     return found
+
+
+def cpp_of(kernel: Launchable) -> Cpp | None:
+    """The C++ that is emitted for a program; a kernel of a C++ file is shown as it is."""
+    from ..codegen.flow import placed_cpp
+    from ..ir.core import Module
+    from ..perf.explorer.kernel import Cpp
+
+    module = getattr(kernel, "module", None)
+    if not isinstance(module, Module):
+        return None
+    try:
+        text, places = placed_cpp(module, kernel.profile)
+    except DiagnosticError as e:
+        return Cpp(problem="\n".join(d.message for d in e.diagnostics[:8]))
+    return Cpp(text, [(p.source.name, p.line) if p is not None else None for p in places])
+
+
+def write_map(
+    map: MemoryMap, timeline: Timeline | None, options: Namespace, kernel: Launchable
+) -> list[Diagnostic]:
+    """The memory map as a page, on the time of the machine where there is one, or as text."""
+    if not map_is_page(options):
+        return write_output(options.memory_map, (map.text() + "\n").encode())
+    if timeline is None:
+        from ..perf.explorer.memory import html as without_times
+
+        return write_output(options.memory_map, without_times(map, kernel.name).encode())
+    from ..perf.explorer.kernel import Recorded, html
+
+    recorded = Recorded(memory=map, cpp=cpp_of(kernel))
+    return write_output(options.memory_map, html(timeline, kernel.name, None, recorded, "memory").encode())
 
 
 def apply_advice(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..diag import DiagnosticError
+from ..diag import DiagnosticError, Span
 from ..driver import Lowered, Options, lowered
 from ..ir.core import Module
 from ..isa.profiles import Profile
@@ -40,6 +40,14 @@ def emitted(
         done.module, done.profile, planned=not done.manual, line_directives=line_directives,
         addptr_trace=addptr_trace, index_type=index_type,
     )  # fmt: skip
+
+
+def placed_cpp(module: Module, target: str | Profile | None = None) -> tuple[str, list[Span | None]]:
+    """The C++ of a program, as `emit_cpp` has it, and for each of its lines the place that it stands for."""
+    done = lowered(module, target, Options())
+    if not done.ok:
+        raise DiagnosticError(done.diagnostics)
+    return cpp.emit_placed(done.module, done.profile, planned=not done.manual)
 
 
 def compiled_cpp(done: Lowered, lines: bool = False) -> str:

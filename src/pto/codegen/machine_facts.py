@@ -150,6 +150,8 @@ def _memories() -> Iterator[str]:
 def _pipes() -> Iterator[str]:
     pipes = sorted((*PIPES.values(), EVERY_PIPE), key=lambda p: p.cpp)
     assert [p.cpp for p in pipes] == list(range(len(pipes)))
+    yield "// Kernels define it for compilers that lack it."
+    yield "#undef PIPE_FIX"
     yield "using pipe_t = int;"
     yield f"inline constexpr pipe_t {', '.join(f'PIPE_{p.name} = {p.cpp}' for p in pipes)};"
     yield ""

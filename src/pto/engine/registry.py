@@ -140,7 +140,7 @@ ENGINES: dict[str, Engine] = {
             "C++ that the reference engine watches",
             "pto.engine.traced.kernel:made",
             takes=("module", "C++", "library"),
-            options=(*_WATCHED, "timeline"),
+            options=(*_WATCHED, "ranks", "timeline"),
             compiles=True,
             instead={"checked": "the reference engine always checks"},
         ),

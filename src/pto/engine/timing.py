@@ -124,7 +124,7 @@ class Recorder(Watcher):
         #: By instruction, core, pipe and operands: what is recorded, and the bytes that are touched.
         self._found: dict[Any, tuple[_Row, tuple[Range, ...]]] = {}
         self._cores: dict[WatchedCore, int] = {}
-        self._index: list[int] = [0]  # by number of an event
+        self._index = self.trace.numbers = [0]  # by number of an event
         self._read: set[Buffer] = set()  # arrays in global memory
         self._written: set[Buffer] = set()
         self._drains: dict[WatchedCore, Operation] = {}

@@ -5,7 +5,7 @@ where instructions are, and values only where a value of that kind is.
 - An operand that lies in the frame does so with all its bytes, aligned. A place of the frame has one kind of
   value for all instructions, and no two values overlap: what is no tile never becomes one, byte by byte.
   Numbers and texts begin as the image says, everything else as zeros.
-- Numbers are in the ranges that the machine knows (`operands.NUMBERS`).
+- Numbers are in the ranges that the machine knows (`operands.NUMBERS`); the root of a group is a member.
 - A tile that was turned (`vm.rows`) is used by the one call behind it, and goes back (`vm.back`) behind that.
 - Arguments are of the kind that the parameters say, for a launch writes them into the frame.
 
@@ -18,14 +18,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
-from ..asm.type_text import TypeTextError, parse_type
+from ..asm.type_text import MAX_LOCAL_ARRAY, TypeTextError, parse_type
 from ..diag import Diagnostic, DiagnosticError, Span
 from ..ir.facts import SPMD
-from ..ir.types import PtrType, ScalarType, Type, ViewType
+from ..ir.types import MemRefType, PtrType, ScalarType, Type, ViewType
 from ..isa.machine import MEMORIES, SUBBLOCKS
 from ..isa.profiles import PROFILES
 from .format import CALL, COPY, END, KINDS, MOST_FRAME, NAMES, Code, Function, Image
-from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_of, spread
+from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_of, sized, spread
 
 #: Where something of an image is written: the number of a code and that of a word in it, -1 for neither.
 Place = Callable[[int, int], Span | None]
@@ -104,7 +104,7 @@ class _Whole(_Failing):
         for at in self.image.dealt:
             if any(at >= len(own) or not isinstance(own[at], PtrType) for own in types):
                 self.fail("an argument that is dealt out is no pointer", got=at)
-        views = [isinstance(type, ViewType) for type in types[longest]]
+        views = [isinstance(type, ViewType | MemRefType) for type in types[longest]]
         for code in self.image.codes:
             taken = [bool(view) for _, view in code.arguments]
             if taken != views[: len(taken)]:
@@ -122,7 +122,7 @@ class _Whole(_Failing):
                 self.fail(f"type of an argument: {e}", got=text[:80])
             if name in SPMD and not isinstance(type, ScalarType):
                 self.fail(f"argument %{name} is no number", got=text[:80])
-            if isinstance(type, ViewType) and not 1 <= type.rank <= 5:
+            if isinstance(type, ViewType | MemRefType) and not 1 <= type.rank <= 5:
                 self.fail(f"a view of another rank than 1 .. 5: %{name[:80]}", got=type.rank)
             found.append(type)
         return found
@@ -199,21 +199,31 @@ class _Check(_Failing):
             to, source, size = given
             self.copies.append((at, to, source, size))
         self._turning(at, name, given)
+        if name == "vm.group":
+            self._group(at, *given)
         extents = 1
         for operand, value in zip(found, given, strict=True):
-            self._operand(at, name, operand, value)
-            extents = extents * max(value, 1) if operand.kind == "extent" else 1
+            self._operand(at, name, operand, value, sized(operand.kind, found, given))
+            extents = extents * max(value, 1) if operand.kind in ("extent", "length") else 1
             if extents >= 1 << 31:
                 self.fail(f"{name}: a tile of that many elements", at, "below 2147483648", extents)
 
-    def _operand(self, at: int, name: str, operand: Operand, value: int) -> None:
-        kind = operand.kind
+    def _group(self, at: int, result: int, tensors: int, members: int, root: int) -> None:
+        """What a group points to: views side by side, and one of them is that of its root."""
+        size, _ = size_of("view")
+        if members in NUMBERS["members"]:
+            if root >= members:
+                self.fail("vm.group: the root is none of its members", at, f"below {members}", root)
+            for n in range(members):
+                self.claim(at, tensors + n * size, "view")
+
+    def _operand(self, at: int, name: str, operand: Operand, value: int, kind: str) -> None:
         if kind in NUMBERS:
             if value not in NUMBERS[kind]:
                 self.fail(f"{_short(name)}: {operand.name} is out of range", at, _range(kind), value)
         elif kind == "target":
             self.targets.append((at, value))
-        elif kind != "place":
+        elif kind not in ("place", "views"):
             if kind == "tile" and value in self.turned and not name.startswith("vm."):
                 kind = "turned"
             if operand.name == "memory":
@@ -287,8 +297,8 @@ class _Check(_Failing):
 
     def _claim_bytes(self, at: int, offset: int, size: int) -> None:
         kind = next((k for k, (n, _) in VALUES.items() if n == size and k != "turned"), "")
-        if not kind and size % 4 == 0 and 8 < size <= 4096:
-            kind = f"events{size // 4}"
+        if not kind and 8 < size <= MAX_LOCAL_ARRAY * 8:
+            kind = f"array{size}"
         if not kind or kind == "text":
             self.fail(f"a copy of {size} bytes, as long as no value", at)
         self.claim(at, offset, kind)

@@ -588,7 +588,7 @@ def _alloc(f: Lowering, op: Operation) -> None:
         f.call("vm.conv", f.slot(result), len(dims), *dims, bits)
         if address is not None:
             space = list(MEMORIES).index(result.type.loc)
-            f.call("vm.conv_at", f.slot(result), f.slot(address), space, math.prod(dims) * bits // 8)
+            f.call("vm.conv_at", f.slot(result), f.slot(address), space, bits)
         return
     if isinstance(result.type, MemRefType):
         _memrefs().placed(f, op)
@@ -662,6 +662,8 @@ def _element(f: Lowering, op: Operation) -> None:
     array = op.group("array")[0]
     own = isinstance(array.type, LocalArrayType)
     dims = array.type.dims if isinstance(array.type, LocalArrayType) else (array.type.count,)  # type: ignore[attr-defined]
+    if len(dims) > 125:
+        raise NoCall(f"an array of {len(dims)} dimensions")
     get = op.name.endswith("_get")
     value = op.results[0] if get else op.group("value")[0]
     f.call("vm.get" if get else "vm.set", f.slot(value), f.slot(array), _bytes(array.type), len(dims),

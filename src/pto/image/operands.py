@@ -8,7 +8,9 @@ their names, which are C++.
 
 from __future__ import annotations
 
+import math
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from ..isa.dtypes import DTYPES
@@ -26,14 +28,23 @@ VALUES: dict[str, tuple[int, int]] = {
     "register": (256, 64),
     "mask": (32, 8),
     "stream": (64, 8),
+    "group": (16, 8),  # of tensors: where their views are, how many
     "text": (1, 8),
 }
+
+#: Values with sizes of their own, and their alignment: what numbers of the instruction say is part of their
+#: kind (`sized`). Bytes of an array, bits of an element of a convolution tile, numbers of an event array.
+SIZED = {"array": 8, "conv": 8, "events": 8}
+_CONV = 128
 
 #: Numbers: kind -> what they may be.
 NUMBERS: dict[str, range | tuple[int, ...]] = {
     "width": (1, 2, 4, 8),  # bytes of an integer
     "bits": (4, 8, 16, 32, 64),  # of an element
     "rank": range(1, 6),
+    "depth": range(1, 126),  # dimensions of an array or a convolution tile: an instruction has 254 operands
+    "length": range(1, 1 << 31),  # of one of these
+    "members": range(1, 255),
     "extent": range(1 << 31),  # of a tile
     "step": range(1 << 31),  # elements from one row or column to the next
     "box": range(1, 1 << 16),
@@ -50,7 +61,8 @@ NUMBERS: dict[str, range | tuple[int, ...]] = {
 
 
 class Operand(Record):
-    """`kind` is one of VALUES or NUMBERS, or `target` (a word to jump to) or `place` (bytes of any kind)."""
+    """`kind` is one of VALUES, SIZED or NUMBERS, or `target` (a word to jump to), `place` (bytes of any kind)
+    or `views` (side by side, as many as `members` says)."""
 
     name: str
     kind: str
@@ -112,17 +124,13 @@ OWN = {
         "vm.first": "result:word",
         "vm.obey": "result:word",
         "vm.control": "value:word",
+        "vm.get": "result:word array:array width:width rank:depth sizes:length*rank indices:word*rank",
+        "vm.set": "value:word array:array width:width rank:depth sizes:length*rank indices:word*rank",
+        "vm.group": "result:group tensors:views members:members root:id",
+        "vm.conv": "result:conv rank:depth sizes:length*rank bits:bits",
+        "vm.conv_at": "tile:conv address:word space:space bits:bits",
     }.items()
 }  # fmt: skip
-
-#: Calls whose values have sizes of their own: a program has them, an image in a file does not.
-NOT_IN_FILES = {
-    "vm.get": "an array of a function",
-    "vm.set": "an array of a function",
-    "vm.group": "a group of ranks",
-    "vm.conv": "a convolution tile",
-    "vm.conv_at": "a convolution tile",
-}
 
 #: A tile that `vm.rows` made lives until `vm.back`; the call in between takes it for a tile.
 VALUES["turned"] = VALUES["tile"]
@@ -130,12 +138,16 @@ VALUES["turned"] = VALUES["tile"]
 _DECLARED = re.compile(r"([^;&]+)& a(\d+); ")
 _PLACE = re.compile(r"& a\d+; ")
 _EVENTS = re.compile(r"PTOAS_EventIdArray<(\d{1,4})>")
+_CONV_TILE = re.compile(
+    r"ConvTile<TileType::\w+, ([\w:]+), 0, pto::Layout::\w+, ConvTileShape<-1(?:, -1){0,5}>>"
+)
 _POINTER = re.compile(r"(?:__\w+__ )?[\w:]+\*")
 #: Types of C++ by how they begin, and their kinds; `<` says that parameters follow.
 _TYPES = {
     "OpenTile<": "tile", "OpenView<": "view", "OpenPipe": "pipe", "vector_bool": "mask",
     "vector_align": "stream", "pto::comm::AsyncSession": "stream", "pto::comm::AsyncEvent": "stream",
-    "pto::PrefetchAsyncContext": "stream", "pto::MrgSortExecutedNumList": "word", "char": "text",
+    "pto::PrefetchAsyncContext": "stream", "pto::comm::ParallelGroup<": "group",
+    "pto::MrgSortExecutedNumList": "word", "char": "text",
 }  # fmt: skip
 
 
@@ -156,15 +168,43 @@ def kind_of(type: str) -> str:
         return found if not head[1] or type.endswith(">") else ""
     if type.startswith("vector_") and type.removeprefix("vector_").isalnum():
         return "register"
+    if m := _CONV_TILE.fullmatch(type):
+        bits = _bits().get(m[1])
+        return _conv(bits) if bits else ""
     m = _EVENTS.fullmatch(type)
     return f"events{m[1]}" if m and int(m[1]) <= 1024 else ""
 
 
+@cache
+def _bits() -> dict[str, int]:
+    """Bits of element types by their names in C++."""
+    return {d.cpp: d.bits for d in DTYPES.values()}
+
+
+def _conv(bits: int) -> str:
+    """The kind of convolution tiles of an element type: those of less than a byte are as of bytes."""
+    return f"conv{max(8, bits)}"
+
+
+def sized(kind: str, operands: Sequence[Operand], words: Sequence[int]) -> str:
+    """The kind of an operand of an instruction, with the size that the numbers of the instruction give it."""
+    if kind not in SIZED:
+        return kind
+    numbers = [(o.name, word) for o, word in zip(operands, words, strict=True) if o.kind in NUMBERS]
+    named = dict(numbers)
+    if kind == "conv":
+        return _conv(named["bits"])
+    elements = math.prod(word for name, word in numbers if name == "sizes")
+    return f"array{max(8, elements * named['width'])}"
+
+
 def size_of(kind: str) -> tuple[int, int]:
     """Bytes and alignment of a value of a kind."""
-    if kind.startswith("events"):
-        return max(8, 4 * int(kind[6:])), 8
-    return VALUES[kind]
+    stem = kind.rstrip("0123456789")
+    if stem not in SIZED:
+        return VALUES[kind]
+    size = int(kind[len(stem) :])
+    return {"array": size, "conv": _CONV, "events": max(8, 4 * size)}[stem], SIZED[stem]
 
 
 @cache
@@ -189,7 +229,7 @@ def spread(operands: tuple[Operand, ...], words: tuple[int, ...]) -> list[Operan
     numbers: dict[str, int] = {}
     for operand in operands:
         many = numbers.get(operand.times, 0) if operand.times else 1
-        if operand.kind == "rank" and len(found) < len(words):
-            numbers[operand.name] = min(words[len(found)], 8)  # what is more is refused as a number
+        if operand.kind in ("rank", "depth") and len(found) < len(words):
+            numbers[operand.name] = min(words[len(found)], 255)  # what is more is refused as a number
         found += [operand] * many
     return found if len(found) == len(words) else None

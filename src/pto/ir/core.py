@@ -7,7 +7,7 @@ can point at it at any later stage. Uses are not stored; `uses` computes them fo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..diag import Source, Span
@@ -228,6 +228,17 @@ class Region:
         return self.blocks[0] if self.blocks else None
 
 
+def _defined_elsewhere(function: Operation, functions: Sequence[Operation]) -> Operation | None:
+    """The function that a declaration means, if a module beside its own has that for others."""
+    if function.regions[0].blocks:
+        return None
+    name = function.attr("sym_name")
+    for other in functions:
+        if other.attr("sym_name") == name and other.regions[0].blocks and other.outer is not function.outer:
+            return other if other.attr("sym_visibility") != "private" else None
+    return None
+
+
 class Module:
     """A whole program. `source` is its own text, though operations may come from others; `implicit` says that
     it had no `module` around its functions."""
@@ -249,7 +260,8 @@ class Module:
 
     @property
     def functions(self) -> list[Operation]:
-        """Every function, in the order of the text."""
+        """Every function, in the order of the text. What one module declares and another one in it defines is
+        one function, the one that is defined."""
         found: list[Operation] = []
         stack = [self.op]
         while stack:
@@ -259,7 +271,16 @@ class Module:
             for region in reversed(op.regions):
                 for block in reversed(region.blocks):
                     stack += [o for o in reversed(block.ops) if o.regions or o.name == "func.func"]
-        return found
+        return [f for f in found if _defined_elsewhere(f, found) is None]
+
+    @property
+    def declarations(self) -> Iterator[tuple[Operation, Operation]]:
+        """Declarations of functions that another module in the text defines, each with that function."""
+        found = [op for op in self.walk() if op.name == "func.func"]
+        for function in found:
+            other = _defined_elsewhere(function, found)
+            if other is not None:
+                yield function, other
 
     def function(self, name: str) -> Operation | None:
         for op in self.functions:

@@ -168,7 +168,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E0213",
         "values do not match",
-        "A yield, return or branch passes other values than its target takes.",
+        "A yield, return or branch passes other values than its target takes, or a module declares a "
+        "function with another type than the one that defines it.",
         "Pass what is declared.",
     ),
     (
@@ -683,6 +684,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "An editor asks the debugger for a launch without a program, or with options "
         "that `pto run` does not have.",
         "Give `program`, `args` and options by their names, as the page on the debugger shows.",
+    ),
+    (
+        "PTO-E2018",
+        "no recording",
+        "What a kernel did has no words in a program without control flow (FIFOs, registers that C++ made by "
+        "itself, memory that is no argument, several ranks), or there is more of it than --limit allows.",
+        "Record fewer turns of loops and fewer blocks, or raise --limit; run other kernels under --sanitize.",
     ),
     (
         "PTO-E2101",

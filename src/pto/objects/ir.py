@@ -2,8 +2,9 @@
 
 A function of a kind of core does what the virtual machine does with the words of that kind (`execute` of
 native/vm/vm.cpp): its frame is a pointer, jumps are branches, a call goes through the table of functions,
-with the words of its operands where the machine has them, and its place is marked before. So nothing refers
-to the package: what is outside of the object is reached through arguments alone.
+with the words of its operands where the machine has them, and its place is marked before. At every jump back
+it counts, and now and then asks the machine whether the launch is to end. So nothing refers to the package:
+what is outside of the object is reached through arguments alone.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from . import scalars
 from .debug import Debug, Lines
 
 #: Version of what an entry hands to a machine: `pto_object` of pto/object.h.
-VERSION = 1
+VERSION = 2
 
 #: Where each instruction has its target, by its opcode.
 _TARGETS = {JUMP: 1, UNLESS: 2, ENTER: 4, NEXT: 5, EQUAL: 4}
@@ -55,7 +56,7 @@ def text(
     out += [f'target triple = "{triple}"\n'] if triple else []
     out += [f'target datalayout = "{layout}"\n'] if layout else []
     tables = _Tables()
-    debug = Debug(_quoted, source, 1)
+    debug = Debug(_quoted, source, 2)
     bodies: list[str] = []
     for image in images:
         for n, code in enumerate(image.codes):
@@ -71,6 +72,7 @@ def text(
         out.append(', section "llvm.metadata"\n')
     out += bodies
     out.append('\nattributes #0 = { nounwind "no-builtins" "frame-pointer"="non-leaf" }\n!0 = !{}\n')
+    out.append('!1 = !{!"branch_weights", i32 1, i32 1048576}\n')
     out.append(debug.text())
     return "".join(out)
 
@@ -169,13 +171,15 @@ class _Function:
         self.function = ""
         self.here = ""
         self.base = number << 28
+        self.back: tuple[int, int] | None = None  # a jump back whose block is still to be written
         self.out: list[str] = []
         self.count = 0
 
     def lines(self) -> list[str]:
         own = code_symbol(self.image, self.code)
         self.out = [
-            f"define internal void {symbol(own)}(ptr %frame, ptr %words, ptr %functions, ptr %mark) #0"
+            f"define internal void {symbol(own)}"
+            "(ptr %frame, ptr %words, ptr %functions, ptr %mark, ptr %patience) #0"
         ]
         if self.known:
             file, line, _ = min(self.known.values(), key=lambda at: at[1])
@@ -183,6 +187,7 @@ class _Function:
             self.out.append(f" !dbg {self.function}")
         self.out.append(" {\n")
         leaders = {0, *_leaders(self.code)}
+        self.out.append("  %left = alloca i32, align 4\n  store i32 1, ptr %left, align 4\n")
         self.out.append("  br label %w0\n")
         open = False  # whether what is written goes on with the next instruction
         for at, opcode, operands in instructions(self.code):
@@ -212,27 +217,52 @@ class _Function:
         elif opcode == END:
             self.out.append("  ret void\n")
         elif opcode == JUMP:
-            self.out.append(f"  br label %w{operands[0]}\n")
+            self.out.append(f"  br label %{self.target(at, operands[0])}\n")
+            self.asking()
         elif opcode == UNLESS:
             condition = self.line(f"icmp ne i8 {self.load(operands[0], 'i8')}, 0")
-            self.branch(condition, behind, operands[1])
+            self.branch(at, condition, behind, operands[1])
         elif opcode == ENTER:
             width, counter, bound, target = operands
-            self.branch(self.compare("slt", width, counter, bound), behind, target)
+            self.branch(at, self.compare("slt", width, counter, bound), behind, target)
         elif opcode == NEXT:
             width, counter, bound, step, target = operands
             type = f"i{8 * width}"
             sum = self.line(f"add {type} {self.load(counter, type)}, {self.load(step, type)}")
             self.store(counter, type, sum)
-            self.branch(self.compare("slt", width, counter, bound), target, behind)
+            self.branch(at, self.compare("slt", width, counter, bound), target, behind)
         elif opcode == EQUAL:
             width, left, right, target = operands
-            self.branch(self.compare("eq", width, left, right), target, behind)
+            self.branch(at, self.compare("eq", width, left, right), target, behind)
         elif opcode == COPY:
             self.copy(*operands)
 
-    def branch(self, condition: str, yes: int, no: int) -> None:
-        self.out.append(f"  br i1 {condition}, label %w{yes}, label %w{no}\n")
+    def branch(self, at: int, condition: str, yes: int, no: int) -> None:
+        labels = (f"label %{self.target(at, to)}" for to in (yes, no))
+        self.out.append(f"  br i1 {condition}, {', '.join(labels)}\n")
+        self.asking()
+
+    def target(self, at: int, to: int) -> str:
+        """The label of where a jump goes; one that goes back counts first."""
+        if to > at:
+            return f"w{to}"
+        self.back = at, to
+        return f"b{at}"
+
+    def asking(self) -> None:
+        """The way back, where the last jump goes back: the machine is asked when the count is at its end."""
+        if self.back is None:
+            return
+        (at, to), self.back = self.back, None
+        self.out.append(f"b{at}:\n")
+        left = self.line(f"add i32 {self.line('load i32, ptr %left, align 4')}, -1")
+        self.out.append(f"  store i32 {left}, ptr %left, align 4\n")
+        over = self.line(f"icmp eq i32 {left}, 0")
+        self.out.append(f"  br i1 {over}, label %a{at}, label %w{to}, !prof !1\na{at}:\n")
+        self.out.append(f"  store i32 {self.base + at}, ptr %mark, align 4{self.here}\n")
+        ask = self.line("load ptr, ptr %patience, align 8")
+        more = self.line(f"call i32 {ask}(ptr %patience){self.here}")
+        self.out.append(f"  store i32 {more}, ptr %left, align 4\n  br label %w{to}\n")
 
     def compare(self, how: str, width: int, left: int, right: int) -> str:
         type = f"i{8 * width}"

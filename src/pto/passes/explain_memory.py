@@ -11,7 +11,6 @@ The page is that of `pto run --memory-map`, with steps of the program text in pl
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING
 
 from ..ir.core import Operation
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 #: Characters of the bar of a buffer and, at most, of the life of a tile.
 _BAR, _LIFE = 64, 48
 
-_FOOTER = """Steps are the instructions of the function that touch tiles, in the order of the text; a loop is
-drawn as one turn of its body. A tile is solid where its bytes may not be used by others. Drag across a map to
-zoom in time, double-click to see all again."""
+_TIME = "Steps are instructions that touch tiles, as the text has them; a loop is one turn of its body."
 
 
 def text(plan: MemoryPlan) -> str:
@@ -107,8 +104,8 @@ def _count(n: int, what: str) -> str:
 
 def html(plan: MemoryPlan) -> str:
     """A page with the map of every buffer: steps to the right, addresses upwards."""
+    from ..perf.explorer.memory import html as draw
     from ..perf.memory_map import MapStep, MemoryMap  # not needed to compile
-    from ..perf.memory_picture import html as draw
 
     picture = MemoryMap(plan.profile)
     for function in plan.functions.values():
@@ -120,8 +117,9 @@ def html(plan: MemoryPlan) -> str:
     names = [f"@{name}" for name in plan.functions]
     title = names[0][1:] if len(names) == 1 else ", ".join(names)[1:]
     ways = {f"{s.title}: {SHARING[s.sharing]}" for f in plan.functions.values() for s in f.spaces.values()}
-    about = f"planned for {plan.profile.title} ({plan.profile.name}). {'; '.join(sorted(ways))}."
-    return draw(picture, title, about=escape(about), footer=_FOOTER)
+    about = f"planned for {plan.profile.title} ({plan.profile.name}). {'; '.join(sorted(ways))}. {_TIME}"
+    source = plan.module.source
+    return draw(picture, title, about, {source.name: source.text} if source is not None else None)
 
 
 def _lives(plan: MemoryPlan, function: FunctionPlan) -> list[Life]:

@@ -1,4 +1,4 @@
-"""Who lives where in the on-chip buffers over time; drawn by `memory_picture`. Filled by a run
+"""Who lives where in the on-chip buffers over time; drawn by `explorer.memory`. Filled by a run
 (`engine.sanitize.memory_map`) or from a plan (`passes.explain_memory`).
 
 Time is counted in instructions of the core. A tile holds one value after another: a value is born when an
@@ -165,6 +165,8 @@ class MemoryMap:
         #: Lives and instructions by core ("core" where a program does not tell them apart).
         self.lives: dict[str, list[Life]] = {}
         self.steps: dict[str, list[MapStep]] = {}
+        #: Of steps of a run, the number of the event in the launch.
+        self.numbers: dict[str, list[int]] = {}
 
     def capacity(self, loc: str) -> int:
         return self.profile.capacity[loc]

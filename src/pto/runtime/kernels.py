@@ -277,7 +277,9 @@ def _program(kernel: Kernel, runtime: str) -> Program:
 
 def add_task(kernels: Any, number: int, name: str, core_type: int, task: Task) -> None:
     """Add a kernel that is a program."""
-    kernels.add_program(number, name, core_type, task.function, task.address, task.abi, task.places, task)
+    kernels.add_program(
+        number, name, core_type, task.function, task.address, task.abi, task.places, task.meets, task
+    )
 
 
 def program_elements(kernel: Kernel, runtime: str) -> list[str]:

@@ -52,7 +52,9 @@ def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
         found = [_half(kernel, module.source.name, kind, core, runtime) for kind in _KINDS[core]]
         _check_shared(kernel, [args for _, args in found])
         image, tensors = image_of(kernel), runtime == "tensormap_and_ringbuffer"
-        tasks = tuple(Task(image, kernel.profile, kind, args, tensors) for kind, args in found)
+        tasks = tuple(
+            Task(image, kernel.profile, kind, args, tensors, _meets(module)) for kind, args in found
+        )
         known[key] = Program(tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks)
     return known[key]
 
@@ -80,7 +82,12 @@ def open_program(job: Job) -> Task:
     kernel = _opened(job)
     kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     tensors = job.runtime == "tensormap_and_ringbuffer"
-    return Task(image_of(kernel), kernel.profile, kind, arguments, tensors)
+    return Task(image_of(kernel), kernel.profile, kind, arguments, tensors, _meets(kernel.module))
+
+
+def _meets(module: Module) -> bool:
+    """Whether there is a grid barrier: blocks of such a kernel have to start together."""
+    return any(op.name == "pto.syncall" for op in module.walk())
 
 
 def _opened(job: Job) -> Launchable:

@@ -58,9 +58,9 @@ class Ran:
 
     def save_swimlane(self, path: str, title: str = "") -> None:
         """Write a page that shows the run: a lane per core, with the critical path."""
-        from ..perf import swimlane
+        from ..perf.explorer import tasks
 
-        swimlane.write(self._shown("save_swimlane"), path, title or "the run")
+        tasks.write(self._shown("save_swimlane"), path, title or "the run")
 
     def save_graph(self, path: str) -> None:
         """Write the tasks and what they wait for as DOT."""

@@ -13,21 +13,17 @@ of memory count by what the kernel did because of them.
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..diag import DiagnosticError
+from ..engine.traced.sites import names
 from .durations import Guess, Guessed, guess_of
 from .told import Block, Execution, Hearing
 
 if TYPE_CHECKING:
     from ..perf.timeline.timeline import Timeline
-
-#: Numbers below this are no addresses: sizes, strides, numbers of flags, places on a chip.
-_ADDRESSES = 1 << 32
-#: Where a record has how many operands and attributes it names (pto/core/trace.hpp).
-_COUNTS = 7
 
 
 class Timed:
@@ -88,22 +84,11 @@ def _digest(cores: Block) -> bytes:
         core = cores[key]
         found.update(repr((key, core.library, [a.size for a in core.arrays])).encode())
         words = np.array(core.words, np.uint64)
-        large = (words >= _ADDRESSES) & _values(core.words)
-        _, first, same = np.unique(words[large], return_index=True, return_inverse=True)
-        # addresses by who came first, so that only which of them are the same matters
+        at = names(core.words)
+        _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
+        # names by who came first, so that only which of them are the same matters
         rank = np.empty(len(first), np.uint64)
         rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint64)
-        words[large] = rank[same] + np.uint64(_ADDRESSES)
+        words[at] = rank[same]
         found.update(words.tobytes())
     return found.digest()
-
-
-def _values(words: list[int]) -> Any:
-    """Which words of records are values of operands: what comes before them says what call it is."""
-    found = np.ones(len(words), bool)
-    at = 0
-    while at < len(words):
-        count = words[at + _COUNTS]
-        found[at : at + _COUNTS + 1 + (count & 0xFFFFFFFF) + (count >> 32)] = False
-        at += words[at]
-    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import io
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,7 +52,22 @@ class ToldCore:
         self.library = library
         self.arrays = arrays
         self.words: list[int] = []
+        self.over = False
 
+    @property
+    def held(self) -> int:
+        """Bytes that it takes to keep it."""
+        return 32 * len(self.words) + sum(
+            a.size for a in self.arrays if a.data is not None and a.size < LARGE
+        )
+
+
+#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task.
+LARGE = 1 << 20
+#: Bytes that tasks may take before the first of them are handed on while the graph runs.
+MOST_HELD = 256 << 20
+#: Tasks that begin after a task has ended before it is: cores of one task may begin one after the other.
+_LATER = 64
 
 #: Of a block of a task: cores by kind and sub-block.
 Block = Mapping[tuple[int, int], ToldCore]
@@ -71,6 +86,17 @@ class Hearing:
         self.kernels: dict[str, str] = {}  # names by library
         self._keep: list[Any] = []
         self.places: dict[str, Places] = {}
+        #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
+        self.judge: Callable[[tuple[int, int], Block], None] | None = None
+        #: Who is told of what memory held.
+        self.copied: Callable[[int, Any], None] | None = None
+        self._held = 0
+        #: How many cores have begun, and had when the last core of a block ended.
+        self._begun = 0
+        self._ended: dict[tuple[int, int], int] = {}
+        #: Large arrays by address and size.
+        self._large: dict[tuple[int, int], Any] = {}
+        self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
 
     def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
         """Listen to the kernel of a library, which is made of some files."""
@@ -92,8 +118,15 @@ class Hearing:
                 mine = cores.get(key)
                 if mine is None:
                     mine = cores[key] = ToldCore(path, [self._array(arrays[i], i) for i in range(count)])
+                    self._begun += 1
                 if n:
                     mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
+                if over:
+                    mine.over = True
+                    self._ended[task, block] = self._begun
+                    self._held += mine.held
+                if self._held > MOST_HELD and self.judge is not None:
+                    self._go_ahead(self.judge)
 
         callback = _TOLD(told)
         self._keep.append(callback)
@@ -108,15 +141,47 @@ class Hearing:
 
     def _array(self, array: Any, number: int) -> TaskArray:
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
-        data = None
-        if self._contents:
-            data = np.frombuffer(ctypes.string_at(array.data, array.bytes), np.uint8).copy()
-        return TaskArray(int(array.data or 0), int(array.bytes), name, data)
+        address, size = int(array.data or 0), int(array.bytes)
+        if not self._contents:
+            return TaskArray(address, size, name, None)
+        data = self._large.get((address, size))
+        if data is None:
+            data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            if self.copied is not None:
+                self.copied(address, data)
+        if size >= LARGE:
+            self._large[address, size] = data
+        return TaskArray(address, size, name, data)
+
+    def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:
+        """Hand on blocks that are over, from the first on."""
+        for key, cores in list(self.told.items()):
+            ended = self._ended.get(key, self._begun)
+            if not all(c.over for c in cores.values()) or self._begun - ended < _LATER:
+                break
+            judge(key, cores)
+            self._held -= sum(c.held for c in cores.values())
+            del self.told[key], self._ended[key]
 
     def take(self, task: int, block: int) -> Block | None:
         """What a block told; forgotten then, unless somebody asks for contents, later."""
         with self._lock:
             return self.told.get((task, block)) if self._contents else self.told.pop((task, block), None)
+
+    def lowered(self, cores: Block, track: bool) -> tuple[Memory, Any, Any, Any]:
+        """What is executed of some kernels: memory, program, code of cores and sites, once for all tasks."""
+        key = (track, *sorted((kind, core.library) for kind, core in cores.items()))
+        if key not in self._programs:
+            memory = Memory(open=True)
+            kinds = [(_KINDS[kind], sub) for kind, sub in sorted(cores)]
+            libraries = {_KINDS[kind]: core.library for (kind, _), core in cores.items()}
+            module = module_of(Source(next(iter(cores.values())).library, ""), kinds)
+            made = roles_of(
+                module, self.profile, track, kinds,
+                lambda p, code, at: Sites(p, code, at, self.places[libraries[code.name]], memory),
+            )  # fmt: skip
+            self._programs[key] = (memory, *made)
+        return self._programs[key]
 
 
 class Execution:
@@ -124,27 +189,23 @@ class Execution:
 
     def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
         self._hearing, self._cores, self._block = hearing, cores, block
-        self._gm, self._memory = GlobalMemory(), Memory(open=True)
+        self._gm = GlobalMemory()
         held: dict[int, Copied] = {}
         for core in cores.values():
             for a in core.arrays:
                 if a.address not in held:
                     data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
                     held[a.address] = Copied(a.address, self._gm.add(a.name, data), data)
-        self._memory.hold(list(held.values()))
+        self._held = list(held.values())
         #: Where buffers lie.
-        self.addresses = {c.buffer: c.address for c in held.values()}
+        self.addresses = {c.buffer: c.address for c in self._held}
 
     def run(self, watch: Watchers | None, dry: bool = False) -> LaunchResult:
         """To its end; what is wrong is in the result. `dry`: nothing is computed, for all is known that
         decides on what is done."""
-        kinds = [(_KINDS[kind], sub) for kind, sub in sorted(self._cores)]
-        first = next(iter(self._cores.values()))
-        module = module_of(Source(first.library, ""), kinds)
-        program, roles, sites = roles_of(
-            module, self._hearing.profile, watch is not None and watch.tracks, kinds,
-            lambda p, code, at: Sites(p, code, at, self._places(code.name), self._memory),
-        )  # fmt: skip
+        tracks = watch is not None and watch.tracks
+        memory, program, roles, sites = self._hearing.lowered(self._cores, tracks)
+        memory.hold(self._held)
         grid = TaskGrid(
             program, self._hearing.profile, self._gm, roles, [{kind: [] for kind in sites}], 1, io.StringIO(),
             watch, dry=dry,
@@ -163,7 +224,3 @@ class Execution:
         for d in result.diagnostics:
             in_cpp(d)
         return result
-
-    def _places(self, kind: str) -> Places:
-        library = next(c.library for (k, _), c in self._cores.items() if _KINDS[k] == kind)
-        return self._hearing.places[library]

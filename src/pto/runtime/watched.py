@@ -1,6 +1,7 @@
 """Kernels of a graph under watch: sanitizers on what each task tells of its calls (`told`).
 
-Every task is a launch of its own, after the run; what is wrong in several tasks is told once.
+Every task is a launch of its own, in the order that tasks began: after the run, or while it goes on where too
+much would have to be kept. What is wrong in several tasks is told once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class Written:
     """Bytes of global memory that somebody wrote, by page."""
 
     _BITS = 12
+    _FULL = np.ones(1 << _BITS, bool)
 
     def __init__(self) -> None:
         self._pages: dict[int, Any] = {}
@@ -26,9 +28,33 @@ class Written:
     def add(self, addresses: Any) -> None:
         for page, at in self._by_page(addresses):
             found = self._pages.get(page)
+            if found is self._FULL:
+                continue
             if found is None:
                 found = self._pages[page] = np.zeros(1 << self._BITS, bool)
             found[at] = True
+
+    def add_all(self, address: int, size: int) -> None:
+        """All of a piece of memory."""
+        self.add_where(address, np.ones(1, bool), size)
+
+    def add_where(self, address: int, mask: Any, size: int | None = None) -> None:
+        """Those bytes of a piece of memory where a mask holds; a mask of one holds or does not for all."""
+        bytes, end = 1 << self._BITS, address + (mask.size if size is None else size)
+        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
+            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
+            part = mask if size is not None else mask[low - address : high - address]
+            if not part.any():
+                continue
+            if high - low == bytes and part.all():
+                self._pages[page] = self._FULL  # which nobody writes to
+                continue
+            found = self._pages.get(page)
+            if found is self._FULL:
+                continue
+            if found is None:
+                found = self._pages[page] = np.zeros(bytes, bool)
+            found[low - page * bytes : high - page * bytes] |= part
 
     def lacks(self, addresses: Any) -> int:
         """How many of some bytes nobody wrote."""
@@ -74,35 +100,45 @@ class Watch:
     def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
         self._hearing = hearing
         self._names = names
+        #: What was found, by code and place, with the tasks that it is the same in.
+        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
 
     def given(self, address: int, size: int) -> None:
         """Memory that holds something before the graph runs; all other is written by tasks."""
         self._written = self._written or Written()
-        self._written.add(address + np.arange(size, dtype=np.int64))
+        self._written.add_all(address, size)
+
+    def _copied(self, address: int, data: Any) -> None:
+        if self._written is not None:  # what holds something was written: by the host, by a plain store
+            self._written.add_where(address, data != 0)
 
     def problems(self) -> list[Diagnostic]:
         """Afterwards: each problem once."""
-        found: dict[Any, tuple[Diagnostic, list[str]]] = {}
-        kernels = self._hearing.kernels
-        for (task, block), cores in self._hearing.told.items():
-            name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
-            where = f"task {task} ({name})" + (f", block {block}" if block else "")
-            for d in self._execute(cores, block):
-                place = d.span.place if d.span is not None else (0, 0)
-                file = d.span.source.name if d.span is not None else name
-                key = (d.code, file, place)
-                if key in found:
-                    found[key][1].append(where)
-                else:
-                    d.message += f" in {where}"
-                    found[key] = (d, [])
-        for d, others in found.values():
+        for key, cores in self._hearing.told.items():
+            self._judge(key, cores)
+        for d, others in self._found.values():
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
-        return [d for d, _ in found.values()]
+        return [d for d, _ in self._found.values()]
+
+    def _judge(self, key: tuple[int, int], cores: Block) -> None:
+        task, block = key
+        kernels = self._hearing.kernels
+        name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
+        where = f"task {task} ({name})" + (f", block {block}" if block else "")
+        for d in self._execute(cores, block):
+            place = d.span.place if d.span is not None else (0, 0)
+            file = d.span.source.name if d.span is not None else name
+            same = (d.code, file, place)
+            if same in self._found:
+                self._found[same][1].append(where)
+            else:
+                d.message += f" in {where}"
+                self._found[same] = (d, [])
 
     def _execute(self, cores: Block, block: int) -> list[Diagnostic]:
         from ..engine.sanitize import watching

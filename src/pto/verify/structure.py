@@ -87,6 +87,18 @@ def _symbols(context: Context) -> dict[str, Operation]:
             d.notes.append(("first defined here", context.span(found[name])))
             continue
         found[name] = op
+    for declared, op in context.module.declarations:
+        wanted, got = (str(f.attrs["function_type"].value) for f in (op, declared))
+        if wanted != got:
+            d = context.report(
+                declared,
+                "PTO-E0213",
+                f"'@{op.attr('sym_name')}' is declared with another type than another module defines it with",
+                at=f"@{op.attr('sym_name')}",
+                expected=wanted,
+                got=got,
+            )
+            d.notes.append(("defined here", context.span(op)))
     return found
 
 

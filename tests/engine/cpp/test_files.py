@@ -326,7 +326,6 @@ def test_pto_run(folder: Path, library: str, tmp_path: Path, capsys: pytest.Capt
             ["--engine", "cpp", "--schedule", "seed=0", "--max-steps", "3"],
             "engine cpp has no --max-steps, --schedule",
         ),
-        (["--engine", "traced", "--threads", "2", "--ranks", "2"], "engine traced has no --ranks"),
     ],
 )
 def test_options_that_c_plus_plus_does_not_have(

@@ -118,9 +118,18 @@ class Begun:
 
 def test_an_interrupt_ends_a_launch() -> None:
     """Ctrl-C, as often as it takes: a launch begins to listen after some milliseconds."""
+    text = endless()
+    interrupt(pto.kernel(pto.parse(text), engine="native"), text)
+
+
+def endless() -> str:
+    """A program that says when its endless loop begins."""
     _, _, text = made("an endless loop")
-    text = text.replace("scf.while :", 'pto.print ins("on", %t : i1)\n  scf.while :')
-    k = pto.kernel(pto.parse(text), engine="native")
+    return text.replace("scf.while :", 'pto.print ins("on", %t : i1)\n  scf.while :')
+
+
+def interrupt(k: Any, text: str) -> None:
+    """Ctrl-C ends a launch of a kernel of `endless`, and names the loop; the next launch is as ever."""
     begun, over = Begun(), threading.Event()
     raised: list[int] = []
 
@@ -144,13 +153,13 @@ def test_an_interrupt_ends_a_launch() -> None:
     keys.start()
     try:
         with pytest.raises(KeyboardInterrupt, match=r"at <text>:\d+") as e:
-            k.run(np.zeros(4, np.int64), 1, blocks=2, threads=2, out=begun)  # type: ignore[arg-type]
+            k.run(np.zeros(4, np.int64), 1, blocks=2, threads=2, out=begun)
     finally:
         over.set()
         keys.join()
         signal.signal(signal.SIGINT, before)
     assert "scf.while" in text.splitlines()[int(str(e.value).rpartition(":")[2]) - 1]
-    assert k.run(np.zeros(4, np.int64), 1, max_steps=10, out=begun).diagnostics  # type: ignore[arg-type]
+    assert k.run(np.zeros(4, np.int64), 1, max_steps=10, out=begun).diagnostics
 
 
 def test_functions_that_call_each_other_stay_small() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 from functools import cache as once
 from pathlib import Path
@@ -18,15 +19,16 @@ from pto.bytecode import to_bytecode
 from pto.cli import run
 from pto.cli.main import main
 from pto.cli.ptoas import main as ptoas
+from pto.diag import Source
 from pto.engine.entry import SPMD, Launchable
 from pto.engine.native import files, images, machine
 from pto.engine.native.files import ImageKernel
-from pto.image import container
+from pto.image import container, listing
 from pto.image.check import check
 from pto.image.container import File
 from pto.image.format import END, Code, Function, Image
 
-from ...image.programs import TWO
+from ...image.programs import CONVOLUTION, TWO, convolution
 from ...image.test_hostile import mutant
 from ...seeds import seeds
 from .test_native import CASES, ready, zeros
@@ -49,15 +51,29 @@ def opened(path: Path, file: File) -> Path:
     return path
 
 
-def test_e2003_values_of_sizes_of_their_own() -> None:
-    """Arrays of a function, groups and convolution tiles are no part of a file."""
-    with pytest.raises(pto.DiagnosticError) as e:
-        file_of("values")
-    (problem,) = e.value.diagnostics
-    assert problem.code == "PTO-E2003" and "@k has an array of a function" in problem.message
+def test_convolution_tiles(tmp_path: Path) -> None:
+    x, w = (np.arange(256) / 8).astype(np.float16), (np.arange(256) % 7 - 3).astype(np.float16)
+    found = [zeros(16, 16), zeros(16, 16)]
+    pto.kernel(pto.parse(CONVOLUTION), engine="native", check=False)(x, w, found[0])
+    pto.kernel(opened(tmp_path / "k.elf", convolution()), "k")(x, w, found[1])
+    assert found[0].any() and found[0].tobytes() == found[1].tobytes()
 
 
-@pytest.mark.parametrize("name", [name for name in CASES if name != "values"])
+def test_a_convolution_tile_outside_the_memory() -> None:
+    """Wherever a file says that it is, it lies in the buffer with all its bytes."""
+    text = listing.text_of(convolution())
+    (address,) = re.findall(r"vm\.conv_at @\d+, @(\d+)", text)
+    for far in (0x7FF00, 1 << 40, 1 << 63):
+        changed = re.sub(rf"\n    @{address} = 0x\w+", "", text)
+        changed = re.sub(r"(\n  frame \d+)", rf"\1\n    @{address} = {far:#x}", changed, count=1)
+        file = listing.assembled(Source("k.txt", changed))
+        (found,) = (
+            ImageKernel(file, file.images[0]).run(*[np.zeros(256, np.float16)] * 2, zeros(16, 16)).diagnostics
+        )
+        assert found.span is not None and "alloc_tile" in found.span.source.line(found.span.line), found
+
+
+@pytest.mark.parametrize("name", CASES)
 def test_as_on_the_engine_itself(name: str, tmp_path: Path) -> None:
     kernel, file = file_of(name)
     sets = [given(name) for _ in range(2)]

@@ -18,9 +18,9 @@ from pto.engine.native.kernel import NativeKernel, image_of
 from pto.image.calls import key
 from pto.image.every_call import calls
 from pto.image.format import CALL, NAMES, Code, Image, to_bytes
-from pto.isa import row
+from pto.isa import row, rows
 
-from ...image.programs import TWO
+from ...image.programs import CONVOLUTION, TWO, VALUES
 from ..kernels import EXAMPLES, KERNELS
 
 Array = np.ndarray[Any, Any]
@@ -169,95 +169,6 @@ module attributes {{pto.target_arch = "cpu"}} {{
 }}
 """
 CODES = np.random.default_rng(5).permutation(np.arange(65536, dtype=np.uint16)).view(np.float16)
-
-
-#: Memrefs as arguments, parts, tiles and by element; an array that a callee changes; a group; a map that divides.
-VALUES = """
-!some = memref<?x16xf32, #pto.address_space<gm>>
-!odd = memref<2x8xf32, strided<[32, 2], offset: ?>, #pto.address_space<gm>>
-!tile = memref<4x16xf32, #pto.address_space<vec>>
-!half = memref<4x8xf32, strided<[16, 1]>, #pto.address_space<vec>>
-!view = !pto.partition_tensor_view<4x16xf32>
-!rank = !pto.partition_tensor_view<2x16xf32>
-module {
-  func.func private @negate(%m: !half, %a: !pto.local_array<3x2xi32>, %i: index, %n: i32) {
-    pto.tneg ins(%m : !half) outs(%m : !half)
-    pto.local_array_set %a[%i, %i], %n : !pto.local_array<3x2xi32>, i32
-    return
-  }
-  func.func @k(%x: !some, %y: !pto.ptr<f32>, %out: !pto.ptr<i32>) attributes {pto.entry} {
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c2 = arith.constant 2 : index
-    %c4 = arith.constant 4 : index
-    %c16 = arith.constant 16 : index
-    %c7 = arith.constant 7 : i32
-    %rows = memref.dim %x, %c0 : !some
-    %far = affine.apply affine_map<(d0)[s0] -> ((d0 - 5) floordiv 2 + d0 mod 3 + d0 ceildiv 4 - s0)>(%rows)[%c1]
-    %far32 = arith.index_cast %far : index to i32
-    pto.store_scalar %far32, %out[%c0] : !pto.ptr<i32>, i32
-    %odd = memref.subview %x[1, %c1] [2, 8] [2, 2] : !some to !odd
-    %e = memref.load %odd[%c1, %c2] : !odd
-    memref.store %e, %x[%c0, %c0] : !some
-    %flat = memref.reinterpret_cast %x to offset: [%c16], sizes: [4, 16], strides: [16, 1] : !some to memref<4x16xf32, strided<[16, 1], offset: ?>, #pto.address_space<gm>>
-    %vy = pto.make_tensor_view %y, shape = [%c4, %c16], strides = [%c16, %c1] : !pto.tensor_view<4x16xf32>
-    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c4, %c16] : !pto.tensor_view<4x16xf32> -> !view
-    %first = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c2, %c16] : !pto.tensor_view<4x16xf32> -> !rank
-    %second = pto.partition_view %vy, offsets = [%c2, %c0], sizes = [%c2, %c16] : !pto.tensor_view<4x16xf32> -> !rank
-    %t = memref.alloc() : !tile
-    %half = memref.subview %t[0, 0] [4, 8] [1, 1] : !tile to !half
-    pto.tload ins(%flat : memref<4x16xf32, strided<[16, 1], offset: ?>, #pto.address_space<gm>>) outs(%t : !tile)
-    %array = pto.declare_local_array -> !pto.local_array<3x2xi32>
-    func.call @negate(%half, %array, %c1, %c7) : (!half, !pto.local_array<3x2xi32>, index, i32) -> ()
-    %seven = pto.local_array_get %array[%c1, %c1] : !pto.local_array<3x2xi32> -> i32
-    pto.store_scalar %seven, %out[%c1] : !pto.ptr<i32>, i32
-    pto.tstore ins(%t : !tile) outs(%py : !view)
-    %group = pto.make_group(%first, %second : !rank, !rank) {root = 0 : i32} -> !pto.group<2>
-    pto.treduce %group, %first {op = #pto.reduce_op<Sum>} : (!pto.group<2>, !rank)
-    return
-  }
-}
-"""
-
-#: A convolution tile: only programs that are not verified have one.
-CONVOLUTION = """
-!map = !pto.conv_tile<mat, 1x1x4x4x16xf16, NC1HWC0>
-!cols = !pto.tile_buf<left, 16x16xf16, slayout=row_major>
-!weights = !pto.tile_buf<right, 16x16xf16, slayout=col_major>
-!there = !pto.tile_buf<mat, 16x16xf16, blayout=col_major, slayout=row_major>
-!sum = !pto.tile_buf<acc, 16x16xf32, blayout=col_major, slayout=row_major, fractal=1024>
-!view = !pto.partition_tensor_view<1x1x4x4x16xf16>
-module attributes {pto.target_arch = "a3"} {
-  func.func @k(%x: !pto.ptr<f16>, %w: !pto.ptr<f16>, %y: !pto.ptr<f32>) attributes {pto.entry, pto.kernel_kind = #pto.kernel_kind<cube>} {
-    %zero = arith.constant 0 : i64
-    %far = arith.constant 4096 : i64
-    %c0 = arith.constant 0 : index
-    %c1 = arith.constant 1 : index
-    %c4 = arith.constant 4 : index
-    %c16 = arith.constant 16 : index
-    %c64 = arith.constant 64 : index
-    %c256 = arith.constant 256 : index
-    %vx = pto.make_tensor_view %x, shape = [%c1, %c1, %c4, %c4, %c16], strides = [%c256, %c256, %c64, %c16, %c1] {layout = #pto.layout<nc1hwc0>} : !pto.tensor_view<1x1x4x4x16xf16>
-    %px = pto.partition_view %vx, offsets = [%c0, %c0, %c0, %c0, %c0], sizes = [%c1, %c1, %c4, %c4, %c16] : !pto.tensor_view<1x1x4x4x16xf16> -> !view
-    %vw = pto.make_tensor_view %w, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf16>
-    %pw = pto.partition_view %vw, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf16> -> !pto.partition_tensor_view<16x16xf16>
-    %vy = pto.make_tensor_view %y, shape = [%c16, %c16], strides = [%c16, %c1] : !pto.tensor_view<16x16xf32>
-    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c16, %c16] : !pto.tensor_view<16x16xf32> -> !pto.partition_tensor_view<16x16xf32>
-    %m = pto.alloc_tile addr = %zero : !map
-    %a = pto.alloc_tile addr = %zero : !cols
-    %b = pto.alloc_tile addr = %far : !there
-    %r = pto.alloc_tile addr = %zero : !weights
-    %s = pto.alloc_tile addr = %zero : !sum
-    pto.tload ins(%px : !view) outs(%m : !map)
-    pto.tload ins(%pw : !pto.partition_tensor_view<16x16xf16>) outs(%b : !there)
-    pto.timg2col ins(%m : !map) outs(%a : !cols) {fmatrix_mode = "FMATRIX_A_AUTO"}
-    pto.tmov ins(%b : !there) outs(%r : !weights)
-    pto.tmatmul ins(%a, %r : !cols, !weights) outs(%s : !sum)
-    pto.tstore ins(%s : !sum) outs(%py : !pto.partition_tensor_view<16x16xf32>)
-    return
-  }
-}
-"""
 
 
 #: Windows of a tile, which are padded where nothing was loaded: what is beside them stays.
@@ -457,7 +368,59 @@ def test_convolution_tiles() -> None:
     found = [zeros(16, 16), zeros(16, 16)]
     for engine, y in zip(("native", "reference"), found, strict=True):
         pto.kernel(pto.parse(CONVOLUTION), engine=engine, check=False)(x, w, y)
-    assert found[0].any() and np.array_equal(*found)
+    assert found[0].any() and found[0].tobytes() == found[1].tobytes()
+
+
+def test_arithmetic_that_the_machine_does_itself() -> None:
+    """Of all calls, and on numbers at the ends of their ranges as the reference engine."""
+    known = calls([r for r in rows() if r.dialect == "arith"])
+    assert sum(machine.kind(name) != CALL for name in known) == 45
+    two = ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui"]
+    compares = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
+    one = {"i32": ("extsi", "extui"), "i64": ("trunci",)}
+    for type, bits in (("i32", 32), ("i64", 64)):
+        other = "i64" if bits == 32 else "i32"
+        body = [f"%r{k} = arith.{name} %a, %b : {type}" for k, name in enumerate(two)]
+        for k, name in enumerate(compares, len(two)):
+            body += [
+                f"%c{k} = arith.cmpi {name}, %a, %b : {type}",
+                f"%r{k} = arith.select %c{k}, %a, %b : {type}",
+            ]
+        for k, name in enumerate(one[type], 20):
+            back = "trunci" if bits == 32 else "extsi"
+            body += [
+                f"%w{k} = arith.{name} %a : {type} to {other}",
+                f"%r{k} = arith.{back} %w{k} : {other} to {type}",
+            ]
+        count = 20 + len(one[type])
+        store = "\n".join(
+            f"%i{k} = arith.constant {k} : index\n%p{k} = arith.addi %first, %i{k} : index\n"
+            f"pto.store_scalar %r{k}, %out[%p{k}] : !pto.ptr<{type}>, {type}" for k in range(count)
+        )  # fmt: skip
+        text = f"""func.func @k(%x: !pto.ptr<{type}>, %out: !pto.ptr<{type}>, %n: index) attributes {{pto.entry}} {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %count = arith.constant {count} : index
+  scf.for %i = %c0 to %n step %c1 {{
+    %a = pto.load_scalar %x[%i] : !pto.ptr<{type}> -> {type}
+    scf.for %j = %c0 to %n step %c1 {{
+      %b = pto.load_scalar %x[%j] : !pto.ptr<{type}> -> {type}
+      %line = arith.muli %i, %n : index
+      %at = arith.addi %line, %j : index
+      %first = arith.muli %at, %count : index
+      {chr(10).join(body)}
+      {store}
+    }}
+  }}
+  return
+}}
+"""
+        top = 1 << bits - 1
+        x = np.array([0, 1, 2, 3, 7, -1, -2, -5, top - 1, -top, 1 - top, top >> 1, 12345], f"i{bits // 8}")
+        want, got = (np.zeros(count * x.size**2, x.dtype) for _ in range(2))
+        pto.kernel(pto.parse(text), engine="reference")(x, want, x.size)
+        pto.kernel(pto.parse(text), engine="native")(x, got, x.size)
+        assert want.any() and np.array_equal(want, got)
 
 
 def test_what_has_no_call_is_refused() -> None:

@@ -186,3 +186,51 @@ __global__ AICORE void pop_without_push(__gm__ half* a, __gm__ half* b, __gm__ f
   TFREE<Pipe, TileSplitAxis::TILE_UP_DOWN>(pipe);
 #endif
 }
+
+using Square = TileAcc<float, 16, 16>;
+using Rows = Tile<TileType::Vec, float, 8, 16>;
+using Steered = TMPipe<0, FIFOType::GM_FIFO, 2, 1, Square, Rows, false, 0>;
+
+// RUN: f16:16x16 f32:4x256 f32:2x256 4
+__global__ AICORE void steered_by_hand(__gm__ half* a, __gm__ float* c, __gm__ float* slots, int32_t rounds) {
+  Steered pipe(slots);
+#ifdef __DAV_CUBE__
+  GlobalTensor<half, Shape<1, 1, 1, 16, 16>, Stride<256, 256, 256, 16, 1>> ga(a);
+  Tile<TileType::Mat, half, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 512> x1;
+  TileLeft<half, 16, 16> x0;
+  TileRight<half, 16, 16> y0;
+  Square z;
+  TASSIGN(x1, 0);
+  TASSIGN(x0, 0);
+  TASSIGN(y0, 0);
+  TASSIGN(z, 0);
+  TLOAD(x1, ga);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(x0, x1);
+  TMOV(y0, x1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  for (int32_t i = 0; i < rounds; ++i) {
+    TMATMUL(z, x0, y0);
+    FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);  // good
+    pipe.prod.setTileId(i, 0);
+    TPUSH(z, pipe);  // FOUND PTO-E2201
+    FLAG(PIPE_FIX, PIPE_M, EVENT_ID0);
+  }
+#endif
+#ifdef __DAV_VEC__
+  Rows x;
+  TASSIGN(x, 0);
+  const int mine = static_cast<int>(get_subblockid()) * 128;
+  pipe.cons.setEntryOffset(mine * 4);
+  for (int32_t i = 0; i < rounds; ++i) {
+    pipe.cons.setTileId(i, 0);
+    TPOP(x, pipe);
+    FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
+    TADDS(x, x, 1.0f);
+    FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
+    GlobalTensor<float, Shape<1, 1, 1, 8, 16>, Stride<256, 256, 256, 16, 1>> gc(c + i * 256 + mine);
+    TSTORE(gc, x);
+    FLAG(PIPE_MTE3, PIPE_MTE2, EVENT_ID0);
+  }
+#endif
+}

@@ -525,3 +525,55 @@ __global__ AICORE void never_assigned(__gm__ float* a, __gm__ float* c) {
   FLAG(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
   TSTORE(gc, x);
 }
+
+// RUN: f32:16x64 f32:16x64 40
+__global__ AICORE void masked_in_place(__gm__ float* a, __gm__ float* c, int32_t valid) {
+  using Open = Tile<TileType::Vec, float, kRows, kCols, BLayout::RowMajor, kRows, DYNAMIC>;
+  using Padded =
+      Tile<TileType::Vec, float, kRows, kCols, BLayout::RowMajor, kRows, kCols, SLayout::NoneBox, 512, PadValue::Min>;
+  Matrix ga(a), gc(c);
+  Part x;
+  Open open(valid);
+  Padded padded;
+  TASSIGN(x, 0);  // three names of the same bytes
+  TASSIGN(open, 0);
+  TASSIGN(padded, 0);
+  TLOAD(x, ga);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TFILLPAD_INPLACE(padded, open);  // good
+  TEXPANDS(padded, 0.0f);          // bad
+  pipe_barrier(PIPE_V);
+  TMULS(x, x, 2.0f);  // FOUND PTO-E2210
+  FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(gc, x);
+}
+
+// RUN: f32:16x64 f32:16x64
+__global__ AICORE void placed_once(__gm__ float* a, __gm__ float* c) {
+  using Open = Tile<TileType::Vec, float, kRows, kCols, BLayout::RowMajor, DYNAMIC, kCols>;
+  Matrix ga(a), gc(c);
+  Open x(8);
+  TASSIGN(x, 0);
+  x = Open(kRows);  // where it lies stays
+  TLOAD(x, ga);
+  FLAG(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);  // good
+  TSTORE(gc, x);                          // FOUND PTO-E2201
+}
+
+// RUN: f32:2x64 f32:1x128
+__global__ AICORE void merged_over_a_source(__gm__ float* a, __gm__ float* c) {
+  using List = GlobalTensor<float, Shape<1, 1, 1, 1, 128>, Stride<128, 128, 128, 128, 1>>;
+  using Half = Tile<TileType::Vec, float, 1, 128, BLayout::RowMajor, 1, DYNAMIC>;
+  List ga(a), gc(c);
+  Half whole(128), first(64), second(64), scratch(128);
+  TASSIGN(whole, 0);
+  TASSIGN(first, 0);
+  TASSIGN(second, 64 * 4);
+  TASSIGN(scratch, kBytes);
+  TLOAD(whole, ga);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  MrgSortExecutedNumList done;
+  TMRGSORT<Half, Half, Half, Half, false>(whole, done, scratch, first, second);  // in scratch first
+  FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);                                            // good
+  TSTORE(gc, whole);                                                             // FOUND PTO-E2201
+}

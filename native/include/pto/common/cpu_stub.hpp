@@ -113,10 +113,6 @@ class NPUMemoryModel {
 
 // The names behind some intrinsics.
 template <class... Args>
-inline void TCONCAT_IMPL(Args&... args) {
-  TCONCAT(args...);
-}
-template <class... Args>
 inline void TLOAD_IMPL(Args&... args) {
   TLOAD(args...);
 }

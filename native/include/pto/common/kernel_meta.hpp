@@ -1,4 +1,8 @@
-// For kernels that include this path.
+// What kernels say of the cores that they run on; here a launch says it.
 #pragma once
 
 #include "pto/core/macros.hpp"
+
+#define PTO_SYNCALL_AIV_KERNEL_META(name) static_assert(true)
+#define PTO_SYNCALL_AIC_KERNEL_META(name) static_assert(true)
+#define PTO_SYNCALL_MIX_AIC_KERNEL_META(name, cubes, vectors) static_assert(true)

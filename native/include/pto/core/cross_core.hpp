@@ -68,12 +68,18 @@ inline void raise_own(Cluster& cluster, const Core& like, int sub, int id) {
   }
 }
 
-/// The blocks of a task have a grid of their own, each: there may be more of them than cores.
+/// The blocks of a task that do not start together have a grid of their own, each: there may be more of them
+/// than cores.
 inline void check_all_are_there(const Core& me) {
   if (me.block_num <= me.grid->blocks) return;
-  fail(
-      "a grid barrier in a task of several blocks: they run one by one, as cores are free, so nothing can "
-      "wait for all of them; use two tasks");
+  char text[256];
+  std::snprintf(
+      text, sizeof text,
+      "a grid barrier in a task of %u blocks that do not start together: they run as cores are free, so "
+      "nothing can wait for all of them; have at most as many blocks as cores, with sync_start, or two "
+      "tasks",
+      me.block_num);
+  fail(text);
 }
 
 /// The others of a kind, in this block (mode 1) or in all (mode 0); in a task a block has a number, but is alone.
@@ -119,8 +125,15 @@ inline int intra_target(const Core& me, int id, int& at) {
   return id >= kSecondVector ? kBoxAiv1 : kBoxAiv0;
 }
 
+/// Only a library with a grid barrier has this name: so the task runtime knows that the blocks of such a kernel
+/// have to start together.
+extern "C" {
+__attribute__((visibility("default"))) inline char pto2_kernel_meets = 1;
+}
+
 /// Meet the other cores of the launch that take part; 0 vector cores, 1 cube cores, 2 all.
 inline void meet(int who) {
+  asm volatile("" : : "r"(&pto2_kernel_meets));
   Core& me = core();
   if (me.grid == nullptr) return;  // plain threads: nobody knows how many there are
   if ((who == 0 && me.kind == CoreKind::Cube) || (who == 1 && me.kind == CoreKind::Vector)) return;

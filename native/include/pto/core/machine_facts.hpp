@@ -147,6 +147,8 @@ inline constexpr const char* kSpaceNames[kSpaces] = {"UB", "L1", "L0A", "L0B", "
     "L0B scale"};
 }  // namespace pto::detail
 
+// Kernels define it for compilers that lack it.
+#undef PIPE_FIX
 using pipe_t = int;
 inline constexpr pipe_t PIPE_S = 0, PIPE_V = 1, PIPE_MTE1 = 2, PIPE_MTE2 = 3, PIPE_MTE3 = 4, PIPE_M = 5,
     PIPE_ALL = 6, PIPE_FIX = 7, PIPE_MTE4 = 8, PIPE_MTE5 = 9, PIPE_V2 = 10;

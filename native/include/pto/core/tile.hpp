@@ -75,7 +75,8 @@ class OwnStorage {
     if (block_ != nullptr) ++block_->users;
   }
   OwnStorage& operator=(const OwnStorage& other) {
-    if (other.block_ != nullptr) ++other.block_->users;
+    if (other.block_ == nullptr) return *this;
+    ++other.block_->users;
     drop();
     block_ = other.block_;
     return *this;
@@ -127,6 +128,24 @@ struct TileLine {
 template <>
 struct TileLine<true> {
   static constexpr int Line = 0;
+};
+
+/// Where a tile lies. One that lies nowhere yet gives no address away: kernels change the valid region of a tile with
+/// `tile = TileT(rows)`, and an address that was never written is nothing that a compiler copies.
+template <class T>
+struct TileAddress {
+  T* at = nullptr;
+  TileAddress() = default;
+  TileAddress(const TileAddress&) = default;
+  TileAddress& operator=(const TileAddress& other) {
+    if (other.at != nullptr) at = other.at;
+    return *this;
+  }
+  TileAddress& operator=(T* place) {
+    at = place;
+    return *this;
+  }
+  operator T*() const { return at; }
 };
 
 template <class T>
@@ -289,20 +308,20 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
 #ifdef __PTO_AUTO__
   TileDType& data() {
     detail::keep_order();
-    if (data_ == nullptr) data_ = reinterpret_cast<DType*>(own_.make(GetSizeInBytes()));
-    return data_;
+    if (data_.at == nullptr) data_.at = reinterpret_cast<DType*>(own_.make(GetSizeInBytes()));
+    return data_.at;
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
 #else
   /// May be written to, which binds the tile: so nothing is asked here.
   TileDType& data() {
     detail::keep_order();
-    return data_;
+    return data_.at;
   }
   const TileDType& data() const {
     detail::keep_order();
     check_bound();
-    return data_;
+    return data_.at;
   }
 #endif
 
@@ -364,11 +383,11 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
   /// Always: a null address would only say that something was not mapped.
   void check_bound() const {
-    if (data_ == nullptr) [[unlikely]]
+    if (data_.at == nullptr) [[unlikely]]
       detail::unbound();
   }
 
-  TileDType data_ = nullptr;
+  detail::TileAddress<DType> data_;
   bool k_aligned_ = false;
 #ifdef __PTO_AUTO__
   detail::OwnStorage own_;

@@ -5,7 +5,7 @@
 //   PTO_TRACE("tcmp dst src0 src1: cmpMode", PTO_SAYS(cmpMode), dst, src0, src1);
 //
 // which names a row of the table, its operands in the order they follow, and after the colon its attributes: `name`,
-// `name@Tag` for a number of that tag of the micro level, `name=word`. A register that is a result is `>name`, and given
+// `name@Tag` for a number of that tag of the micro level, `name=word`, `#name` for how many members of a group there are. A register that is a result is `>name`, and given
 // as PTO_RESULT: what it holds when the call is over is told as well. Without a text nothing is told. Each core
 // collects records, and the launch hands them to who asked for them (`pto_launch::trace`): the reference engine, which
 // executes them under watch (src/pto/engine/traced). What a traced call calls itself is part of it and not told. Calls
@@ -59,7 +59,9 @@
 namespace pto::detail {
 
 /// Kinds of operands.
-enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask };
+enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask, group };
+/// Members of a group that are told.
+inline constexpr int kTracedMembers = 64;
 
 /// What is the same for all operands of a type.
 struct TracedType {
@@ -126,6 +128,12 @@ concept TracedConvTile = requires {
 };
 template <class T>
 concept TracedTensor = requires { T::staticStride; };
+template <class T>
+concept TracedGroup = requires(const T& t) {
+  typename T::value_type;
+  t.tensors;
+  t.nranks;
+};
 template <class T>
 concept TracedPipe = requires(const T& t) {
   T::DIR_TYPE;
@@ -197,6 +205,10 @@ constexpr TracedType traced_type_of() {
     type.facts[0] = static_cast<int32_t>(T::layout);
     for (int d = 0; d < 5; ++d) type.dims[d] = T::staticShape[d];
     type.dtype = static_cast<int32_t>(dtype_of<typename T::DType>);
+  } else if constexpr (TracedGroup<T>) {
+    type = traced_type_of<typename T::value_type>();
+    type.kind = Traced::group;
+    type.words *= kTracedMembers;
   } else if constexpr (TracedRegister<T>) {
     type.kind = Traced::vector;
     type.words = 1 + 32;
@@ -259,6 +271,11 @@ inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
     *at++ = reinterpret_cast<uintptr_t>(value.data());
     for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.sizes()[d]);
     for (int d = 0; d < 5; ++d) *at++ = static_cast<uint64_t>(value.strides()[d]);
+  } else if constexpr (TracedGroup<T>) {
+    uint64_t* const end = at + traced_type<T>.words;
+    for (int rank = 0; rank < value.nranks && rank < kTracedMembers; ++rank)
+      at = traced_value(me, at, value.tensors[rank]);
+    at = end;
   } else if constexpr (TracedPipe<T>) {
     *at++ = reinterpret_cast<uintptr_t>(value.fifo.GM_SLOT_BUFFER);
     *at++ = value.fifo.C2V_CONSUMER_BUF;

@@ -415,6 +415,12 @@ PTO_INST void copy_ubuf_to_gm(__gm__ void* to, __ubuf__ const void* from, uint64
   bursts_out("copy_ubuf_to_gm", to, from, pto::TileType::Vec, blocks_of(bursts, blocks, from_gap, to_gap),
              DmaLoops{});
 }
+PTO_INST void copy_cbuf_to_gm(__gm__ void* to, __cbuf__ const void* from, uint64_t /*sid*/, uint64_t bursts,
+                              uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
+  using namespace pto::detail;
+  bursts_out("copy_cbuf_to_gm", to, from, pto::TileType::Mat, blocks_of(bursts, blocks, from_gap, to_gap),
+             DmaLoops{});
+}
 #define PTO_ALIGNED_COPIES_(width, element)                                                         \
   PTO_INST void copy_gm_to_ubuf_align_##width(__ubuf__ void* to, __gm__ const void* from, uint64_t, \
                                               uint64_t bursts, uint64_t length, uint64_t left,      \

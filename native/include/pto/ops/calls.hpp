@@ -256,7 +256,7 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
-  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
+  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(src));
   detail::finish_call<0>(rest...);
   PTO_TRACE("tstore dst src: atomicType reluPreMode", PTO_SAYS(atomicType, reluPreMode), dst, src, rest...);
   detail::store<atomicType, reluPreMode>(dst, src);
@@ -268,7 +268,7 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, Rest&... rest) {
-  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(dst, src));
+  PTO_LEGAL(check_tstore<Dst, Src, atomicType, reluPreMode>(src));
   detail::finish_call<0>(rest...);
   PTO_TRACE("tstore dst src: stPhase atomicType reluPreMode", PTO_SAYS(stPhase, atomicType, reluPreMode), dst,
             src, rest...);
@@ -281,7 +281,7 @@ template <class Src, class Dst, AtomicType atomicType = AtomicType::AtomicNone,
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
-  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
+  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(src));
   detail::finish_call<0>(rest...);
   PTO_TRACE("tstore dst src preQuantScalar: atomicType reluPreMode", PTO_SAYS(atomicType, reluPreMode), dst,
             src, preQuantScalar, rest...);
@@ -294,7 +294,7 @@ template <STPhase stPhase, class Src, class Dst, AtomicType atomicType = AtomicT
           ReluPreMode reluPreMode = ReluPreMode::NoRelu, class... Rest>
   requires(all_events_v<Rest...>)
 PTO_INST RecordEvent TSTORE(Dst& dst, Src& src, uint64_t preQuantScalar, Rest&... rest) {
-  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(dst, src));
+  PTO_LEGAL(check_tstore_with_preQuantScalar<Dst, Src, atomicType, reluPreMode>(src));
   detail::finish_call<0>(rest...);
   PTO_TRACE("tstore dst src preQuantScalar: stPhase atomicType reluPreMode", PTO_SAYS(stPhase, atomicType,
             reluPreMode), dst, src, preQuantScalar, rest...);

@@ -212,7 +212,6 @@ inline void check_group(const Group& group) {
 
 template <AtomicType Atomic = AtomicType::AtomicNone, class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
-  PTO_UNTOLD("comm::TPUT");
   (detail::wait_for(rest), ...);
   using T = typename Dst::DType;
   const detail::Extents box = detail::extents_of(src);
@@ -225,6 +224,8 @@ PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
           add = rest == AtomicType::AtomicAdd;
       }(),
       ...);
+  PTO_TRACE("tput dst src: atomicType", PTO_SAYS(add ? AtomicType::AtomicAdd : AtomicType::AtomicNone), dst,
+            src, rest...);
   if (add) {
     constexpr detail::Use kAdd = detail::use_of(AtomicType::AtomicAdd, detail::dtype_of<T>);
     detail::for_elements(dst, src, box, 0, 0, kAdd, [](T* out, size_t at, T value) {
@@ -242,8 +243,8 @@ PTO_INST RecordEvent TPUT(Dst& dst, Src& src, Rest&&... rest) {
 
 template <class Dst, class Src, class... Rest>
 PTO_INST RecordEvent TGET(Dst& dst, Src& src, Rest&&... rest) {
-  PTO_UNTOLD("comm::TGET");
   (detail::wait_for(rest), ...);
+  PTO_TRACE("tget dst src:", PTO_SAYS(), dst, src, rest...);
   PTO_CHECK(detail::extents_of(dst) == detail::extents_of(src), "PTO-E2102",
             "TGET: dst and src differ in shape");
   detail::copy(dst, src, detail::extents_of(src));
@@ -276,8 +277,14 @@ struct AsyncEvent {
   constexpr AsyncEvent() = default;
   constexpr AsyncEvent(uint64_t h, DmaEngine e) : handle(h), engine(e) {}
   constexpr bool valid() const { return handle != 0; }
-  bool Wait(const AsyncSession&) const { return true; }
-  bool Test(const AsyncSession&) const { return true; }
+  PTO_INST bool Wait([[maybe_unused]] const AsyncSession& session) const {
+    PTO_TRACE("wait_async_event session:", PTO_SAYS(), session);
+    return true;
+  }
+  PTO_INST bool Test([[maybe_unused]] const AsyncSession& session) const {
+    PTO_TRACE("test_async_event session:", PTO_SAYS(), session);
+    return true;
+  }
 };
 
 template <DmaEngine Engine = DmaEngine::SDMA, class Scratch>
@@ -297,29 +304,53 @@ inline bool BuildAsyncSession(const void*, uint32_t peer, AsyncSession& session,
   return session.valid = true;
 }
 
-template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
-inline AsyncEvent TPUT_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
-  (detail::wait_for(rest), ...);
-  PTO_CHECK(detail::holds(detail::extents_of(dst), detail::extents_of(src)), "PTO-E2102",
+namespace detail {
+
+/// What a core moves of two tensors.
+template <class Dst, class Src>
+struct Share {
+  Dst to;
+  Src from;
+};
+template <class Dst, class Src>
+inline Share<Dst, Src> share_of(const Dst& dst, const Src& src, const AsyncSession& session) {
+  PTO_CHECK(holds(extents_of(dst), extents_of(src)), "PTO-E2102",
             "TPUT_ASYNC: dst has fewer elements than src");
-  Dst to = dst;
-  Src from = src;
-  detail::bind(to, reinterpret_cast<const char*>(dst.data()) + session.commBlockOffset);
-  detail::bind(from, reinterpret_cast<const char*>(src.data()) + session.commBlockOffset);
-  detail::copy(to, from, detail::extents_of(src));
-  return {detail::kIsa == detail::Isa::a5 ? uint64_t{0} : uint64_t{1}, Engine};
+  Share<Dst, Src> share{dst, src};
+  bind(share.to, reinterpret_cast<const char*>(dst.data()) + session.commBlockOffset);
+  bind(share.from, reinterpret_cast<const char*>(src.data()) + session.commBlockOffset);
+  return share;
+}
+template <DmaEngine Engine, class Dst, class Src>
+inline AsyncEvent transfer(Share<Dst, Src>& share) {
+  copy(share.to, share.from, extents_of(share.from));
+  return {kIsa == Isa::a5 ? uint64_t{0} : uint64_t{1}, Engine};
+}
+
+}  // namespace detail
+
+template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
+PTO_INST AsyncEvent TPUT_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  auto share = detail::share_of(dst, src, session);
+  PTO_TRACE("tput_async dst src session:", PTO_SAYS(), share.to, share.from, session);
+  return detail::transfer<Engine>(share);
 }
 template <DmaEngine Engine = DmaEngine::SDMA, class Dst, class Src, class... Rest>
-inline AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
-  return TPUT_ASYNC<Engine>(dst, src, session, rest...);
+PTO_INST AsyncEvent TGET_ASYNC(Dst& dst, Src& src, const AsyncSession& session, Rest&&... rest) {
+  (detail::wait_for(rest), ...);
+  auto share = detail::share_of(dst, src, session);
+  PTO_TRACE("tget_async dst src session:", PTO_SAYS(), share.to, share.from, session);
+  return detail::transfer<Engine>(share);
 }
 
 // --- collectives -------------------------------------------------------------------------------------------
 
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
 PTO_INST RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
-  PTO_UNTOLD("comm::TBROADCAST");
   (detail::wait_for(rest), ...);
+  PTO_TRACE("tbroadcast src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(src);
   for (int rank = 0; rank < group.GetSize(); ++rank) detail::copy(group[rank], src, box);
@@ -329,7 +360,6 @@ PTO_INST RecordEvent TBROADCAST(Group& group, Src& src, Rest&&... rest) {
 /// The root's tensor first, then the others by rank, each step rounded to the element type.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
 PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
-  PTO_UNTOLD("comm::TREDUCE");
   (detail::wait_for(rest), ...);
   using T = typename Dst::DType;
   ReduceOp how = ReduceOp::Sum;
@@ -338,6 +368,8 @@ PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
         if constexpr (std::is_same_v<std::remove_cvref_t<Rest>, ReduceOp>) how = rest;
       }(),
       ...);
+  PTO_TRACE("treduce dst group: reduceOp root #group", PTO_SAYS(how, group.GetRootIdx(), group.GetSize()),
+            dst, group, rest...);
   detail::check_group(group);
   const int root = group.GetRootIdx();
   const detail::Extents box = detail::extents_of(group[root]);
@@ -364,8 +396,9 @@ PTO_INST RecordEvent TREDUCE(Group& group, Dst& dst, Rest&&... rest) {
 /// The rows of the members, one below the other.
 template <CollEngine Engine = CollEngine::AIV, class Group, class Dst, class... Rest>
 PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
-  PTO_UNTOLD("comm::TGATHER");
   (detail::wait_for(rest), ...);
+  PTO_TRACE("comm.tgather dst group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), dst, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);
   PTO_CHECK(dst.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TGATHER: dst lacks rows");
@@ -374,8 +407,9 @@ PTO_INST RecordEvent TGATHER(Group& group, Dst& dst, Rest&&... rest) {
 }
 template <CollEngine Engine = CollEngine::AIV, class Group, class Src, class... Rest>
 PTO_INST RecordEvent TSCATTER(Group& group, Src& src, Rest&&... rest) {
-  PTO_UNTOLD("comm::TSCATTER");
   (detail::wait_for(rest), ...);
+  PTO_TRACE("comm.tscatter src group: root #group", PTO_SAYS(group.GetRootIdx(), group.GetSize()), src, group,
+            rest...);
   detail::check_group(group);
   const detail::Extents box = detail::extents_of(group[0]);
   PTO_CHECK(src.GetShape(3) >= group.GetSize() * box.at[3], "PTO-E2102", "TSCATTER: src lacks rows");

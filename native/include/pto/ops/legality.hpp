@@ -4710,19 +4710,15 @@ constexpr void check_tstore_1() {
 
 template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tstore(const Dst& dst, const Src& src) {
+constexpr void check_tstore(const Src& src) {
   check_tstore_1<Dst, Src, atomicType, reluPreMode>();
   static_assert(!(Src::Loc == TileType::Acc) || are_combined<Src, Dst>({{0x1, 0x1000e}, {0x10, 0x1000e}}),
       "[PTO][SA-0196] TSTORE: the element types of src and dst are no legal combination; fix: convert with "
       "TCVT");
 #ifdef PTO_CHECKED
-  if (idle(dst, src)) return;
+  if (idle(src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
-        "TSTORE: expects dst static element count to match src valid_shape static element count; got dst "
-        "element count = %lld, src valid rows = %lld, src valid columns = %lld",
-        as_number(elems(dst)), as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
         bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&
@@ -4747,7 +4743,7 @@ constexpr void check_tstore(const Dst& dst, const Src& src) {
 
 template <class Dst, class Src, auto atomicType = AtomicType::AtomicNone,
           auto reluPreMode = ReluPreMode::NoRelu>
-constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) {
+constexpr void check_tstore_with_preQuantScalar(const Src& src) {
   check_tstore_1<Dst, Src, atomicType, reluPreMode>();
 #if defined(PTO_ISA_A2A3)
   static_assert(are_combined<Src, Dst>({{0x1, 0x3000}, {0x10, 0x3004}}),
@@ -4770,13 +4766,9 @@ constexpr void check_tstore_with_preQuantScalar(const Dst& dst, const Src& src) 
       "TCVT");
 #endif
 #ifdef PTO_CHECKED
-  if (idle(dst, src)) return;
+  if (idle(src)) return;
 #if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
   if constexpr (is_tile_data_v<Src>) {
-    PTO_CHECK(elems(dst) == v_row(src) * v_col(src), "PTO-E0401",
-        "TSTORE: expects dst static element count to match src valid_shape static element count; got dst "
-        "element count = %lld, src valid rows = %lld, src valid columns = %lld",
-        as_number(elems(dst)), as_number(v_row(src)), as_number(v_col(src)));
     PTO_CHECK(!((Src::Loc == TileType::Vec || Src::Loc == TileType::Mat) &&
         bits_of<typename Src::DType> < 64) || (((Src::form == Form::ND && Dst::layout == Layout::ND) ||
         (Src::form == Form::DN && Dst::layout == Layout::DN) || (Src::form == Form::NZ &&

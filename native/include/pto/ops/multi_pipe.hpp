@@ -40,6 +40,24 @@ struct MultiPipeTag {};
 template <class T>
 inline constexpr bool is_multi_pipe_v = std::is_base_of_v<MultiPipeTag, std::remove_cv_t<T>>;
 
+#ifdef PTO_TRACED
+/// What the calls below tell of a semaphore: the signal that a program would write there itself.
+[[gnu::noinline]] inline void tell_signal(pipe_t pipe, int id) {
+  if constexpr (kIsa == Isa::a5) {
+    PTO_TRACE("set_intra_block: pipe event_id", PTO_SAYS(pipe, id));
+  } else {
+    PTO_TRACE("sync.set: pipe ffts_mode event_id", PTO_SAYS(pipe, 2, id));
+  }
+}
+[[gnu::noinline]] inline void tell_wait(pipe_t pipe, int id) {
+  if constexpr (kIsa == Isa::a5) {
+    PTO_TRACE("wait_intra_core: pipe event_id", PTO_SAYS(pipe, id));
+  } else {
+    PTO_TRACE("wait_flag_dev event_id:", PTO_SAYS(), static_cast<int64_t>(id));
+  }
+}
+#endif
+
 /// The semaphores of a pipe, as its cores use them.
 template <VecCubeRatio Ratio>
 struct PipeFlags {
@@ -49,25 +67,39 @@ struct PipeFlags {
     const int lane = static_cast<int>(me.subblock_idx);
     return me.kind != CoreKind::Vector || (lane >= first && lane < first + lanes(me));
   }
-  /// Tell the other side.
-  static void raise(int id) {
+#ifdef PTO_TRACED
+  /// Of an A5 the cube core names the semaphores of its vector cores one by one.
+  static void tell(void (*one)(pipe_t, int), const Core& me, pipe_t pipe, int id) {
+    const bool each = kIsa == Isa::a5 && me.kind != CoreKind::Vector && vectors_of(me) > 0;
+    if (!each) return one(pipe, id);
+    for (int lane = first; lane < first + lanes(me); ++lane) one(pipe, id + kSecondVector * lane);
+  }
+#define PTO_TELL_(what) tell(what, me, pipe, id)
+#else
+#define PTO_TELL_(what) ((void)0)
+#endif
+  /// Tell the other side, when a pipe has come so far.
+  static void raise([[maybe_unused]] pipe_t pipe, int id) {
     Core& me = core();
     if (!takes_part(me)) return;
+    PTO_TELL_(tell_signal);
     if (me.kind == CoreKind::Vector)
       return raise_semaphore(*me.cluster, kBoxAicFromAiv0 + static_cast<int>(me.subblock_idx), id);
     if (vectors_of(me) == 0) return raise_semaphore(*me.cluster, kBoxOwn, id);
     for (int lane = first; lane < first + lanes(me); ++lane)
       raise_semaphore(*me.cluster, kBoxAiv0 + lane, id);
   }
-  /// Wait for the other side.
-  static void await(int id) {
+  /// Let a pipe wait for the other side.
+  static void await([[maybe_unused]] pipe_t pipe, int id) {
     Core& me = core();
     if (!takes_part(me)) return;
+    PTO_TELL_(tell_wait);
     if (me.kind == CoreKind::Vector)
       return await_semaphores(*me.cluster, kBoxAiv0 + static_cast<int>(me.subblock_idx), 1, id);
     if (vectors_of(me) == 0) return await_semaphores(*me.cluster, kBoxOwn, 1, id);
     await_semaphores(*me.cluster, kBoxAicFromAiv0 + first, lanes(me), id);
   }
+#undef PTO_TELL_
 };
 
 /// An offset in a buffer out of the 32 bits that a program kept of an address.
@@ -113,6 +145,9 @@ struct TMPipe : detail::MultiPipeTag {
   using Flags = detail::PipeFlags<VCRatio>;
   static constexpr int ProdM = TileDataProd::Rows, ProdN = TileDataProd::Cols;
   static constexpr int ConsM = TileDataCons::Rows, ConsN = TileDataCons::Cols;
+  /// What writes entries, and what reads them.
+  static constexpr pipe_t from_pipe = is_c2v ? PIPE_FIX : PIPE_MTE3;
+  static constexpr pipe_t to_pipe = in_global ? PIPE_MTE2 : is_c2v ? PIPE_V : PIPE_MTE1;
 
   /// Whether this core is the consumer; one that is no core of its own is both.
   static bool on_side(bool consumer) {
@@ -133,9 +168,9 @@ struct TMPipe : detail::MultiPipeTag {
     bool getRecordStatus() const { return isRecord; }
     void setEntryOffset(int offset) { entryOffset = offset; }
     void allocate() const {
-      if (on_side(false)) Flags::await(FlagID + 1);
+      if (on_side(false)) Flags::await(from_pipe, FlagID + 1);
     }
-    void record() const { Flags::raise(FlagID); }
+    void record() const { Flags::raise(from_pipe, FlagID); }
   };
   struct Consumer {
     int tile_id = 0, sub_tile_id = 0, entryOffset = 0;
@@ -148,9 +183,9 @@ struct TMPipe : detail::MultiPipeTag {
     void setFreeStatus(bool on) { isFree = on; }
     bool getFreeStatus() const { return isFree; }
     void setEntryOffset(int offset) { entryOffset = offset; }
-    void wait() const { Flags::await(FlagID); }
+    void wait() const { Flags::await(to_pipe, FlagID); }
     void free() const {
-      if (on_side(true)) Flags::raise(FlagID + 1);
+      if (on_side(true)) Flags::raise(to_pipe, FlagID + 1);
     }
   };
 
@@ -269,7 +304,7 @@ struct TMPipe : detail::MultiPipeTag {
 template <class TileT, class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
 PTO_INST RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
-  PTO_UNTOLD("TPUSH of a TMPipe");
+  if constexpr (!Pipe::in_global && Pipe::is_v2c) PTO_UNTOLD("TPUSH of a TMPipe in L1");
   TSYNC(events...);
   if (pipe.prod.isAllocate) pipe.prod.allocate();
   pipe.push(tile);
@@ -281,7 +316,6 @@ PTO_INST RecordEvent TPUSH(TileT& tile, Pipe& pipe, Events&... events) {
 template <class TileT, class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
 PTO_INST RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
-  PTO_UNTOLD("TPOP of a TMPipe");
   TSYNC(events...);
   if (pipe.cons.isWait) pipe.cons.wait();
   pipe.pop(tile);
@@ -294,7 +328,6 @@ PTO_INST RecordEvent TPOP(TileT& tile, Pipe& pipe, Events&... events) {
 template <class Pipe, class... Events>
   requires(detail::is_multi_pipe_v<Pipe> && all_events_v<Events...>)
 PTO_INST RecordEvent TFREE(Pipe& pipe, Events&... events) {
-  PTO_UNTOLD("TFREE of a TMPipe");
   TSYNC(events...);
   if ((detail::kIsa == detail::Isa::a5 || !Pipe::in_global) && pipe.cons.isFree) pipe.cons.free();
   return {};

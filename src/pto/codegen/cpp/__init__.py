@@ -9,6 +9,6 @@ Regular instructions print what their row says (`template.py`).
 
 from __future__ import annotations
 
-from .program import emit
+from .program import emit, emit_placed
 
-__all__ = ["emit"]
+__all__ = ["emit", "emit_placed"]

@@ -42,10 +42,20 @@ def emit(
     """
     load(module)
     unit = Unit(module, profile, planned, line_directives, addptr_trace, index_type, checked)
-    text = _text(unit)
+    return _emitted(unit)[0]
+
+
+def emit_placed(module: Module, profile: Profile, *, planned: bool = False) -> tuple[str, list[Span | None]]:
+    """The C++ of a program, and for each of its lines the place in the program that it stands for."""
+    load(module)
+    return _emitted(Unit(module, profile, planned))
+
+
+def _emitted(unit: Unit) -> tuple[str, list[Span | None]]:
+    found = _text(unit)
     if has_errors(unit.problems):
         raise DiagnosticError(unit.problems)
-    return text
+    return found
 
 
 def load(module: Module) -> None:
@@ -55,19 +65,25 @@ def load(module: Module) -> None:
         import_module(f"{__package__}.{_RARE[word]}")
 
 
-def _text(unit: Unit) -> str:
+def _text(unit: Unit) -> tuple[str, list[Span | None]]:
     parts: list[str] = []
+    places: list[Span | None] = []
     for func in unit.ordered():
         function = Function(unit, func, PARTS)
         if not func.regions[0].blocks:
             parts.append(_named(function.signature() + ";") + "\n")
+            places += [None, None]
             continue
         lines, marks = function.emit()
+        for text, mark in zip(lines, marks, strict=True):
+            places += [mark] * (text.count("\n") + 1)
+        places.append(None)  # functions stand apart
         if unit.line_directives:
             lines = _with_lines(lines, marks)
         parts.append(_named("\n".join(lines)) + "\n")
     body = "\n".join(parts)
-    return prologue(body, unit.profile.name) + "\n" + body
+    head = prologue(body, unit.profile.name) + "\n"
+    return head + body, [None] * head.count("\n") + places
 
 
 def _with_lines(lines: list[str], marks: list[Span | None]) -> list[str]:

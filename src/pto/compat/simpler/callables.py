@@ -14,6 +14,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from ... import knobs
+from ...engine.sanitize import parse_names
 from ...isa.profiles import PLATFORMS
 from ...runtime.compile import CHIP, CompiledJob, Job, compile_all
 from .directions import ArgDirection
@@ -97,6 +99,12 @@ def runtime_of(name: str) -> str:
     return name
 
 
+def checks() -> frozenset[str]:
+    """What kernels are watched for: what PTO_SANITIZE names beside the order of tasks."""
+    asked = knobs.get("PTO_SANITIZE")
+    return frozenset() if asked in ("", "tasks") else parse_names(asked)
+
+
 def extract_text_section(binary: Any) -> Any:
     """What a device needs of a kernel: here it is the same."""
     return binary
@@ -151,9 +159,9 @@ class ChipCallable:
         self.signature, self.func_name, self.config_name = list(signature), func_name, config_name
         self.source, self.children = source, [(int(n), core) for n, core in children]
         self.name = os.path.basename(source.path).partition(".")[0]
-        self._made: list[CompiledJob] = []
+        self._made: dict[bool, list[CompiledJob]] = {}
         self._lock = threading.Lock()
-        self.compiled()
+        self.compiled(bool(checks()))
 
     @property
     def binary_size(self) -> int:
@@ -171,10 +179,10 @@ class ChipCallable:
     ) -> ChipCallable:
         return cls(signature, func_name, _source(binary, "a ChipCallable"), children, config_name)
 
-    def compiled(self) -> list[CompiledJob]:
-        """The orchestration, then the kernels."""
+    def compiled(self, traced: bool = False) -> list[CompiledJob]:
+        """The orchestration, then the kernels; with `traced` their calls tell of themselves."""
         with self._lock:
-            if not self._made:
+            if traced not in self._made:
                 profile = PLATFORMS[self.source.platform]
                 jobs = [
                     Job(
@@ -199,10 +207,11 @@ class ChipCallable:
                             profile,
                             include_dirs=core.source.include_dirs,
                             form=CHIP,
+                            traced=traced,
                         )
                     )
-                self._made = compile_all(jobs)
-            return self._made
+                self._made[traced] = compile_all(jobs)
+            return self._made[traced]
 
 
 class CallableHandle:

@@ -20,6 +20,7 @@ import numpy as np
 
 from ... import knobs
 from ...diag import Diagnostic, DiagnosticError
+from ...isa.profiles import PLATFORMS, PROFILES
 from ...language import journal
 from ...perf.hazards import problems as unordered
 from ...runtime.chip import words
@@ -27,8 +28,10 @@ from ...runtime.engine import TaskEngine
 from ...runtime.failures import RunFailure
 from ...runtime.golden import Tensor as HostTensor
 from ...runtime.memory import TensorMemory
+from ...runtime.told import Hearing
+from ...runtime.watched import Watch, as_errors
 from .buffers import AddressSpace, Tensor
-from .callables import ENTRY, ChipCallable
+from .callables import ENTRY, ChipCallable, checks
 from .directions import ArgDirection
 from .task_interface import CallConfig, TaskArgs
 
@@ -97,10 +100,18 @@ class Chip:
         if company is not None:
             options.update(company=company, member=member)
         engine = TaskEngine(options)
-        made = target.compiled()
+        names = checks()
+        hearing = Hearing(PROFILES[PLATFORMS[target.source.platform]])
+        watch = Watch(hearing, names) if names else None
+        made = target.compiled(watch is not None)
         for (number, core), library in zip(target.children, made[1:], strict=True):
-            engine.add_kernel(number, core.name, core.source.core_type, library.path)
-        path = made[0].path if self._libraries is None else self._libraries.path(made[0].path, self.number)
+            path = library.path if watch is None else self._own(library.path)
+            engine.add_kernel(number, core.name, core.source.core_type, path)
+            if watch is not None:
+                hearing.hear(path, core.name, library.files)
+        if watch is not None and company is None:
+            staged.tell(watch)
+        path = self._own(made[0].path)
         self.runs += 1
         try:
             engine.run_orchestration(path, ENTRY, staged.words)
@@ -108,11 +119,20 @@ class Chip:
             raise RunFailed(e.diagnostics, -e.number) from e
         except (RuntimeError, ValueError) as e:
             raise RunFailed([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
+        finally:
+            hearing.stop()
         staged.bring_back()
-        found = (*unordered(engine.hazards, engine.unseen), *staged.side_effects())
-        for d in found:
-            d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
+        found = [*unordered(engine.hazards, engine.unseen), *staged.side_effects()]
+        if watch is None:
+            for d in found:
+                d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
+        else:
+            found = [*watch.problems(), *as_errors(found)]
         journal.note("run", target.name, tuple(found))
+
+    def _own(self, library: str) -> str:
+        """A library with a state of this chip's."""
+        return library if self._libraries is None else self._libraries.path(library, self.number)
 
 
 class _Staged:
@@ -142,6 +162,7 @@ class _Staged:
             if comes_back:
                 self._back.append((name, tensor))
         self._memory = TensorMemory(host)
+        self._all = len(host) == len(placed)
         addresses = self._memory.addresses
         self.words = words(
             (
@@ -155,6 +176,12 @@ class _Staged:
             ),
             args.scalars,
         )
+
+    def tell(self, watch: Watch) -> None:
+        """Say which memory holds something, where all is known: what a chip has may be of earlier runs."""
+        if self._all:
+            for name, address in self._memory.addresses.items():
+                watch.given(address, self._memory.array(name).nbytes)
 
     def bring_back(self) -> None:
         for name, tensor in self._back:

@@ -7,7 +7,7 @@ import logging
 TIMING, NUL = 25, 60
 DEFAULT_THRESHOLD = TIMING
 DEFAULT_LOG_LEVEL = "timing"
-LOG_LEVEL_CHOICES = ("debug", "info", "timing", "warn", "error", "null")
+LOG_LEVEL_CHOICES = ["debug", "info", "timing", "warn", "error", "null"]
 _LEVELS = {"debug": 10, "info": 20, "timing": TIMING, "warn": 30, "warning": 30, "error": 40, "null": NUL}
 
 
@@ -15,13 +15,21 @@ def get_logger() -> logging.Logger:
     return logging.getLogger("simpler")
 
 
+def _normalize_threshold(threshold: int) -> int:
+    return min((n for n in _LEVELS.values() if n >= threshold), default=NUL)
+
+
 def get_current_config() -> int:
-    return get_logger().getEffectiveLevel()
+    return _normalize_threshold(get_logger().getEffectiveLevel())
 
 
-def configure_logging(level: str | int = DEFAULT_LOG_LEVEL) -> None:
-    number = level if isinstance(level, int) else _LEVELS.get(level.lower(), TIMING)
-    get_logger().setLevel(number)
+def parse_level(level: str | int) -> int:
+    """A level by its name; a name that is none is that of the default."""
+    return level if isinstance(level, int) else _LEVELS.get(level.lower(), TIMING)
+
+
+def configure_logging(log_level: str | int = DEFAULT_LOG_LEVEL) -> None:
+    get_logger().setLevel(parse_level(log_level))
 
 
 __all__ = [
@@ -33,4 +41,5 @@ __all__ = [
     "configure_logging",
     "get_current_config",
     "get_logger",
+    "parse_level",
 ]

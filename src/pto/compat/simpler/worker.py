@@ -87,6 +87,7 @@ class Worker:
         self.initialized = self._closed = False
         self._lock = threading.RLock()
         self._orchestrator: Orchestrator | None = None
+        self._loaded: set[CallableHandle] = set()
 
     # ---- life ----
 
@@ -159,6 +160,7 @@ class Worker:
             if args is not None and not isinstance(args, TaskArgs):
                 raise TypeError(f"run takes TaskArgs, got {type(args).__name__}")
             self.chips[0].run(found, args, config)
+            self._loaded.add(target)
             return
         function = self.resolve(target, "run") if isinstance(target, CallableHandle) else target
         orchestrator = Orchestrator(self)
@@ -173,6 +175,16 @@ class Worker:
     @property
     def live_domains(self) -> dict[str, Any]:
         return dict(self._orchestrator.live_domains) if self._orchestrator is not None else {}
+
+    @property
+    def aicpu_dlopen_count(self) -> int:
+        """How many callables have been loaded, each at its first run, where devices load orchestrations."""
+        return len(self._loaded) if self.runtime != "host_build_graph" else 0
+
+    @property
+    def host_dlopen_count(self) -> int:
+        """The same, where hosts do."""
+        return len(self._loaded) - self.aicpu_dlopen_count
 
     # ---- memory ----
 

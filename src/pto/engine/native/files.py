@@ -155,7 +155,7 @@ class ImageKernel(CompiledKernel):
         self._made = machine.Program(image, self.profile, self._codes())
         self._number = -1
         longest = most_arguments(self)
-        types = [a.type for a in longest.regions[0].blocks[0].args]
+        types = machine.argument_types(longest)
         symbol = str(longest.attr("sym_name"))
         self._ready(machine.library(), "pto_launch_image", symbol, types, self._made.address)
 

@@ -12,7 +12,7 @@ from ...image.container import File
 from ...image.format import Function, Image
 from ...image.lines import lines_of
 from ...image.lower import lowered_image
-from ...image.operands import NOT_IN_FILES, operands_of
+from ...image.operands import operands_of
 from ...ir.core import Module, Operation, Value
 from ...ir.facts import entries, halves
 from ...ir.types import MemRefType, PtrType, ScalarType, ViewType
@@ -96,10 +96,7 @@ def images(module: Module, done: Lowered, names: Iterable[str] = ()) -> list[Ima
 
 def only_in_process(image: Image) -> str:
     """What an image has that no file can hold; empty where there is nothing."""
-    for name in image.calls:
-        if name in NOT_IN_FILES or operands_of(name) is None:
-            return NOT_IN_FILES.get(name, "values of a type")
-    return ""
+    return "values of a type" if any(operands_of(name) is None for name in image.calls) else ""
 
 
 def file_of(module: Module, done: Lowered, name: str) -> File:

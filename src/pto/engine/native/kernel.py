@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ...diag import Diagnostic
-from ...image.calls import as_view
 from ...image.format import Image
 from ...ir.core import Module
 from ...isa.profiles import Profile
@@ -12,7 +11,7 @@ from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments, spe
 from ..compiled.library import Outcome
 from ..entry import Launchable
 from . import images
-from .machine import Program, library
+from .machine import Program, argument_types, library
 from .places import place_of
 
 
@@ -36,7 +35,7 @@ class NativeKernel(CompiledKernel):
     def _launched(self) -> None:
         """How a launch goes: the machine is given the program that was made."""
         longest = most_arguments(self)
-        types = [as_view(a).type for a in longest.regions[0].blocks[0].args]
+        types = argument_types(longest)
         self._ready(library(), "pto_launch_image", str(longest.attr("sym_name")), types, self._made.address)
 
     def _special(self, binding: Binding) -> bytes:

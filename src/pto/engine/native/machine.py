@@ -8,6 +8,8 @@ from functools import cache
 
 from ...image import format as image_format
 from ...image.format import Image
+from ...ir.core import Operation
+from ...ir.types import MemRefType, Type, ViewType
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
 from .packs import compiled, kept, library, of_package
@@ -46,7 +48,14 @@ class _Program(ctypes.Structure):
         ("functions", ctypes.c_void_p),
         ("codes", ctypes.c_void_p),
         ("code_count", ctypes.c_uint32),
+        ("kinds", ctypes.c_void_p),
     )
+
+
+@cache
+def kind(name: str) -> int:
+    """How the machine does a call: CALL, or the number of what it does itself."""
+    return library().raw("pto_vm_kind")(name.encode())
 
 
 @cache
@@ -93,6 +102,12 @@ def functions(calls: Sequence[str]) -> list[int]:
     return [_found[name] for name in calls]
 
 
+def argument_types(function: Operation) -> list[Type]:
+    """The types of what a launch hands over: a memref is handed over as the view that it is in the frame."""
+    types = (a.type for a in function.regions[0].blocks[0].args)
+    return [ViewType(t.elem, t.dims) if isinstance(t, MemRefType) else t for t in types]
+
+
 class Program:
     """An image whose calls have been found. Keeps alive what the machine reads."""
 
@@ -100,7 +115,10 @@ class Program:
         """`made` are its codes where they are machine code."""
         found = functions(image.calls)
         self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
-        self._kept: list[object] = []
+        kinds = (ctypes.c_uint8 * (image_format.CALL + len(image.calls)))(
+            *range(image_format.CALL), *map(kind, image.calls)
+        )
+        self._kept: list[object] = [kinds]
         codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
         self._kept.append(codes)
         program = self._program = _Program()
@@ -109,6 +127,7 @@ class Program:
         program.target.capacity[:] = [profile.capacity[loc] for loc in MEMORIES]
         program.functions = ctypes.addressof(self._functions)
         program.codes, program.code_count = ctypes.addressof(codes), len(image.codes)
+        program.kinds = ctypes.addressof(kinds)
 
     def _read(self, code: image_format.Code) -> Code:
         """A code as the machine reads it."""

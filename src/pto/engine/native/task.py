@@ -34,8 +34,15 @@ class Task:
     """What the runtime is given for a kernel of some kind. Keeps alive what the machine reads."""
 
     def __init__(
-        self, image: Image, profile: Profile, kind: str, arguments: Sequence[Value], tensors: bool
+        self,
+        image: Image,
+        profile: Profile,
+        kind: str,
+        arguments: Sequence[Value],
+        tensors: bool,
+        meets: bool,
     ) -> None:
+        self.meets = meets  # it has a grid barrier: its blocks wait for one another
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
         codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
         self._program = Program(image.replace(codes=tuple(codes)), profile)

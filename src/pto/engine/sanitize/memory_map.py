@@ -56,7 +56,9 @@ class RecordedMap(MemoryMap):
     def tick(self, event: Event) -> None:
         """An instruction ended."""
         if event.core.index == 0:
-            self.steps.setdefault(event.core.name or "core", []).append(self._step(event))
+            core = event.core.name or "core"
+            self.steps.setdefault(core, []).append(self._step(event))
+            self.numbers.setdefault(core, []).append(event.number)
 
     def touch(self, event: Event, access: Access) -> None:
         """An instruction read or wrote a place of an on-chip buffer."""

@@ -141,9 +141,17 @@ class Overlap(Sanitizer):
         """An instruction that reads some of the bytes it writes, under another name: an update in place makes
         one of the two, anything else is reported."""
         for other in event.accesses:
-            if other.write or other.space == "gm" or (read := self._held(other)) not in held.rivals:
+            if other.write or other.space == "gm":
+                continue
+            read = self._held(other)
+            if read in held.views and _in_step(event, access, other):
+                held = _meant(access, held)  # what is read as another kind of tile is changed in place
+                continue
+            if read not in held.rivals:
                 continue
             assert read is not None
+            if _staged(event.op):
+                continue
             if _in_step(event, access, other):
                 if read.twin_of(held):
                     held = _unite(access, read, held)
@@ -258,6 +266,11 @@ def _replace(all: list[Held], old: Held, new: Held) -> None:
     """Put another in the place of one, if it is there."""
     if old in all:
         all[all.index(old)] = new
+
+
+def _staged(op: Operation) -> bool:
+    """Whether all of the result is in scratch before any of it is in the destination, as merged lists are."""
+    return op.row is not None and op.row.algorithm == "merge" and op.get("tmp") is not None
 
 
 def _in_step(event: Event, written: Access, read: Access) -> bool:

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import Diagnostic, DiagnosticError, Source
+from ...diag import Diagnostic, DiagnosticError, Source, has_errors
+from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
 from ...isa.profiles import Profile
@@ -27,6 +28,7 @@ from ..cpp.kernel import CppKernel
 from ..cpp.places import Places, loop_around, stands_inside
 from ..entry import LaunchResult, check_options
 from ..memory import WINDOWS_BASE, GlobalMemory
+from ..ranks import Context
 from ..reference import interval
 from ..reference.code import Code, Step
 from ..reference.core import BLOCKED, Core, RunError
@@ -36,6 +38,7 @@ from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..registry import refusal
 from ..watch import Watcher
+from .record import MOST, CoreRecorder, Program, Recorder, Scope
 from .sites import Memory, Site, Sites
 from .spelling import in_cpp
 from .stream import Feed, Recorded, Stream
@@ -65,6 +68,10 @@ class TracedCore(Core):
         self.edges: dict[int, Any] = {}
         #: Registers by the object in C++, and by what they hold.
         self.vectors: dict[Any, Any] = {}
+        #: Sessions of transfers by the object in C++.
+        self.sessions: dict[int, Any] = {}
+        #: Who writes down what it does.
+        self.note: CoreRecorder | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -90,6 +97,8 @@ class TracedCore(Core):
                     break
                 if site.after is not None:
                     site.after(self, feed.words, values)
+                if self.note is not None:
+                    self.note.call(site, sites.slots(site))
                 feed.taken()
                 ticks += 1
         except IllegalInstruction as problem:
@@ -104,6 +113,7 @@ class TracedCore(Core):
         feed, sites = self.feed, self.sites
         function = self.code.function
         code = Code(function)
+        scope = self.note.scope(first.op) if self.note is not None else None
         if first.scope == "begin":
             feed.taken()
         depth = 0
@@ -119,7 +129,7 @@ class TracedCore(Core):
             elif site.scope != "inside" and first.scope == "inside":
                 break
             else:
-                code.steps.append(_executed(site, feed.words, values))
+                code.steps.append(_executed(site, feed.words, values, sites, scope))
                 code.ops.append(site.op)
             feed.taken()
         code.steps.append(interval.end)
@@ -128,7 +138,7 @@ class TracedCore(Core):
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
 
 
-def _executed(site: Site, words: list[int], values: int) -> Step:
+def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
     """A record as a step."""
 
     def step(core: Any) -> None:
@@ -136,6 +146,8 @@ def _executed(site: Site, words: list[int], values: int) -> Step:
         site.step(core)
         if site.after is not None:
             site.after(core, words, values)
+        if scope is not None:
+            core.note.call(site, sites.slots(site), scope)
 
     return step
 
@@ -145,6 +157,7 @@ class TracedGrid(Grid):
 
     stream: Stream
     sites: dict[str, Sites]
+    recorder: Recorder | None = None
 
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         a, b = old.loc, new.loc
@@ -169,6 +182,8 @@ class TracedGrid(Grid):
         core.begin(
             self.stream.feed((core.rank, core.block, _KINDS[core.kind], core.sub)), self.sites[code.name]
         )
+        if self.recorder is not None:
+            core.note = self.recorder.of(core)
 
 
 class TaskGrid(TracedGrid):
@@ -206,6 +221,9 @@ class _Traced(CompiledKernel):
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
         """One launch, to its end; options are those of the reference engine."""
+        world: World | None = options.get("ranks")
+        if options.pop("processes", False) or (world is not None and world.member is not None):
+            self.refuse({"processes": True})
         return self.begin(*args, **options).end()
 
     def begin(
@@ -229,8 +247,6 @@ class _Traced(CompiledKernel):
     ) -> TracedLaunch:
         from ..sanitize import parse_names, recorder, watching
 
-        if ranks is not None:
-            self.refuse({"ranks": True})
         check_options(blocks, subblocks, schedule, max_steps, memory_map, timeout)
         result = LaunchResult(self.engine)
         names = parse_names(sanitize)
@@ -239,7 +255,12 @@ class _Traced(CompiledKernel):
         bindings = bound(args, gm, ranks, WINDOWS_BASE, self._binding)
         timing = recorder(timeline, self.profile)
         watch = watching(names, shadow, memory_map, watchers, timing)
-        memory = Memory(gm.buffers)
+        memory = Memory(gm.buffers, world=ranks)
+        if ranks is not None:
+            for rank, (given, binding) in enumerate(zip(args, bindings, strict=True)):
+                for value, made in zip(given, binding.values[self._longest], strict=False):
+                    if isinstance(value, Context):
+                        memory.tell(made.buffer, ranks.context_of(rank, memory.base))
         cores = self._cores(subblocks)
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
@@ -268,11 +289,31 @@ class _Traced(CompiledKernel):
         def call(tracer: int) -> Outcome:
             return self._library.call(
                 self._symbol, words, blocks, subblocks or self.subblocks, 1, special, lambda text: None,
-                arrays, tracer,
+                arrays, tracer, ranks=0 if ranks is None else len(bindings),
             )  # fmt: skip
 
         grid.stream = Stream(call)
         return TracedLaunch(self, grid, bindings, result)
+
+    def record(
+        self, *args: Any, blocks: int = 1, subblocks: int | None = None, limit: int | None = None
+    ) -> Module:
+        """What one launch did, as a program (`record.py`); raises what went wrong."""
+        launch = self.begin(*args, blocks=blocks, subblocks=subblocks)
+        values = launch.bindings[0].values[self._longest]
+        try:
+            recorder = launch.grid.recorder = Recorder(launch.bindings, values, limit or MOST)
+            result = launch.end()
+        finally:
+            launch.grid.stream.stop()
+        if not result.ok:
+            raise DiagnosticError(result.diagnostics)
+        params = [(p.name, t, v) for p, t, v in zip(self.args, self._types, values, strict=True)]
+        module = Program(recorder, self.name, self.profile, params).module
+        found = lowered(module, self.profile, Options(passes="never")).diagnostics
+        if has_errors(found):
+            raise DiagnosticError(found)
+        return module
 
     def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
         """What ended the kernel itself, where the reference engine found nothing."""

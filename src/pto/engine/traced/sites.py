@@ -8,12 +8,13 @@ step is what lowering makes of it for programs; so those who watch see no differ
 from __future__ import annotations
 
 import ctypes
+import mmap
 import re
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,13 +45,16 @@ from ...isa.tile import COMPACT_MODES
 from ..compiled.library import ViewArgument
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import Buffer, ConvTile, Pointer, Tile, View, array_of
-from ..reference import fifo
+from ..memory import WINDOWS_BASE, Buffer, ConvTile, Pointer, Tile, View, array_of
+from ..reference import fifo, transfers
 from ..reference.code import Code, Step
 from ..reference.core import RunError
 from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
 from ..registers import maker
+
+if TYPE_CHECKING:
+    from ..ranks import World
 
 _LOCATIONS = tuple(MEMORIES)
 _DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
@@ -80,7 +84,9 @@ class _RawType(ctypes.Structure):
     )
 
 
-_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE, _VECTOR, _MASK = range(9)
+_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE, _VECTOR, _MASK, _GROUP = range(10)
+#: Members of a group that a record has room for.
+_MEMBERS = 64
 
 
 class Kind(Record):
@@ -113,7 +119,7 @@ def kind_at(address: int) -> Kind:
     elif raw.kind == _CONV:
         dims = tuple(None if d < 0 else d for d in list(raw.dims)[: facts[2]])
         made = ConvTileType(elem, _LOCATIONS[facts[0]], dims, _LAYOUTS[facts[1]].upper())
-    elif raw.kind == _TENSOR:
+    elif raw.kind in (_TENSOR, _GROUP):
         made = ViewType(elem, tuple(None if d < 0 else d for d in list(raw.dims)[:5]))
         layout = _LAYOUTS[facts[0]].upper()
     elif raw.kind == _POINTER:
@@ -127,6 +133,47 @@ def kind_at(address: int) -> Kind:
     elif raw.kind == _MASK:
         made = MaskType()
     return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
+
+
+def names(words: Sequence[int]) -> list[int]:
+    """Where records have what only tells things apart: addresses of global memory and of objects in C++, and
+    what registers hold."""
+    found: list[int] = []
+    known: dict[tuple[int, ...], tuple[int, list[int], list[int]]] = {}
+    at = 0
+    while at < len(words):
+        count = words[at + _COUNTS]
+        first = at + _COUNTS + 1 + (count >> 32)  # of the types, which come before the values
+        types = tuple(words[first : first + (count & 0xFFFFFFFF)])
+        if types not in known:
+            known[types] = _names_of(types)
+        size, always, pointers = known[types]
+        found += [first + size + n for n in always]
+        found += [first + size + n + 1 for n in pointers if words[first + size + n] >= len(_LOCATIONS)]
+        at += words[at]
+    return found
+
+
+def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int]]:
+    """How many types; words behind them that are such names; and the beginnings of pointers, which are if the
+    space is none of a core's."""
+    always: list[int] = []
+    pointers: list[int] = []
+    at = 0
+    for address in types:
+        raw = _RawType.from_address(address)
+        if raw.kind == _POINTER:
+            pointers.append(at)
+        elif raw.kind in (_TILE, _CONV):
+            always.append(at + 1)
+        elif raw.kind in (_VECTOR, _MASK):
+            always += range(at, at + raw.words)
+        elif raw.kind == _GROUP:
+            always += range(at, at + raw.words, raw.words // _MEMBERS)
+        elif raw.kind != _NUMBER:
+            always.append(at)
+        at += raw.words
+    return len(types), always, pointers
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
@@ -186,6 +233,8 @@ class Copied(Record):
     copy: Any
 
 
+#: How far from an array an address is still one of its own that has gone astray.
+_NEAR = 1 << 30
 #: Bits of an address within a piece of memory that is no array.
 _ELSEWHERE = 26
 
@@ -193,12 +242,31 @@ _ELSEWHERE = 26
 class Memory:
     """Global memory of a launch, by the addresses that the kernel knows."""
 
-    def __init__(self, buffers: Sequence[Buffer] = (), open: bool = False) -> None:
-        """`open`: there is memory beside the arrays, of which nothing is known."""
+    def __init__(
+        self, buffers: Sequence[Buffer] = (), open: bool = False, world: World | None = None
+    ) -> None:
+        """`open`: there is memory beside the arrays, of which nothing is known. Windows of a world lie to
+        each other in the copy as they do in the world."""
         self._open = open
         self._views: list[ViewArgument] = []
-        made = [(buffer, np.array(buffer.data)) for buffer in buffers]
+        self._room = np.frombuffer(mmap.mmap(-1, world.ranks * world.stride), np.uint8) if world else None
+        #: Where the windows of rank 0 begin.
+        self.base = 0 if self._room is None else self._room.ctypes.data
+        made = [(buffer, self._copy(buffer)) for buffer in buffers]
         self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
+
+    def _copy(self, buffer: Buffer) -> Any:
+        if self._room is None or buffer.base < WINDOWS_BASE:
+            return np.array(buffer.data)
+        at = buffer.base - WINDOWS_BASE
+        place = self._room[at : at + buffer.data.size]
+        place[:] = buffer.data
+        return place
+
+    def tell(self, buffer: Buffer, contents: Any) -> None:
+        """Let the kernel find something else in an array than the reference engine does."""
+        found = next(a for a in self.arrays if a.buffer is buffer)
+        found.copy[:] = contents.view(np.uint8)
 
     def hold(self, arrays: Sequence[Copied]) -> None:
         """From now on these are all there are."""
@@ -217,11 +285,11 @@ class Memory:
 
     def at(self, address: int) -> tuple[Buffer, int]:
         """The array an address lies in, or the one before it, and how far it is from its start."""
-        if not self.arrays and self._open:
+        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)] if self.arrays else None
+        if found is None or not -_NEAR <= address - found.address <= found.copy.size + _NEAR:
+            if not self._open:  # a null pointer, or what is none
+                return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
             return self._elsewhere(address)
-        if not self.arrays:
-            return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
-        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)]
         if self._open and not found.address <= address <= found.address + found.copy.size:
             return self._elsewhere(address)
         return found.buffer, address - found.address
@@ -331,6 +399,10 @@ class Sites:
             found = self._found[key] = self._make(key)
         return found, start
 
+    def slots(self, site: Site) -> list[int]:
+        """The registers of the operands of a site, then those of its results."""
+        return [self._lower.slot(v) for v in (*site.op.operands, *site.op.results)]
+
     def _scope(self, key: tuple[int, ...], name: str) -> Site:
         """Where a vector scope begins or ends."""
         call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))
@@ -376,7 +448,11 @@ class Sites:
         call = self._places.call(key[1 : 1 + FRAMES], spelled(row))
         spelled_out = dict(a.split("=") for a in attrs.split() if "=" in a)
         counted = [a for a in attrs.split() if "=" not in a]
-        made_attrs = {n.partition("@")[0]: attribute(row, n, w) for n, w in zip(counted, said, strict=True)}
+        made_attrs = {
+            n.partition("@")[0]: attribute(row, n, w)
+            for n, w in zip(counted, said, strict=True)
+            if not n.startswith("#")
+        }
         made_attrs |= {n: StrAttr(word) for n, word in spelled_out.items()}
         if made_attrs.get("event_id", 0) is None:  # outside those that have names
             row = find_row(f"{name}_dyn")
@@ -455,7 +531,19 @@ class _Making:
         offset = 0
         for at, kind in enumerate(self.kinds):
             name = self.names[at]
-            if name and kind.type is not None:
+            if kind.kind == _GROUP:
+                each = kind.words // _MEMBERS
+                called = self.called(at)
+                self.values[name] = [
+                    self.value(
+                        kind.type or INDEX,
+                        f"{called}[{n}]",
+                        offset + n * each,
+                        self.tensor(kind, f"{called}[{n}]"),
+                    )
+                    for n in range(self.said[-1])
+                ]
+            elif name and kind.type is not None:
                 declared = self.row.operands[self.row.operand_index[name]]
                 made = self.operand(at, kind, declared.kinds, offset)
                 if declared.variadic:
@@ -804,6 +892,32 @@ def _tested(m: _Making) -> Site:
     return m.made([ScalarType("i1")])
 
 
+def _transfer(m: _Making) -> Site:
+    """A transfer of a session, or a wait for one. Sessions go by their object in C++, and a wait is one for
+    the last transfer of its session: what it is asked of, C++ may have copied unseen."""
+    kinds = m.kinds
+    m.kinds = kinds[:-1]
+    m.operands()
+    offset = sum(k.words for k in m.kinds)
+    waits = m.row.name.endswith("_async_event")
+
+    def session(core: Any, words: list[int], at: int) -> Any:
+        found = core.sessions.get(words[at])
+        if found is None:
+            found = core.sessions[words[at]] = transfers.build(core, site.op, {})
+        return found
+
+    def event(core: Any, words: list[int], at: int) -> Any:
+        found = core.sessions.get(words[at])
+        return (found, found.started) if found is not None and found.started else 0
+
+    m.values["session"] = m.value(TokenType("async_session"), "session", offset, session)
+    if waits:
+        m.values["event"] = m.value(TokenType("async_event"), "event", offset, event)
+    site = m.made([ScalarType("i1") if waits else TokenType("async_event")])
+    return site
+
+
 def _scale(m: _Making) -> Site:
     """The scale of pushes: C++ names the element type."""
     m.operands()
@@ -819,4 +933,8 @@ _SPECIAL: dict[str, Callable[[_Making], Site]] = {
     "tgetval": _element,
     "ttest": _tested,
     "set_quant_scalar": _scale,
+    "tput_async": _transfer,
+    "tget_async": _transfer,
+    "wait_async_event": _transfer,
+    "test_async_event": _transfer,
 }

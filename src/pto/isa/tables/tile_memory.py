@@ -225,7 +225,7 @@ _tstore = memory(
         R("src.loc in (VEC, MAT, ACC)", on="cpu a2a3", code="SA-0101"),
         R("src.loc in (VEC, ACC)", on="a5", code="SA-0100"),
         R("src.bytes == dst.bytes", on=NPU, code="SA-0099", when="src.loc in (VEC, MAT)"),
-        R("dst.elems == src.v_row * src.v_col", on=NPU,
+        R("dst.elems == src.v_row * src.v_col", on=NPU, written=True,
           msg="expects dst static element count to match src valid_shape static element count"),
         R("src.loc == ACC", on=NPU, when="has(preQuantScalar)",
           msg="expects preQuantScalar only with an acc source"),

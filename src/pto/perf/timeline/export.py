@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from .page import dataset, html
+from ..explorer.kernel import dataset, html
 from .trace import INSIDE, SCALAR, WORK
 
 if TYPE_CHECKING:

@@ -14,13 +14,20 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
 
 from ...isa.costs import GUESSED, READS, WRITES
 from ...isa.timing import Machine
 from . import simulate as sim
+from .columns import REASONS, Columns
 from .simulate import Simulated, cap_of, simulate, slots_of
-from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, SCALAR, TAKE, WORK, Site, Trace
+from .trace import BARRIER, GIVE, SCALAR, WORK, Site, Trace
+
+if TYPE_CHECKING:
+    from ..explorer.values import Values
+    from ..memory_map import MemoryMap
 
 
 class PipeUse(NamedTuple):
@@ -71,6 +78,10 @@ class Timeline:
     def __repr__(self) -> str:
         return f"<Timeline {self.us:.2f} us, {len(self.trace)} events, {self.machine.name}>"
 
+    @cached_property
+    def columns(self) -> Columns:
+        return Columns(self.trace, self.times, self.machine)
+
     # -- totals ----------------------------------------------------------------------------------------
 
     @property
@@ -100,21 +111,11 @@ class Timeline:
     @cached_property
     def pipes(self) -> list[PipeUse]:
         """By core, then by pipe."""
-        trace, times = self.trace, self.times
-        ends: dict[tuple[int, int], float] = {}
-        busy: dict[tuple[int, int], float] = defaultdict(float)
-        count: dict[tuple[int, int], int] = defaultdict(int)
-        for e, kind in enumerate(trace.kind):
-            if kind != WORK:
-                continue
-            key = trace.core[e], trace.pipe[e]
-            low, high = times.start[e], times.done[e]
-            begin = max(low, ends.get(key, 0.0))  # the start-up of one may overlap the end of another
-            if high > begin:
-                busy[key] += high - begin
-                ends[key] = high
-            count[key] += 1
-        return [PipeUse(c, trace.pipes[p], busy[c, p], n) for (c, p), n in sorted(count.items())]
+        pipes = self.trace.pipes
+        return [
+            PipeUse(lane // len(pipes), pipes[lane % len(pipes)], busy, count)
+            for lane, busy, count in zip(*(c.tolist() for c in self.columns.busy), strict=True)
+        ]
 
     @cached_property
     def share(self) -> dict[str, float]:
@@ -129,14 +130,9 @@ class Timeline:
 
     def _span(self, core: int) -> float:
         """Cycles that shares of a core are of."""
-        return self.kernel_cycles if self.waves == 1 else self._ends[core] - self._starts[core]
-
-    @cached_property
-    def _ends(self) -> dict[int, float]:
-        found: dict[int, float] = defaultdict(float)
-        for e, core in enumerate(self.trace.core):
-            found[core] = max(found[core], self.times.done[e])
-        return found
+        if self.waves == 1:
+            return self.kernel_cycles
+        return float(self.columns.last[core] - self.columns.first[core])
 
     @cached_property
     def mean_share(self) -> dict[str, float]:
@@ -168,23 +164,21 @@ class Timeline:
     def bytes(self) -> dict[str, float]:
         """Bytes moved, by path."""
         found: dict[str, float] = defaultdict(float)
-        for e, kind in enumerate(self.trace.kind):
-            if kind == WORK:
-                charge = self.trace.charges[self.trace.charge[e]]
-                if charge.path:
-                    found[charge.path] += charge.bytes
+        for charge, count in zip(self.trace.charges, self.columns.charged().tolist(), strict=False):
+            if count and charge.path:
+                found[charge.path] += charge.bytes * count
         return dict(found)
 
     @cached_property
     def flops(self) -> dict[str, float]:
         """Operations, by pipe: of the cube two per product, of V one per element."""
         found: dict[str, float] = defaultdict(float)
-        trace = self.trace
-        for e, kind in enumerate(trace.kind):
-            if kind == WORK:
-                charge = trace.charges[trace.charge[e]]
-                if charge.flops:
-                    found[trace.pipes[trace.pipe[e]]] += charge.flops
+        pipes, counts = self.trace.pipes, self.columns.charged(pipes=True)
+        for key in counts.nonzero()[0].tolist():
+            charge, pipe = divmod(key, len(pipes))
+            flops = self.trace.charges[charge].flops
+            if flops:
+                found[pipes[pipe]] += flops * float(counts[key])
         return dict(found)
 
     @property
@@ -225,12 +219,14 @@ class Timeline:
     def guessed(self) -> dict[str, float]:
         """Busy cycles of instructions whose cost is a guess, by name, of all cores together."""
         found: dict[str, float] = defaultdict(float)
-        trace = self.trace
-        for e, kind in enumerate(trace.kind):
-            if kind == WORK:
-                charge = trace.charges[trace.charge[e]]
-                if charge.evidence == GUESSED and charge.cycles:
-                    found[trace.sites[trace.site[e]].name] += charge.cycles
+        trace, columns = self.trace, self.columns
+        guesses = np.asarray([c.evidence == GUESSED and bool(c.cycles) for c in trace.charges])
+        cycles = np.asarray([c.cycles for c in trace.charges], np.float64)
+        charges = columns.charge[columns.work]
+        some = guesses[charges]
+        spent = np.bincount(columns.site[columns.work][some], cycles[charges[some]])
+        for site in spent.nonzero()[0].tolist():
+            found[trace.sites[site].name] += float(spent[site])
         return dict(found)
 
     @property
@@ -241,8 +237,8 @@ class Timeline:
     @cached_property
     def busy_cycles(self) -> float:
         """Cycles of all instructions, of all cores together."""
-        trace = self.trace
-        return sum(trace.charges[trace.charge[e]].cycles for e, kind in enumerate(trace.kind) if kind == WORK)
+        counts = self.columns.charged().tolist()
+        return sum(c.cycles * n for c, n in zip(self.trace.charges, counts, strict=False))
 
     # -- why it takes so long --------------------------------------------------------------------------
 
@@ -267,85 +263,25 @@ class Timeline:
     def gaps(self) -> list[tuple[int, float, float, str, int]]:
         """Time in which a pipe was idle ahead of an event: (event, from, to, reason, whom it waited for);
         also what transfers lost to others."""
-        trace, times = self.trace, self.times
-        ends: dict[tuple[int, int], tuple[float, float]] = {}  # when a pipe was free, and done
-        pending: dict[tuple[int, int], tuple[str, int, float]] = {}
-        out: list[tuple[int, float, float, str, int]] = []
-        for e, kind in enumerate(trace.kind):
-            p = trace.pipe[e]
-            if kind == INSIDE or not p:
-                continue
-            key = trace.core[e], p
-            start, why = times.start[e], times.why[e]
-            if kind in (TAKE, BARRIER):
-                # of several ahead of an instruction, the one that it really waited for
-                until = times.free[e]
-                if (
-                    why not in (sim.PIPE, sim.ISSUE, sim.QUEUE)
-                    and until >= pending.get(key, ("", 0, -1.0))[2]
-                ):
-                    pending[key] = (why, times.after[e], until)
-                continue
-            if kind == GIVE:
-                continue
-            free, before = ends.get(key) or (self._began(e),) * 2
-            if start > free + 0.5:
-                reason, of = self._reason(e, pending.get(key), start)
-                # what a barrier waits for is the end of what the pipe itself did
-                low = free if reason == sim.BARRIER_ else before
-                if start > low + 0.5:
-                    out.append((e, low, start, reason, of))
-            pending.pop(key, None)
-            longer = times.stretched.get(e)
-            if longer:
-                out.append((e, times.free[e] - longer, times.free[e], sim.BANDWIDTH, -1))
-            ends[key] = times.free[e], max(before, times.done[e])
-        return out
-
-    @cached_property
-    def _starts(self) -> dict[int, float]:
-        found: dict[int, float] = {}
-        for e, kind in enumerate(self.trace.kind):
-            if kind != INSIDE and self.trace.core[e] not in found:
-                found[self.trace.core[e]] = self.times.issue[e] - self.machine.issue
-        return found
-
-    def _began(self, e: int) -> float:
-        return self._starts.get(self.trace.core[e], self.machine.launch)
-
-    def _reason(self, e: int, pending: tuple[str, int, float] | None, start: float) -> tuple[str, int]:
-        times = self.times
-        why, after = times.why[e], times.after[e]
-        if why in (sim.PIPE, sim.ISSUE) and pending is not None and pending[2] >= start - 1.0:
-            return pending[0], pending[1]
-        if why == sim.PIPE and after >= 0 and self.trace.kind[after] in (TAKE, BARRIER):
-            return times.why[after], times.after[after]
-        if why == sim.ISSUE and after in times.queued:
-            return sim.QUEUE, times.queued[after]
-        if why == sim.ISSUE and after >= 0 and start - times.free[after] < max(64.0, 8 * self.machine.issue):
-            # what the scalar unit waited for just before
-            if times.why[after] != sim.ISSUE:
-                return times.why[after], after if self.trace.kind[after] in (DRAIN, MEET) else times.after[
-                    after
-                ]
-        return why, after
+        g = self.columns.gaps
+        event, low, high, why, of = (c.tolist() for c in g)
+        return list(zip(event, low, high, [REASONS[w] for w in why], of, strict=True))
 
     def stalls(self) -> list[Stall]:
         """Time that pipes were idle between their first event and the last, the longest of one core first."""
-        trace = self.trace
-        found: dict[tuple[str, str, int, int], dict[int, list[float]]] = {}
-        for e, low, high, reason, of in self.gaps:
-            key = reason, trace.pipes[trace.pipe[e]], trace.site[e], trace.site[of] if of >= 0 else -1
-            cell = found.setdefault(key, {}).setdefault(trace.core[e], [0.0, 0])
-            cell[0] += high - low
-            cell[1] += 1
+        trace, g, columns = self.trace, self.columns.gaps, self.columns
+        givers = np.where(g.of >= 0, columns.site[np.maximum(g.of, 0)], -1)
+        kinds = np.stack([g.why.astype(np.int64), columns.pipe[g.event], columns.site[g.event], givers])
+        kinds, kind = np.unique(kinds, axis=1, return_inverse=True)
+        cells = kind.reshape(-1) * columns.cores + columns.core[g.event]  # by core as well
+        spent = np.bincount(cells, g.high - g.low, kinds.shape[1] * columns.cores).reshape(-1, columns.cores)
+        counts = np.bincount(kind.reshape(-1), minlength=kinds.shape[1])
         out = [
             Stall(
-                reason, pipe, trace.sites[site], trace.sites[of] if of >= 0 else None,
-                sum(c for c, _ in cells.values()), max(c for c, _ in cells.values()),
-                int(sum(n for _, n in cells.values())),
+                REASONS[why], trace.pipes[pipe], trace.sites[site], trace.sites[of] if of >= 0 else None,
+                float(cycles.sum()), float(cycles.max()), int(count),
             )
-            for (reason, pipe, site, of), cells in found.items()
+            for (why, pipe, site, of), cycles, count in zip(kinds.T.tolist(), spent, counts, strict=True)
         ]  # fmt: skip
         return sorted(out, key=lambda s: -s.worst)
 
@@ -353,8 +289,10 @@ class Timeline:
     def by_reason(self) -> dict[str, float]:
         """Idle cycles of pipes by reason, of all cores."""
         found: dict[str, float] = defaultdict(float)
-        for _, low, high, reason, _ in self.gaps:
-            found[reason] += high - low
+        g = self.columns.gaps
+        spent = np.bincount(g.why, g.high - g.low)
+        for why in spent.nonzero()[0].tolist():
+            found[REASONS[why]] = float(spent[why])
         return dict(sorted(found.items(), key=lambda kv: -kv[1]))
 
     @cached_property
@@ -456,6 +394,12 @@ class Timeline:
         from .report import text
 
         return text(self, advice)
+
+    def html(self, name: str = "", values: Values | None = None, memory_map: MemoryMap | None = None) -> str:
+        """The page of the explorer, with values that a `Keeper` kept and the memory map of the launch."""
+        from ..explorer.kernel import Recorded, html
+
+        return html(self, name, None, Recorded(values, memory_map))
 
     def perfetto(self) -> list[dict[str, object]]:
         from .export import perfetto

@@ -82,6 +82,8 @@ class Trace:
         #: Texts of the source, by file.
         self.sources: dict[str, str] = {}
         self.dry = False
+        #: By number of an event of the launch, from 1 on, its place in the columns.
+        self.numbers: list[int] = []
 
     def __len__(self) -> int:
         return len(self.core)

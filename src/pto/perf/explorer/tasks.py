@@ -1,9 +1,7 @@
-"""A run as one HTML page: what every core did when, why it waited, and what the whole run waited for.
+"""The view of a run of the task runtime: what every core did when, and what it and the whole run waited for.
 
-The tables are written here; `swimlane.js` draws the lanes on a canvas (fifty thousand tasks move smoothly)
-and `swimlane_input.js` adds zooming, selection and search. The page needs nothing from elsewhere, and
-follows the style of the memory map. `#task=17`, `#from=0&to=5000` (ns), `#group=type` and `#theme=dark`
-after its address open it at a place.
+Lanes are those of the explorer, tables below them are written here. `#task=17`, `#from=0&to=5` (us),
+`#group=type` and `#theme=dark` after its address open it at a place. NumPy is imported when a page is made.
 """
 
 from __future__ import annotations
@@ -14,14 +12,15 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .analysis import PARTS, Analysis
-from .files import packaged, script_json, write_text
-from .records import Records
-from .summary import WORDS, duration, meanwhile
-from .tables import COUNTERS, FIELDS, KINDS, PHASES, core_name
+from ..analysis import PARTS, Analysis
+from ..files import write_text
+from ..records import Records
+from ..summary import WORDS, duration, meanwhile
+from ..tables import COUNTERS, KINDS, PHASES, TIMES, core_name
+from .page import packed, page, tick_of
 
 if TYPE_CHECKING:
-    from .tables import Array
+    from ..tables import Array
 
 #: Colours of functions that the style has; more are made.
 HUES = 8
@@ -42,9 +41,14 @@ _TIMES = {
     False: "Times are of the host that ran the virtual cores: cores waited for its processors.",
     True: "Times are virtual: those of a model of the device, the same on every host.",
 }
-_FOOTER = """Drag across the lanes to zoom in, double-click to see all again; Shift-drag or the arrow keys
-move, Ctrl-wheel or + and &minus; zoom. Hover over a task for its times and dependencies, click it to keep
-them."""
+#: What a core waits for beside a task.
+_WAITS = ("dispatched, not started", "ended, not seen yet")
+#: Fields of a task that its card tells.
+_ABOUT = ("thread", "scheduler", "scope", "cluster", "block", "site")
+_PHASE_COLOURS = {
+    0: "--work", 1: "--load", 2: "--other", 3: "--faint", 16: "--c7", 17: "--bad", 18: "--c1", 19: "--c0",
+    20: "--c2", 21: "--c4", 22: "--c3", 23: "--c5", 24: "--c6",
+}  # fmt: skip
 
 
 def write(records: Records, path: str | os.PathLike[str], title: str = "") -> Path:
@@ -54,61 +58,20 @@ def write(records: Records, path: str | os.PathLike[str], title: str = "") -> Pa
 
 def html(records: Records, title: str = "", about: str = "") -> str:
     """The page; `about` is text that replaces what it says of the run."""
-    page = _Page(records)
-    a = page.analysis
+    made = _Page(records)
+    a = made.analysis
     what = about or (
         f"{len(records.tasks)} tasks of {_count(len(a.functions), 'function')} on "
         f"{_count(records.block_dim, 'block')} ({3 * records.block_dim} cores), "
-        f"{_count(len(records.edges), 'dependency').replace('dependencys', 'dependencies')}"
+        f"{_count(len(records.edges), 'dependency').replace('dependencys', 'dependencies')}. "
+        f"{_TIMES[records.virtual]}"
     )
-    title = title or "Run"
-    kind = "virtual time" if records.virtual else "times of this host"
-    return f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{escape(title)}: swimlanes, {kind}</title>
-<style>
-{packaged("memory_picture.css")}{packaged("swimlane.css")}:root {{ {page.colours()} }}
-</style>
-</head>
-<body>
-<header>
-<div><h1>Swimlanes of <code>{escape(title)}</code> <span class="soft">{kind}</span></h1>
-<p class="soft">{escape(what)}</p></div>
-<div class="controls">
-<input id="search" type="search" placeholder="function or task id" aria-label="Search" autocomplete="off"/>
-<span id="found" class="soft" role="status"></span>
-{_switch("group", "Lanes", (("cluster", "By cluster"), ("type", "By type")))}
-{_switch("mark", "Marked", (("path", "Critical path"), ("chain", "Longest chain"), ("none", "None")))}
-{_switch("arrows", "Arrows", (("one", "Arrows of one"), ("all", "All")))}
-<button id="cores" aria-pressed="true" title="show cores that had nothing to do">Idle cores</button>
-<button id="theme" title="light or dark">Theme</button></div>
-</header>
-<main>
-<div class="cards">{"".join(page.cards())}</div>
-{page.warning()}
-{page.key()}
-<figure id="lanes-figure"><canvas id="over" height="66"></canvas><canvas id="lanes" height="400" tabindex="0"
- aria-label="lanes of the cores over time"></canvas>
-<noscript>The lanes are drawn by a script; the tables below do not need it.</noscript></figure>
-{page.path()}
-{page.functions()}
-{page.gaps()}
-{page.threads()}
-{page.engine()}
-</main>
-<aside id="detail" hidden></aside>
-<footer>{_FOOTER} {_TIMES[records.virtual]}</footer>
-<div id="tip" role="status"></div>
-<script type="application/json" id="data">{script_json(page.data())}</script>
-<script>
-{packaged("swimlane.js")}{packaged("swimlane_input.js")}</script>
-</body>
-</html>
-"""
+    times = "virtual time" if records.virtual else "times of this host"
+    below = f'<div id="tables">{made.path()}{made.functions()}{made.gaps()}'
+    below += f"{made.threads()}{made.engine()}</div>"
+    data = made.data(title or "run")
+    style = f":root {{ {made.colours()} }}"
+    return page([data], "Swimlanes", what, "tasks", below=below, style=style, sign="", times=times)
 
 
 class _Page:
@@ -116,49 +79,174 @@ class _Page:
         self.records = records
         self.analysis = Analysis(records)
         self.func_ids = sorted(set(records.tasks["func_id"].tolist()))
-        self.critical = {step.row for step in self.analysis.path}
 
-    # -- what the script draws -------------------------------------------------------------------------
+    # -- what the scripts draw -------------------------------------------------------------------------
 
-    def data(self) -> dict[str, Any]:
+    def data(self, name: str) -> dict[str, Any]:
+        """Lanes of the runtime first (critical path, orchestrator, schedulers), then a lane per core. Tasks,
+        phases and parts of the path are events alike; `task` says which row of the table an event is."""
+        import numpy as np
+
         r, a = self.records, self.analysis
+        tick = max(1.0, tick_of(r.end / 1000))
+        lanes, sites, columns, stretch = self._events()
+        event = np.full(len(r.tasks) + 1, -1)
+        event[columns[4]] = np.arange(columns.shape[1])
+        event[-1] = -1  # events that are no tasks have row -1
+
+        def ticks(ns: Any) -> str:
+            return packed(np.where(np.asarray(ns) >= 0, np.rint(np.asarray(ns) / tick), -1))
+
+        t = r.tasks
         pred, succ, edge = r.links()
-        number = {func_id: n for n, func_id in enumerate(self.func_ids)}
-        tasks = {name: r.tasks[name].tolist() for name, _ in FIELDS["tasks"]}
-        tasks["func"] = [number[f] for f in tasks.pop("func_id")]
-        tasks["by"] = a.binding.tolist()
-        phases, stretch = _thin_phases(r.phases, max(r.end, 1))
-        when, levels = a.profile
+        gaps = self._waits(columns, event)
+        nothing = packed(columns[0] * 0)
+        times, running = _thin(a.profile[0], a.profile[1].sum(axis=0), MOST_POINTS)
+        files = [_place(site) for site in r.sites]
+        done = ticks(columns[2])
         return {
-            "end": max(r.end, 1),
-            "makespan": a.makespan,
-            "blocks": r.block_dim,
-            "tasks": tasks,
-            "links": {"pred": pred.tolist(), "succ": succ.tolist(), "arg": r.edges["arg"][edge].tolist(),
-                      "kind": r.edges["kind"][edge].tolist()},
-            "cores": [[c.core, c.core_type, c.tasks, round(c.utilisation, 4), core_name(c.core, c.core_type)]
-                      for c in a.cores],
-            "funcs": [r.name(f) for f in self.func_ids],
-            "sites": r.sites,
+            "name": name,
+            "tick": tick,
+            "total": max(r.end, 1) / 1000,
+            "begin": 0,
+            "cores": [lane["pipe"] for lane in lanes if lane["core"] >= 0],
+            "lanes": lanes,
+            "reasons": list(_WAITS),
+            "sites": sites,
+            "sources": _sources(files),
+            "lines": [],
+            "cards": list(self.cards()),
+            "problems": self.problems(),
+            "events": {
+                "lane": packed(columns[0]), "start": ticks(columns[1]), "free": done, "done": done,
+                "site": packed(columns[3]), "task": packed(columns[4]), "charge": nothing, "touched": nothing,
+                "path": packed([event[s.row] for s in a.path if event[s.row] >= 0]),
+            },
+            "gaps": {
+                "lane": packed(gaps[0]), "from": ticks(gaps[1]), "to": ticks(gaps[2]), "why": packed(gaps[3]),
+                "event": packed(gaps[4]), "of": packed(gaps[4] * 0 - 1),
+            },
+            "ids": t["task_id"].tolist(),
+            "tasks": {
+                **{field: packed(t[field]) for field in _ABOUT}, **{time: ticks(t[time]) for time in TIMES},
+                "by": packed(a.binding), "event": packed(event[:-1]),
+            },
+            "links": {
+                "pred": packed(pred), "succ": packed(succ), "arg": packed(r.edges["arg"][edge]),
+                "kind": packed(r.edges["kind"][edge]),
+            },
+            "chain": [int(event[n]) for n in a.chain[0] if event[n] >= 0],
+            "places": files,
             "kinds": KINDS,
-            "phases": {name: phases[name].tolist() for name in ("actor", "phase", "start", "end", "count")},
-            "stretch": stretch,
-            "phase_names": {n: name.removeprefix("orch_") for n, name in PHASES.items()},
-            "counters": [self._counter(n, name) for n, name in enumerate(COUNTERS)
-                         if (r.counters["which"] == n).any()],
-            "profile": _thin(when, levels.sum(axis=0), MOST_POINTS),
-            "path": [[s.row, s.since, *s.parts()] for s in a.path],
-            "parts": PARTS,
-            "chain": a.chain[0],
+            "functions": self._functions(),
+            "stretch": stretch / 1000,
+            "counters": [
+                self._counter(n, counter, tick)
+                for n, counter in enumerate(COUNTERS)
+                if (r.counters["which"] == n).any()
+            ],
+            "profile": [[v / tick for v in times], running],
         }  # fmt: skip
 
-    def _counter(self, which: int, name: str) -> dict[str, Any]:
+    def _events(self) -> tuple[list[dict[str, Any]], list[list[Any]], Array, int]:
+        """Lanes, what events are (name, colour), the events (lane, start, end, what, row of the task; by lane
+        and time), and over how much time short phases were added up."""
+        import numpy as np
+
+        r, a = self.records, self.analysis
+        sites: list[list[Any]] = [[r.name(f), 0, "", f"--f{n}"] for n, f in enumerate(self.func_ids)]
+        lanes: list[dict[str, Any]] = []
+        found: list[Array] = [np.zeros((5, 0), np.int64)]
+
+        def add(start: Any, end: Any, site: Any, row: Any) -> None:
+            columns = np.broadcast_arrays(len(lanes) - 1, start, end, site, row)
+            found.append(np.stack([np.asarray(c, np.int64) for c in columns]))
+
+        if a.path:
+            lanes.append({"core": -1, "pipe": "critical path"})
+            for step in a.path:
+                at = step.since
+                for n, spent in enumerate(step.parts()):
+                    if spent:
+                        add([at], [at + spent], len(sites) + n, -1)
+                    at += spent
+            sites += [[part, 0, "", f"--part-{part}"] for part in PARTS]
+        phases, stretch = _thin_phases(r.phases, max(r.end, 1))
+        known = {n: len(sites) + k for k, n in enumerate(PHASES)}
+        sites += [[_phase(n), 0, "", _PHASE_COLOURS.get(n, "--other")] for n in PHASES]
+        for actor in sorted(set(phases["actor"].tolist())):
+            lanes.append({"core": -1, "pipe": f"Sched_{actor}" if actor >= 0 else "Orchestrator"})
+            mine = phases[phases["actor"] == actor]
+            add(mine["start"], mine["end"], [known.get(p, known[3]) for p in mine["phase"].tolist()], -1)
+        t, number = r.tasks, {func_id: n for n, func_id in enumerate(self.func_ids)}
+        func = np.asarray([number[f] for f in t["func_id"].tolist()], np.int64)
+        for n, c in enumerate(a.cores):
+            lanes.append({
+                "core": n, "pipe": core_name(c.core, c.core_type), "type": c.core_type, "tasks": c.tasks,
+                "busy": round(c.utilisation, 4),
+                "cluster": c.core if c.core < r.block_dim else (c.core - r.block_dim) // 2,
+            })  # fmt: skip
+            mine = np.flatnonzero((t["core"] == c.core) & (t["start"] >= 0))
+            add(t["start"][mine], self._ends[mine], func[mine], mine)
+        columns = np.concatenate(found, axis=1)
+        return lanes, sites, columns[:, np.lexsort((columns[1], columns[0]))], stretch
+
+    @property
+    def _ends(self) -> Array:
+        """When tasks ended; what did not, is drawn to the end of the run."""
+        import numpy as np
+
+        t = self.records.tasks
+        return np.where(t["end"] >= 0, t["end"], np.maximum(max(self.records.end, 1), t["start"]))
+
+    def _waits(self, columns: Array, event: Array) -> Array:
+        """Between dispatch and start, and between the end and when a scheduler saw it: lane, from, to, which
+        of the two, event; by lane and time."""
+        import numpy as np
+
+        t, end = self.records.tasks, self._ends
+        rows = np.flatnonzero(event[:-1] >= 0)
+        e = event[rows]
+        lane, start = columns[0][e], t["start"][rows]
+        early = (t["dispatch"][rows] >= 0) & (t["dispatch"][rows] < start)
+        late = t["finish"][rows] > end[rows]
+        kind = np.zeros(len(rows), np.int64)
+        found = np.concatenate(
+            [
+                np.stack([lane, t["dispatch"][rows], start, kind, e])[:, early],
+                np.stack([lane, end[rows], t["finish"][rows], kind + 1, e])[:, late],
+            ],
+            axis=1,
+        )
+        return found[:, np.lexsort((found[1], found[0]))]
+
+    def _functions(self) -> list[list[Any]]:
+        """By function: site, name, tasks, mean and total of executions, share of all."""
+        number, work = {f: n for n, f in enumerate(self.func_ids)}, self.analysis.work or 1
+        return [
+            [
+                number[f.func_id],
+                f.name,
+                f.tasks,
+                duration(f.execution),
+                duration(f.total),
+                f"{f.total / work:.0%}",
+            ]
+            for f in self.analysis.functions
+        ]
+
+    def _counter(self, which: int, name: str, tick: float) -> dict[str, Any]:
         import numpy as np
 
         mine = self.records.counters[self.records.counters["which"] == which]
         mine = mine[np.argsort(mine["time"], kind="stable")]
         times, values = _thin(mine["time"], mine["value"], MOST_POINTS)
-        return {"name": name, "time": times, "value": values, "limit": self._limit(name)}
+        peak = self.records.peak(which)
+        most = max([peak or 0, *values])  # between two samples it may have been higher: the engine knows
+        return {
+            "name": name, "time": [t / tick for t in times], "value": values, "limit": self._limit(name),
+            "peak": most,
+        }  # fmt: skip
 
     def _limit(self, name: str) -> int:
         """Size of a ring or pool, where the engine says so."""
@@ -176,7 +264,7 @@ class _Page:
 
     # -- what stands above and below -------------------------------------------------------------------
 
-    def cards(self) -> Iterable[str]:
+    def cards(self) -> Iterable[list[Any]]:
         a = self.analysis
         total = a.makespan or 1
         nothing = a.parallelism.get(0, 0)
@@ -205,31 +293,10 @@ class _Page:
             words = f"peak of {size(limit)}" if limit else "peak"
             yield _card(name.capitalize(), size(peak), peak / limit if limit else None, words)
 
-    def warning(self) -> str:
-        problems = [d.message for d in self.records.check()]
+    def problems(self) -> list[str]:
+        found = [d.message for d in self.records.check()]
         lost = len(self.records.tasks) - int(self.analysis.ran.sum())
-        problems += [f"{_count(lost, 'task')} did not run to the end"] if lost else []
-        items = "".join(f"<li>{escape(words)}</li>" for words in problems[:12])
-        return f'<ul class="clashes">{items}</ul>' if items else ""
-
-    def key(self) -> str:
-        counts = {f.func_id: f.tasks for f in self.analysis.functions}
-        items = [
-            f'<button class="func" data-func="{n}" aria-pressed="false" title="show these alone">'
-            f'<i style="background:var(--f{n})"></i>{escape(self.records.name(f))} '
-            f'<span class="soft">{counts.get(f, 0)}</span></button>'
-            for n, f in enumerate(self.func_ids)
-        ]
-        marks = (
-            ("mark", "on the critical path, or the longest chain"),
-            ("wait", "dispatched, not started; ended, not seen yet"),
-            ("raw", "RAW"),
-            ("waw", "WAW"),
-            ("war", "WAR"),
-            ("explicit", "explicit"),
-        )
-        items += [f'<span><i class="{kind}"></i>{words}</span>' for kind, words in marks]
-        return f'<div class="key">{"".join(items)}</div>'
+        return found + ([f"{_count(lost, 'task')} did not run to the end"] if lost else [])
 
     def path(self) -> str:
         a, r = self.analysis, self.records
@@ -255,7 +322,8 @@ class _Page:
             task = r.tasks[step.row]
             behind = escape(r.label(r.tasks[step.held_by])) if step.held_by >= 0 else ""
             core = core_name(int(task["core"]), int(task["core_type"]))
-            rows.append([str(n + 1), self._link(step.row), core, escape(r.site(task)), duration(step.since),
+            site = escape(os.path.basename(r.site(task)))
+            rows.append([str(n + 1), self._link(step.row), core, site, duration(step.since),
                          *[duration(part) if part else "" for part in step.parts()], behind])  # fmt: skip
         left = len(a.path) - len(rows)
         more = f'<p class="soft">and {left} more steps</p>' if left else ""
@@ -324,6 +392,29 @@ class _Page:
         return f'<a href="#task" data-task="{row}">{escape(self.records.label(self.records.tasks[row]))}</a>'
 
 
+def _phase(number: int) -> str:
+    return PHASES[number].removeprefix("orch_")
+
+
+def _place(site: str) -> list[Any]:
+    """File and line of a place where tasks are submitted."""
+    file, _, line = site.rpartition(":")
+    return [file, int(line)] if file and line.isdigit() else [site, 0]
+
+
+def _sources(places: Iterable[Sequence[Any]]) -> dict[str, str]:
+    """Texts of the files that tasks are submitted in, those that are still there."""
+    found: dict[str, str] = {}
+    for file in dict.fromkeys(p[0] for p in places if p[1]):
+        try:
+            text = Path(file).read_text("utf-8", "replace")
+        except (OSError, ValueError):
+            continue
+        if len(text) < 1_000_000:
+            found[file] = text
+    return found
+
+
 # -- less of much ------------------------------------------------------------------------------------------
 
 
@@ -368,20 +459,8 @@ def _thin_phases(phases: Array, end: int) -> tuple[Array, int]:
 # -- words -------------------------------------------------------------------------------------------------
 
 
-def _card(name: str, value: str, share: float | None, words: str) -> str:
-    meter = "" if share is None else f'<i style="width:{min(100.0, 100 * share):.1f}%"></i>'
-    return (
-        f'<div class="card"><b>{escape(name)}</b> <span>{escape(value)}</span>'
-        f'<div class="meter">{meter}</div><small>{escape(words)}</small></div>'
-    )
-
-
-def _switch(name: str, label: str, choices: Sequence[tuple[str, str]]) -> str:
-    buttons = "".join(
-        f'<button data-{name}="{value}" aria-pressed="{"false" if n else "true"}">{words}</button>'
-        for n, (value, words) in enumerate(choices)
-    )
-    return f'<span class="switch" role="group" aria-label="{label}">{buttons}</span>'
+def _card(name: str, value: str, share: float | None, words: str) -> list[Any]:
+    return [value, words, share, "", name]
 
 
 def _section(title: str, about: str, inside: str) -> str:
@@ -403,7 +482,7 @@ def _count(number: int, what: str) -> str:
 
 
 def _bytes(number: int) -> str:
-    for limit, unit in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+    for limit, unit in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
         if number >= limit:
             return f"{number / limit:.1f} {unit}".replace(".0 ", " ")
     return f"{number} B"

@@ -1,0 +1,105 @@
+"""The page of the explorer: datasets, the scripts that draw them, and files of datasets."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from ..files import packaged, script_json
+
+#: One after another they are one module.
+_SCRIPTS = ("data", "lanes", "memory", "source", "values", "detail", "totals", "tasks", "input")
+
+
+def tick_of(us: float) -> float:
+    """How many nanoseconds a unit of time has in columns of 32 bits: as fine as the length allows."""
+    tick = 0.1
+    while us * 1000 / tick > 2e9:
+        tick *= 10
+    return tick
+
+
+def packed(values: Any) -> str:
+    """A column of 32-bit numbers. Differences of neighbours compress better, and are added up again."""
+    import numpy as np
+
+    column = np.asarray(values, np.int64).astype("<i4")
+    column[1:] -= column[:-1].copy()
+    return base64.b64encode(zlib.compress(column.tobytes(), 1)).decode()
+
+
+def page(
+    data: Sequence[Mapping[str, Any]], heading: str, note: str, view: str = "kernel", parts: str = "",
+    below: str = "", style: str = "", sign: str = "@", times: str = "",
+) -> str:  # fmt: skip
+    """The page of one dataset, or of two to compare. `parts` is markup for scripts that it has beside,
+    `below` what stands below the lanes, `sign` stands before names; `times` says whose times these are."""
+    title = " and ".join(f"{sign}{d['name']}" for d in data)
+    scripts = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
+    return f"""\
+<!DOCTYPE html>
+<html lang="en" data-view="{view}">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<title>{escape(title)}: {escape(", ".join(filter(None, (heading.lower(), times))))}</title>
+<style>
+{packaged("explorer/base.css")}{packaged("explorer/explorer.css")}{style}
+</style>
+</head>
+<body>
+<div id="fold">
+<header>
+<div><h1>{escape(heading)} of <code>{escape(title)}</code> <span class="soft">{escape(times)}</span></h1>
+<p class="soft">{escape(note)}</p></div>
+<div class="controls">
+<input id="search" type="search" placeholder="instruction or line" aria-label="Search" autocomplete="off"/>
+<span id="found" class="soft" role="status"></span>
+<span id="buttons"></span>
+<button id="whole" title="all of the time (0)">Whole</button>
+<button id="keys" title="keyboard">?</button>
+<button id="theme" title="light or dark (t)">Theme</button></div>
+</header>
+<main>
+<div class="cards" id="cards"></div>
+<div id="explorer">
+<div id="left"><div id="tabs" role="tablist"></div>
+<div id="source" tabindex="0" aria-label="source"></div>
+<aside id="detail" hidden></aside></div>
+<div id="time">
+<p class="key" id="key"></p>
+<canvas id="over" aria-label="the whole time"></canvas>
+<div id="scroll"><div id="spacer">
+<canvas id="lanes" tabindex="0" aria-label="lanes"></canvas></div></div>
+<div id="grip" title="drag to give memory more room"></div>
+<div id="store"><canvas id="memory" aria-label="on-chip memory of a core"></canvas></div>
+</div>
+</div>
+</main>
+</div>
+<div id="below">{below}</div>
+<noscript>The page is drawn by a script.</noscript>
+<div id="tip" hidden></div>
+<dialog id="help"></dialog>
+<script id="data" type="application/json">{script_json(data)}</script>
+{parts}<script type="module">
+{scripts}</script>
+</body>
+</html>
+"""
+
+
+def loaded(path: str) -> dict[str, Any]:
+    """The dataset in a file that `--timeline FILE.json` wrote; `ValueError` where there is none."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            found = json.load(file)["otherData"]["view"]
+    except OSError as e:
+        raise ValueError(f"cannot read '{path}': {e.strerror}") from None
+    except (ValueError, KeyError, TypeError):
+        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json") from None
+    return found
