@@ -19,6 +19,7 @@ from pto.isa.costs.entry import PATHS
 from pto.isa.rule_trees import lowered
 from pto.isa.timing import EVIDENCE, MACHINES, PARAMETERS, machine, toml_of
 from pto.perf.fit import Measurement, fit
+from pto.perf.timeline.timeline import Timeline
 from pto.runtime.overheads import read_machine
 
 _A2A3 = MACHINES["a2a3"]
@@ -275,3 +276,73 @@ def test_published_figures_are_met():
     ours = [abs(c.error) for c in counted if c.peer_error is not None]
     its = [abs(c.peer_error) for c in counted if c.peer_error is not None]
     assert sum(ours) < 0.2 * sum(its)
+
+
+# -- vector functions --------------------------------------------------------------------------------------
+
+
+def function_of(loops: int, body: str, dtype: str = "f32", carried: bool = False) -> Timeline:
+    """A loop over registers of 256 bytes: %a is loaded, %r is stored, or added up and stored at the end."""
+    lanes, bits = (64, 32) if dtype == "f32" else (128, 16)
+    store = f'pto.vsts %r, %q[%i], %on {{dist = "NORM_B{bits}"}} : !v, !ub, !m'
+    loop, end = "scf.for %i = %c0 to %end step %step {", f"{store}\n}}"
+    if carried:
+        loop = "%sum = scf.for %i = %c0 to %end step %step iter_args(%acc = %zero) -> (!v) {"
+        end = "scf.yield %r : !v\n}\n" + store.replace("%r", "%sum").replace("%i", "%c0")
+    text = f"""
+    !v = !pto.vreg<{lanes}x{dtype}>
+    !m = !pto.mask<b{bits}>
+    !ub = !pto.ptr<{dtype}, ub>
+    module attributes {{pto.target_arch = "a5"}} {{
+      func.func @k(%x: !pto.ptr<f32>) attributes {{pto.entry}} {{
+        %c0 = arith.constant 0 : index
+        %step = arith.constant {lanes} : index
+        %end = arith.constant {lanes * loops} : index
+        %at = arith.constant 0 : i64
+        %far = arith.constant 65536 : i64
+        %p = pto.castptr %at : i64 -> !ub
+        %q = pto.castptr %far : i64 -> !ub
+        %s = arith.constant 2.0 : {dtype}
+        pto.vecscope {{
+          %on = pto.pset_b{bits} "PAT_ALL" : !m
+          %zero = pto.vlds %p[%c0] : !ub -> !v
+          {loop}
+            %a = pto.vlds %p[%i] : !ub -> !v
+            {body}
+            {end}
+        }}
+        return
+      }}
+    }}"""
+    kernel = pto.kernel(pto.parse(text), engine="reference")
+    return kernel.run(np.zeros(64, np.float32), timeline=True, dry=True).timeline
+
+
+@pytest.mark.parametrize("like, body, dtype", [
+    ("tadd", "%b = pto.vlds %q[%i] : !ub -> !v\n%r = pto.vadd %a, %b, %on : !v, !v, !m -> !v", "f32"),
+    ("tmul", "%b = pto.vlds %q[%i] : !ub -> !v\n%r = pto.vmul %a, %b, %on : !v, !v, !m -> !v", "f32"),
+    ("tmins", "%r = pto.vmins %a, %s, %on : !v, f32, !m -> !v", "f32"),
+    ("texp", "%r = pto.vexp %a, %on : !v, !m -> !v", "f32"),
+    ("texp", "%r = pto.vexp %a, %on : !v, !m -> !v", "f16"),
+    ("tdivs", "%r = pto.vdiv %a, %a, %on : !v, !v, !m -> !v", "f32"),
+])  # fmt: skip
+def test_loops_over_registers_meet_the_curves(like: str, body: str, dtype: str):
+    """Of tiles, which are such loops; nothing was fitted to them."""
+    for loops in (4, 40):
+        timeline = function_of(loops, body, dtype)
+        t = tile(dtype, loops, 64 if dtype == "f32" else 128)
+        curve = charge(like, MACHINES["a5"], dst=t, src=t, src0=t, src1=t)
+        assert timeline.trace.charges[-1].cycles == pytest.approx(curve.cycles, rel=0.12), (like, loops)
+        assert not timeline.guessed
+
+
+def test_a_chain_of_results_waits_for_itself():
+    """A sum in one register goes at the pace of its latency, whatever the units could do."""
+    add = "%r = pto.vadd %acc, %a, %on : !v, !v, !m -> !v"
+    short, long = (function_of(n, add, carried=True).trace.charges[-1].cycles for n in (10, 50))
+    assert (long - short) / 40 == 3
+    free = "%r = pto.vadd %a, %a, %on : !v, !v, !m -> !v"
+    short, long = (function_of(n, free, carried=True).trace.charges[-1].cycles for n in (10, 50))
+    assert (long - short) / 40 == 1
+    rare = function_of(4, "%r = pto.vln %a, %on : !v, !m -> !v")
+    assert set(rare.guessed) == {"vecscope"}

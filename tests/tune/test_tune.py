@@ -109,7 +109,11 @@ def test_pictures() -> None:
     bars = svg("k", Space({"A": [1, 2], "B": [1, 2, 3], "C": [1]}), found)
     assert bars.count("<rect") == 1 + 4 and "A=1, B=1" in bars
     page = html("k", Space({"A": [1, 2], "B": [1, 2, 3]}), found)
-    assert page.count("<tr>") == 1 + 6 and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert (
+        page.count("<tr") == 1 + 6
+        and page.count('<tr class="best">') == 1
+        and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    )
 
 
 def arguments(texts: Any) -> list[Any]:

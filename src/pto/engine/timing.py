@@ -7,12 +7,15 @@ they happen. Nothing is asked of memory: contents do not matter, which is why a 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
-from ..ir.core import Module, Operation
+from ..ir.core import Module, Operation, Value
+from ..ir.types import VRegType
 from ..isa.costs import GUESSED, Charge, Shape, charged, costs_of
+from ..isa.costs.registers import VectorFunction
+from ..isa.dtypes import DTYPES
 from ..isa.row import Row
 from ..isa.timing import Machine
 from ..perf.timeline import trace as of
@@ -64,16 +67,22 @@ class _Cost(NamedTuple):
     touched: tuple[Range, ...]
 
 
+#: Bits, values that are read and whether a round before gave them, values that are written.
+_Flow = tuple[int, tuple[tuple[Value, bool], ...], tuple[Value, ...]]
+
+
 class _Plan:
     """What is known of an instruction of a program, whatever launch it is of."""
 
-    __slots__ = ("attrs", "costs", "names", "roles", "row", "rows", "site")
+    __slots__ = ("attrs", "costs", "flow", "names", "roles", "row", "rows", "site")
 
     def __init__(self, op: Operation, site: int, facts: _Facts) -> None:
         self.site = site
         self.row = op.row
         self.names, self.roles = facts.names, facts.roles
         self.attrs = {name: op.attr(name) for name in facts.attrs}
+        #: Of one of a vecscope: bits of its elements, and the registers that it reads and writes.
+        self.flow: _Flow | None = None
         #: By what its operands are.
         self.costs: dict[Any, _Cost] = {}
         #: By core, pipe and kind: what is recorded of events without operands.
@@ -121,7 +130,7 @@ class Recorder(Watcher):
         self._drains: dict[WatchedCore, Operation] = {}
         self._looking: dict[WatchedCore, int] = {}  # events that look at signals in global memory
         self._signals: dict[Any, int] = {}
-        self._scopes: dict[Event, list[float]] = {}
+        self._scopes: dict[Event, VectorFunction] = {}
         self._meetings: dict[int, list[list[int]]] = {}  # by core, in order
         self._program: _Program
         self._plans: dict[Operation, _Plan]
@@ -188,7 +197,7 @@ class Recorder(Watcher):
                 self.trace.touched[at] = found[1]
             return
         if event.scope is not None:
-            self._inside(event.scope, plan.row)
+            self._inside(event.scope, plan, op)
             kind = of.INSIDE
         else:
             kind = _KINDS[event.what]
@@ -241,20 +250,23 @@ class Recorder(Watcher):
 
     # -- vecscopes -------------------------------------------------------------------------------------
 
-    def _inside(self, scope: Event, row: Row | None) -> None:
-        """Count an instruction of a vecscope: two can be loaded at a time, one stored, two computed."""
-        if row is None:
+    def _inside(self, scope: Event, plan: _Plan, op: Operation) -> None:
+        """An instruction of a vecscope. Masks are made beside the units, and count nothing."""
+        if plan.row is None or (plan.row.effect != "memory" and not _registers(op.results)):
             return
-        counts = self._scopes.setdefault(scope, [0, 0, 0])
-        if row.effect == "memory":
-            counts[1 if any(o.writes for o in row.operands) else 0] += 1
-        else:
-            counts[2] += 1
+        function = self._scopes.get(scope)
+        if function is None:
+            function = self._scopes[scope] = VectorFunction()
+        if plan.flow is None:
+            plan.flow = _flow(op)
+        function.add(plan.row, *plan.flow)
 
     def vecscope_ended(self, event: Event) -> None:
-        loads, stores, others = self._scopes.pop(event, (0, 0, 0))
-        busy = max(loads / 2, stores, others / 2)
-        charge = Charge(float(busy), self.machine.vector_start, GUESSED, flops=64.0 * others)
+        function = self._scopes.pop(event, None) or VectorFunction()
+        busy, fill = function.cycles
+        after = self.machine.vector_start + fill
+        evidence = function.evidence if self.machine.isa == "a5" else GUESSED  # that is whose core it is
+        charge = Charge(busy, after, evidence, flops=64.0 * function.computed)
         at = self._index[event.number]
         self._rows[at] = (*self._rows[at][:4], self._number(charge))
 
@@ -307,6 +319,48 @@ class Recorder(Watcher):
         self.trace.charges.append(charge)
         self.trace.made_of.append(made)
         return len(self.trace.charges) - 1
+
+
+def _registers(values: Sequence[Value]) -> list[Value]:
+    return [v for v in values if isinstance(v.type, VRegType)]
+
+
+def _flow(op: Operation) -> _Flow:
+    """What an instruction on registers reads and writes."""
+    written = _registers(op.results)
+    read = _registers(op.operands)
+    bits = next((DTYPES[str(v.type.elem)].bits for v in (*written, *read)), 32)  # type: ignore[attr-defined]
+    sources = [source for v in read for source in _sources(v)]
+    return bits, tuple(sources), tuple(written)
+
+
+def _sources(value: Value, carried: bool = False, depth: int = 8) -> list[tuple[Value, bool]]:
+    """Instructions' values that a value may be: of an argument of a loop, what it begins with and what the
+    round before left; of a result of a region, what it ends with."""
+    if not depth:
+        return []
+    op = value.op
+    if op is not None and not op.regions:
+        return [(value, carried)]
+    if op is not None:
+        ends = [block.ops[-1].operands for region in op.regions for block in region.blocks if block.ops]
+        return [
+            s
+            for end in ends
+            if value.index < len(end)
+            for s in _sources(end[value.index], carried, depth - 1)
+        ]
+    block: Any = value.owner
+    loop = block.outer
+    if loop is None or not block.ops:
+        return []
+    end = block.ops[-1].operands
+    first = len(block.args) - len(end)  # the counter of a loop comes first
+    at = value.index - first
+    if not 0 <= at < len(end):
+        return []
+    begins = loop.operands[len(loop.operands) - len(end) + at]
+    return [*_sources(begins, carried, depth - 1), *_sources(end[at], True, depth - 1)]
 
 
 def _key(args: Mapping[str, Any], names: tuple[str, ...]) -> tuple[Any, ...]:
