@@ -205,3 +205,32 @@ def test_memory_on_the_axis_of_time(browser: Any, tmp_path: Path):
     assert not page.evaluate("document.body.classList.contains('memory')")
     assert page.errors == []
     page.close()
+
+
+def test_kernels_with_little_to_show(browser: Any, tmp_path: Path):
+    """One that does nothing, one of vector registers, one of two kinds of cores, ranks, one that failed."""
+    nothing = tmp_path / "nothing.pto"
+    nothing.write_text(
+        'module attributes {pto.target_arch = "a3"} {\nfunc.func @k() attributes {pto.entry} {\nreturn\n}\n}\n'
+    )
+    ranks = ["--ranks", "2", "--", "window:i32:1x8", "window:i32:1", "context", "i32:1x8"]
+    tiles = ["f32:64x128"] * 3
+    cases = [
+        (nothing, ["--"], 0), ("examples/08_vector_micro.pto", ["--", *["f32:100"] * 3, "100"], 0),
+        ("examples/09_fifo_push_pop.pto", ["--", "f16:16x16", "f16:16x16", "f32:16x16"], 0),
+        ("examples/ranks/01_hello.pto", ranks, 0), ("examples/12_race.pto", ["--sanitize", "race", "--", *tiles], 1),
+    ]  # fmt: skip
+    path = tmp_path / "v.html"
+    for file, options, status in cases:
+        option = "--memory-map" if status else "--view"
+        arguments = ["run", str(file), "-q", "--engine", "reference", option, str(path)]
+        assert main([*arguments, *options]) == status
+        page = opened(browser, path)
+        count = page.evaluate("explorer.runs[0].ev.lane.length")
+        for e in range(count):
+            page.evaluate("e => explorer.pick(explorer.runs[0], e, true)", e)
+        for key in "mcn+0":
+            page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.errors == [], file
+        page.close()
