@@ -76,7 +76,7 @@ fuzz: $(SETUP)
 
 # Reports of all programs of the corpus and of the C++ emitted for them; C++ kernels under 200 schedules each.
 emitted: $(SETUP)
-	PTO_TEST_EMITTED=1 PTO_TEST_SCHEDULES=200 $(BIN)/python -m pytest -n $(JOBS) -q tests/sanitize/test_emitted.py tests/sanitize/test_cpp.py tests/sanitize/test_removed.py
+	PTO_TEST_EMITTED=1 PTO_TEST_SCHEDULES=200 $(BIN)/python -m pytest -n $(JOBS) -q tests/sanitize/test_emitted.py tests/sanitize/test_cpp.py tests/sanitize/test_removed.py tests/sanitize/test_removed_lines.py tests/engine/cpp/test_record.py
 
 oldest:
 	$(MAKE) setup VENV=build/oldest PYTHON=$(or $(filter-out python3,$(PYTHON)),python3.10)

@@ -12,6 +12,7 @@ VERBS = {
     "run": "execute a kernel exactly, on arrays from files; sanitizers, schedules, pictures",
     "debug": "stop a kernel, look at its tiles, step through it and back; for editors, too",
     "build": "compile a kernel to a shared library with the system's C++ compiler",
+    "record": "run a C++ kernel once, and write down what it did as a program",
     "objdump": "print an image as text, with its source lines; ptoas assembles it again",
     "runtime": "run graphs of kernels: folders with kernel_config.py and golden.py",
     "ranks": "run whole C++ programs as ranks: device runtime, communication, kernels and launches",

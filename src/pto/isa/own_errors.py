@@ -686,6 +686,13 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Give `program`, `args` and options by their names, as the page on the debugger shows.",
     ),
     (
+        "PTO-E2018",
+        "no recording",
+        "What a kernel did has no words in a program without control flow (FIFOs, registers that C++ made by "
+        "itself, memory that is no argument, several ranks), or there is more of it than --limit allows.",
+        "Record fewer turns of loops and fewer blocks, or raise --limit; run other kernels under --sanitize.",
+    ),
+    (
         "PTO-E2101",
         "access outside memory",
         "An instruction touches bytes behind the end of a buffer or array.",

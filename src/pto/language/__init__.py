@@ -20,6 +20,7 @@ from types import SimpleNamespace as _Names
 from typing import Any
 
 from .arguments import RUNTIME
+from .autotune import autotune
 from .config import RunConfig
 from .dtypes import DATA_TYPES as _DATA_TYPES
 from .dtypes import DataType
@@ -139,6 +140,7 @@ __all__ = [
     "Tuple",
     "adir",
     "array",
+    "autotune",
     "dynamic",
     "function",
     "inline",

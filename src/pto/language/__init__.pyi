@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Generic, TypeVar
 
 from .arguments import RUNTIME as RUNTIME
+from .autotune import autotune as autotune
 from .compiled import Compiled as Compiled
 from .config import RunConfig as RunConfig
 from .dtypes import DataType as DataType

@@ -94,8 +94,8 @@ class Hearing:
         #: How many cores have begun, and had when the last core of a block ended.
         self._begun = 0
         self._ended: dict[tuple[int, int], int] = {}
-        #: Large arrays by address.
-        self._large: dict[int, Any] = {}
+        #: Large arrays by address and size.
+        self._large: dict[tuple[int, int], Any] = {}
         self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
 
     def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
@@ -144,13 +144,13 @@ class Hearing:
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:
             return TaskArray(address, size, name, None)
-        data = self._large.get(address)
-        if data is None or data.nbytes != size:
+        data = self._large.get((address, size))
+        if data is None:
             data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
             if self.copied is not None:
                 self.copied(address, data)
         if size >= LARGE:
-            self._large[address] = data
+            self._large[address, size] = data
         return TaskArray(address, size, name, data)
 
     def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:

@@ -20,6 +20,7 @@ class Written:
     """Bytes of global memory that somebody wrote, by page."""
 
     _BITS = 12
+    _FULL = np.ones(1 << _BITS, bool)
 
     def __init__(self) -> None:
         self._pages: dict[int, Any] = {}
@@ -27,9 +28,33 @@ class Written:
     def add(self, addresses: Any) -> None:
         for page, at in self._by_page(addresses):
             found = self._pages.get(page)
+            if found is self._FULL:
+                continue
             if found is None:
                 found = self._pages[page] = np.zeros(1 << self._BITS, bool)
             found[at] = True
+
+    def add_all(self, address: int, size: int) -> None:
+        """All of a piece of memory."""
+        self.add_where(address, np.ones(1, bool), size)
+
+    def add_where(self, address: int, mask: Any, size: int | None = None) -> None:
+        """Those bytes of a piece of memory where a mask holds; a mask of one holds or does not for all."""
+        bytes, end = 1 << self._BITS, address + (mask.size if size is None else size)
+        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
+            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
+            part = mask if size is not None else mask[low - address : high - address]
+            if not part.any():
+                continue
+            if high - low == bytes and part.all():
+                self._pages[page] = self._FULL  # which nobody writes to
+                continue
+            found = self._pages.get(page)
+            if found is self._FULL:
+                continue
+            if found is None:
+                found = self._pages[page] = np.zeros(bytes, bool)
+            found[low - page * bytes : high - page * bytes] |= part
 
     def lacks(self, addresses: Any) -> int:
         """How many of some bytes nobody wrote."""
@@ -84,11 +109,11 @@ class Watch:
     def given(self, address: int, size: int) -> None:
         """Memory that holds something before the graph runs; all other is written by tasks."""
         self._written = self._written or Written()
-        self._written.add(address + np.arange(size, dtype=np.int64))
+        self._written.add_all(address, size)
 
     def _copied(self, address: int, data: Any) -> None:
         if self._written is not None:  # what holds something was written: by the host, by a plain store
-            self._written.add(address + np.flatnonzero(data))
+            self._written.add_where(address, data != 0)
 
     def problems(self) -> list[Diagnostic]:
         """Afterwards: each problem once."""

@@ -6,13 +6,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from html import escape
+from math import log
 
 from ..perf.files import write_text
 from .measure import TIMED, Outcome
 from .space import Space, refuse
 
-_CELL, _ROW, _LEFT, _TOP, _WIDE = 96, 22, 150, 64, 760
+_CELL, _ROW, _TOP, _WIDE = 84, 22, 58, 760
+#: Of what lies on a colour, in any theme.
+_INK = "#1a1a1a"
 _MOST_BARS = 60
+_HEAD = 28  # what a title takes
 
 
 def write(path: str, title: str, space: Space, outcomes: Sequence[Outcome]) -> None:
@@ -26,12 +30,12 @@ def write(path: str, title: str, space: Space, outcomes: Sequence[Outcome]) -> N
         raise refuse(f"'{path}' is no name of a picture", "a file .svg or .html")
 
 
-def svg(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
-    """The picture."""
+def svg(title: str, space: Space, outcomes: Sequence[Outcome], page: bool = False) -> str:
+    """The picture; on a `page`, which has a title and a background, without these."""
     several = [name for name, values in space.params.items() if len(values) > 1]
     if len(several) == 2 and len(space.params) == 2:
-        return _grid(title, space, outcomes)
-    return _bars(title, outcomes)
+        return _grid(title, space, outcomes, page)
+    return _bars(title, outcomes, page)
 
 
 def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
@@ -39,7 +43,7 @@ def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
     head = "".join(f"<th>{escape(n)}</th>" for n in (*space.params, "us", "x best", "busiest", "what"))
     best = _best(outcomes)
     rows = "\n".join(
-        "<tr>"
+        ('<tr class="best">' if o.status == TIMED and o.us == best else "<tr>")
         + "".join(f"<td>{escape(str(c))}</td>" for c in (*o.params.values(), *_cells(o, best)))
         + "</tr>"
         for o in outcomes
@@ -54,15 +58,18 @@ def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
 <style>
 :root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
 body {{ margin: 2rem; max-width: 60rem }}
-table {{ border-collapse: collapse }}
-th, td {{ padding: .2rem .8rem; text-align: left; border-bottom: 1px solid #8884 }}
+table {{ border-collapse: collapse; margin-top: 1.5rem; font-variant-numeric: tabular-nums }}
+th, td {{ padding: .15rem .8rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }}
+th:last-child, td:last-child {{ text-align: left; white-space: normal }}
+.best {{ font-weight: bold }}
 svg {{ max-width: 100%; height: auto }}
+h1 {{ font-size: 1.4rem }}
 </style>
 </head>
 <body>
 <h1>Search of <code>{escape(title)}</code></h1>
-<p>Times are those of the cost model.</p>
-{svg(title, space, outcomes)}
+<p>Microseconds by the cost model; colours from the quickest to the slowest, by their ratio.</p>
+{svg(title, space, outcomes, True)}
 <table><thead><tr>{head}</tr></thead>
 <tbody>
 {rows}
@@ -82,36 +89,47 @@ def _cells(o: Outcome, best: float) -> tuple[str, ...]:
     return f"{o.us:.2f}", f"{o.us / best:.2f}" if best else "-", f"{o.busy} {o.share:.0%}", ""
 
 
-def _open(title: str, width: float, height: float) -> list[str]:
+def _open(title: str, width: float, height: float, page: bool) -> list[str]:
+    if page:
+        height -= _HEAD
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" '
+        f'viewBox="0 {_HEAD if page else 0} {width:.0f} {height:.0f}" '
+        f'width="{width:.0f}" height="{height:.0f}" font-family="sans-serif" font-size="12"'
+    )
+    if page:
+        return [f'{head} fill="currentColor">']
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
-        f'height="{height:.0f}" font-family="sans-serif" font-size="12">',
+        f"{head}>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
         f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(title)}: us by the cost model</text>',
     ]
 
 
 def _colour(us: float, best: float, worst: float) -> str:
-    """Green for the best, through yellow to red."""
-    at = (us - best) / (worst - best) if worst > best else 0.0
+    """Green for the best, through yellow to red, by how many times it takes: half as quick is as far from the
+    best, wherever the worst one is."""
+    at = log(us / best) / log(worst / best) if worst > best > 0 else 0.0
     return f"hsl({120 - 120 * at:.0f} 65% 70%)"
 
 
-def _grid(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
+def _grid(title: str, space: Space, outcomes: Sequence[Outcome], page: bool) -> str:
     (across, columns), (down, rows) = space.params.items()
     best = _best(outcomes)
     worst = max((o.us for o in outcomes if o.status == TIMED), default=0.0)
-    width, height = _LEFT + _CELL * len(columns) + 12, _TOP + 34 * len(rows) + 12
-    out = _open(title, max(width, 420), height)
-    out.append(f'<text x="{_LEFT}" y="42">{escape(across)}</text>')
-    out.append(f'<text x="12" y="{_TOP - 6}">{escape(down)}</text>')
+    left = 28 + 8 * max(len(str(word)) for word in (down, *rows))
+    width, height = left + _CELL * len(columns) + 12, _TOP + 34 * len(rows) + 12
+    out = _open(title, max(width, 420), height, page)
+    out.append(f'<text x="{left}" y="40" font-weight="bold">{escape(across)}</text>')
+    right = f'x="{left - 10}" text-anchor="end"'
+    out.append(f'<text {right} y="{_TOP - 6}" font-weight="bold">{escape(down)}</text>')
     for n, value in enumerate(columns):
-        x, word = _LEFT + _CELL * (n + 0.5), escape(str(value))
+        x, word = left + _CELL * (n + 0.5) - 1, escape(str(value))
         out.append(f'<text x="{x}" y="{_TOP - 6}" text-anchor="middle">{word}</text>')
     for n, value in enumerate(rows):
-        out.append(f'<text x="12" y="{_TOP + 34 * n + 21}">{escape(str(value))}</text>')
+        out.append(f'<text {right} y="{_TOP + 34 * n + 21}">{escape(str(value))}</text>')
     for o in outcomes:
-        x = _LEFT + _CELL * columns.index(o.params[across])
+        x = left + _CELL * columns.index(o.params[across])
         y = _TOP + 34 * rows.index(o.params[down])
         timed = o.status == TIMED
         fill = _colour(o.us, best, worst) if timed else "#eeeeee"
@@ -120,16 +138,16 @@ def _grid(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
         told = "" if timed else f"<title>{escape(o.code)} {escape(o.why)}</title>"
         out.append(f'<g>{told}<rect x="{x}" y="{y}" width="{_CELL - 2}" height="32" fill="{fill}"/>')
         middle = f'x="{x + _CELL / 2 - 1}" y="{y + 21}" text-anchor="middle"'
-        out.append(f"<text {middle}{weight}>{escape(text)}</text></g>")
+        out.append(f'<text {middle}{weight} fill="{_INK}">{escape(text)}</text></g>')
     return "\n".join((*out, "</svg>")) + "\n"
 
 
-def _bars(title: str, outcomes: Sequence[Outcome]) -> str:
+def _bars(title: str, outcomes: Sequence[Outcome], page: bool) -> str:
     timed = [o for o in outcomes if o.status == TIMED][:_MOST_BARS]
     best, worst = _best(outcomes), max((o.us for o in timed), default=1.0) or 1.0
     labels = [", ".join(f"{k}={v}" for k, v in o.params.items()) for o in timed]
     left = 24 + 7 * max((len(text) for text in labels), default=0)
-    out = _open(title, _WIDE, 44 + _ROW * len(timed) + 12)
+    out = _open(title, _WIDE, 44 + _ROW * len(timed) + 12, page)
     for n, (o, label) in enumerate(zip(timed, labels, strict=True)):
         y = 40 + _ROW * n
         length = (_WIDE - left - 90) * o.us / worst

@@ -242,44 +242,6 @@ inline void copy_pieces(char* to, ptrdiff_t to_step, const char* from, ptrdiff_t
   }
 }
 
-/// Lines of pieces of equal size, both sides at equal steps along the line and from line to line. A few lines at a
-/// time: their memory comes at once, and does not drive that of the others out of the cache where lines are a power of
-/// two apart. The next few are asked for meanwhile.
-template <size_t Bytes, int Lines>
-PTO_INLINE void copy_few(char* to, ptrdiff_t to_step, ptrdiff_t to_across, const char* from,
-                         ptrdiff_t from_step, ptrdiff_t from_across, ptrdiff_t pieces, bool more) {
-  for (ptrdiff_t p = 0; p < pieces; ++p, to += to_across, from += from_across) {
-    if (more && (p * static_cast<ptrdiff_t>(Bytes)) % 64 == 0) {
-      PTO_UNROLL
-      for (int i = 0; i < Lines; ++i) __builtin_prefetch(from + (Lines + i) * from_step);
-    }
-    PTO_UNROLL
-    for (int i = 0; i < Lines; ++i) std::memcpy(to + i * to_step, from + i * from_step, Bytes);
-  }
-}
-template <size_t Bytes>
-[[gnu::noinline]] void copy_lines(char* to, ptrdiff_t to_step, ptrdiff_t to_across, const char* from,
-                                  ptrdiff_t from_step, ptrdiff_t from_across, ptrdiff_t rows,
-                                  ptrdiff_t pieces) {
-  constexpr int few = 4;
-  ptrdiff_t r = 0;
-  // Where whole lines are written, each in one go: they leave for memory together.
-  for (; r + few <= rows && to_across != static_cast<ptrdiff_t>(Bytes); r += few) {
-    const bool more = r + 2 * few <= rows && from_across == static_cast<ptrdiff_t>(Bytes);
-    copy_few<Bytes, few>(to, to_step, to_across, from, from_step, from_across, pieces, more);
-    to += few * to_step;
-    from += few * from_step;
-  }
-  for (; r < rows; ++r, to += to_step, from += from_step)
-    copy_few<Bytes, 1>(to, to_step, to_across, from, from_step, from_across, pieces, false);
-}
-
-/// Where an axis consists of boxes of `n` that both sides begin together: the step from one to the next, else 0.
-inline ptrdiff_t step_of_boxes(const Axis& axis, ptrdiff_t n) {
-  if (axis.digits == 1) return n * axis.step[0];
-  return axis.digits == 2 && axis.size[0] == n && axis.first % n == 0 ? axis.step[1] : 0;
-}
-
 /// Both sides have runs along rows. Steps and offsets are elements of `size` bytes.
 PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axis& to_cols, const char* from,
                         const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows, ptrdiff_t cols) {
@@ -287,27 +249,10 @@ PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axi
   // A band of rows at a time, so that a long line of memory serves all its blocks while it is in the cache.
   const bool whole = cols <= to_cols.left(0) && cols <= from_cols.left(0);
   const ptrdiff_t band = whole ? rows : 16;
-  // Rows of boxes of 32 and 64 bytes on one side: the usual way to the cube unit and back.
-  const ptrdiff_t width = lesser(to_cols.left(0), from_cols.left(0));
-  const ptrdiff_t bytes = whole || cols % width != 0 ? 0 : width * size;
-  ptrdiff_t to_across = 0, from_across = 0;
-  if (bytes == 32 || bytes == 64) {
-    to_across = step_of_boxes(to_cols, width) * size;
-    from_across = step_of_boxes(from_cols, width) * size;
-  }
-  const bool in_lines = to_across != 0 && from_across != 0 &&
-                        (to_step != bytes || from_step != bytes);  // else boxes are one piece each
   for (ptrdiff_t r = 0, high; r < rows; r += high) {
-    high = lesser(lesser(rows - r, in_lines ? rows : band), lesser(to_rows.left(r), from_rows.left(r)));
+    high = lesser(lesser(rows - r, band), lesser(to_rows.left(r), from_rows.left(r)));
     char* const to_row = to + to_rows.at(r) * size;
     const char* const from_row = from + from_rows.at(r) * size;
-    if (in_lines) {
-      char* const out = to_row + to_cols.at(0) * size;
-      const char* const in = from_row + from_cols.at(0) * size;
-      bytes == 32 ? copy_lines<32>(out, to_step, to_across, in, from_step, from_across, high, cols / width)
-                  : copy_lines<64>(out, to_step, to_across, in, from_step, from_across, high, cols / width);
-      continue;
-    }
     Walk t(to_cols), f(from_cols);
     for (ptrdiff_t c = 0, n; c < cols; c += n, t.go(n), f.go(n)) {
       n = lesser(cols - c, lesser(t.left, f.left));

@@ -269,7 +269,7 @@ def _replace(all: list[Held], old: Held, new: Held) -> None:
 
 
 def _staged(op: Operation) -> bool:
-    """Whether all of the result is in scratch before any of it is in the destination, as of merged lists."""
+    """Whether all of the result is in scratch before any of it is in the destination, as merged lists are."""
     return op.row is not None and op.row.algorithm == "merge" and op.get("tmp") is not None
 
 

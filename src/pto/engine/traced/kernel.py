@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import Diagnostic, DiagnosticError, Source
+from ...diag import Diagnostic, DiagnosticError, Source, has_errors
+from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
 from ...isa.profiles import Profile
@@ -37,6 +38,7 @@ from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..registry import refusal
 from ..watch import Watcher
+from .record import MOST, CoreRecorder, Program, Recorder, Scope
 from .sites import Memory, Site, Sites
 from .spelling import in_cpp
 from .stream import Feed, Recorded, Stream
@@ -68,6 +70,8 @@ class TracedCore(Core):
         self.vectors: dict[Any, Any] = {}
         #: Sessions of transfers by the object in C++.
         self.sessions: dict[int, Any] = {}
+        #: Who writes down what it does.
+        self.note: CoreRecorder | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -93,6 +97,8 @@ class TracedCore(Core):
                     break
                 if site.after is not None:
                     site.after(self, feed.words, values)
+                if self.note is not None:
+                    self.note.call(site, sites.slots(site))
                 feed.taken()
                 ticks += 1
         except IllegalInstruction as problem:
@@ -107,6 +113,7 @@ class TracedCore(Core):
         feed, sites = self.feed, self.sites
         function = self.code.function
         code = Code(function)
+        scope = self.note.scope(first.op) if self.note is not None else None
         if first.scope == "begin":
             feed.taken()
         depth = 0
@@ -122,7 +129,7 @@ class TracedCore(Core):
             elif site.scope != "inside" and first.scope == "inside":
                 break
             else:
-                code.steps.append(_executed(site, feed.words, values))
+                code.steps.append(_executed(site, feed.words, values, sites, scope))
                 code.ops.append(site.op)
             feed.taken()
         code.steps.append(interval.end)
@@ -131,7 +138,7 @@ class TracedCore(Core):
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
 
 
-def _executed(site: Site, words: list[int], values: int) -> Step:
+def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
     """A record as a step."""
 
     def step(core: Any) -> None:
@@ -139,6 +146,8 @@ def _executed(site: Site, words: list[int], values: int) -> Step:
         site.step(core)
         if site.after is not None:
             site.after(core, words, values)
+        if scope is not None:
+            core.note.call(site, sites.slots(site), scope)
 
     return step
 
@@ -148,6 +157,7 @@ class TracedGrid(Grid):
 
     stream: Stream
     sites: dict[str, Sites]
+    recorder: Recorder | None = None
 
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         a, b = old.loc, new.loc
@@ -172,6 +182,8 @@ class TracedGrid(Grid):
         core.begin(
             self.stream.feed((core.rank, core.block, _KINDS[core.kind], core.sub)), self.sites[code.name]
         )
+        if self.recorder is not None:
+            core.note = self.recorder.of(core)
 
 
 class TaskGrid(TracedGrid):
@@ -282,6 +294,26 @@ class _Traced(CompiledKernel):
 
         grid.stream = Stream(call)
         return TracedLaunch(self, grid, bindings, result)
+
+    def record(
+        self, *args: Any, blocks: int = 1, subblocks: int | None = None, limit: int | None = None
+    ) -> Module:
+        """What one launch did, as a program (`record.py`); raises what went wrong."""
+        launch = self.begin(*args, blocks=blocks, subblocks=subblocks)
+        values = launch.bindings[0].values[self._longest]
+        try:
+            recorder = launch.grid.recorder = Recorder(launch.bindings, values, limit or MOST)
+            result = launch.end()
+        finally:
+            launch.grid.stream.stop()
+        if not result.ok:
+            raise DiagnosticError(result.diagnostics)
+        params = [(p.name, t, v) for p, t, v in zip(self.args, self._types, values, strict=True)]
+        module = Program(recorder, self.name, self.profile, params).module
+        found = lowered(module, self.profile, Options(passes="never")).diagnostics
+        if has_errors(found):
+            raise DiagnosticError(found)
+        return module
 
     def told(self, done: Outcome, frames: Sequence[int], bindings: list[Binding]) -> Diagnostic:
         """What ended the kernel itself, where the reference engine found nothing."""

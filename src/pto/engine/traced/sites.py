@@ -399,6 +399,10 @@ class Sites:
             found = self._found[key] = self._make(key)
         return found, start
 
+    def slots(self, site: Site) -> list[int]:
+        """The registers of the operands of a site, then those of its results."""
+        return [self._lower.slot(v) for v in (*site.op.operands, *site.op.results)]
+
     def _scope(self, key: tuple[int, ...], name: str) -> Site:
         """Where a vector scope begins or ends."""
         call = self._places.call(key[1 : 1 + FRAMES], ("__VEC_SCOPE__",))

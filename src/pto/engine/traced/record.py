@@ -1,0 +1,335 @@
+"""What a C++ kernel did in one launch, as a program without control flow.
+
+    pto record k.cpp -- @a.npy f32:16x64 > k.pto
+
+Every call that the kernel told of is an operation at its line of C++; numbers are constants, tiles have their
+addresses, tensors are views of the arguments. So the program computes what the kernel does wherever control
+goes the same way: with the same numbers, and arrays that no branch depends on. Of several cores each has a
+part of its own. What has no words in a program, or would be too long for one, is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError, Span
+from ...ir.attrs import Attribute, EnumAttr, StrAttr, UnitAttr
+from ...ir.builder import Builder
+from ...ir.core import Block, Module, Operation, Region, Value
+from ...ir.types import INDEX, PtrType, ScalarType, TileBufType, Type, ViewType
+from ...isa import row as find_row
+from ...isa.dtypes import DTYPES
+from ...isa.profiles import Profile
+from ...isa.row import Operand
+from ..binding import Binding
+from ..memory import Buffer, Pointer, Tile, View
+from ..registers import Register
+from .sites import Site
+
+#: Operations that a recording has at most, unless said otherwise.
+MOST = 100_000
+#: Calls that place or cut tiles: operands have their addresses.
+_PLACING = ("alloc_tile", "treshape", "subview", "set_validshape")
+_SIZED = ("i64", "i32", "i16", "i8", "i1")
+_INDEX, _I64 = INDEX, ScalarType("i64")
+_SPACES = {"vec": "ub", "mat": "l1", "left": "l0a", "right": "l0b", "acc": "l0c"}
+
+
+class Scope:
+    """Calls on registers that are one item of the vector pipe."""
+
+    def __init__(self, op: Operation) -> None:
+        self.op = op
+        self.ops: list[Operation] = []
+
+
+class Recorder:
+    """The recording of a launch."""
+
+    def __init__(self, bindings: Sequence[Binding], values: Sequence[Any], limit: int = MOST) -> None:
+        """`values` are the arguments as the kernel has them."""
+        if len(bindings) > 1:
+            raise DiagnosticError([_refusal("a recording is of one rank", None)])
+        self.limit = limit
+        self.count = 0
+        self.cores: dict[tuple[str, int, int], CoreRecorder] = {}
+        #: By array: the argument that it is, and where it begins there.
+        self.homes: dict[Buffer, tuple[int, Any]] = {}
+        for n, value in enumerate(values):
+            if isinstance(value, Pointer | View):
+                self.homes.setdefault(value.buffer, (n, value))
+
+    def of(self, core: Any) -> CoreRecorder:
+        key = (core.kind, core.block, core.sub)
+        found = self.cores.get(key)
+        if found is None:
+            found = self.cores[key] = CoreRecorder(self, core)
+        return found
+
+    def counted(self, op: Operation) -> None:
+        self.count += 1
+        if self.count > self.limit:
+            help = "record fewer turns of loops, smaller arguments or fewer blocks, or raise --limit"
+            message = f"a recording has at most {self.limit} operations, and this kernel makes more"
+            raise DiagnosticError([Diagnostic("PTO-E2018", message, op.loc, help=help)])
+
+
+class CoreRecorder:
+    """What one core did: support first, which depends on nothing but arguments, then the calls in order."""
+
+    def __init__(self, whole: Recorder, core: Any) -> None:
+        self._whole = whole
+        self._core = core
+        self.support: list[Operation] = []
+        self.items: list[Operation | Scope] = []
+        self._known: dict[Any, Value] = {}
+        self._registers: dict[int, tuple[Register, Value]] = {}
+        #: Values that stand for the arguments, until the function is made.
+        self.arguments: dict[int, Value] = {}
+
+    # -- calls -------------------------------------------------------------------------------------------
+
+    def scope(self, op: Operation) -> Scope:
+        found = Scope(op)
+        self.items.append(found)
+        return found
+
+    def call(self, site: Site, slots: Sequence[int], scope: Scope | None = None) -> None:
+        """A call that has been made; `slots` are the registers of its operands, then of its results."""
+        op = site.op
+        assert op.row is not None
+        if op.row.name in _PLACING:
+            return
+        self._whole.counted(op)
+        regs = self._core.regs
+        operands = [
+            self._value(op, _asked(declared, v.type), regs[slot])
+            for (declared, v), slot in zip(op.named(), slots, strict=False)
+        ]
+        # numbers that C++ is given in a variable have no result in a record
+        numbers = [ScalarType("i32")] * (len([r for r in op.row.results if not r.optional]) - len(op.results))
+        types = [*(r.type for r in op.results), *numbers]
+        made = Operation(op.name, op.row, operands, types, dict(op.attrs), op.segments, op.loc)
+        for result, slot in zip(made.results, slots[len(operands) :], strict=False):
+            value = regs[slot]
+            if isinstance(value, Register):
+                self._registers[id(value)] = (value, result)
+        (self.items if scope is None else scope.ops).append(made)
+
+    # -- values ------------------------------------------------------------------------------------------
+
+    def _value(self, op: Operation, type: Type, value: Any) -> Value:
+        if isinstance(value, Register):
+            found = self._registers.get(id(value))
+            if found is None:
+                raise DiagnosticError([_refusal("what a register holds that C++ made by itself", op.loc)])
+            return found[1]
+        if isinstance(value, Tile) and isinstance(type, TileBufType):
+            return self._tile(type, value)
+        if isinstance(value, View) and isinstance(type, ViewType):
+            return self._view(op, type, value)
+        if isinstance(value, Pointer):
+            return self._pointer(op, value)
+        if isinstance(value, int | float) and isinstance(type, ScalarType):
+            return self._constant(value, type)
+        name = op.row.name if op.row is not None else op.name
+        raise DiagnosticError([_refusal(f"{name}: {type}", op.loc)])
+
+    def _make(
+        self, key: Any, name: str, results: list[Type], attrs: dict[str, Attribute] | None = None,
+        **operands: Value | list[Value],
+    ) -> Value:  # fmt: skip
+        found = self._known.get(key)
+        if found is None:
+            block = Block()
+            op = Builder(block).op(name, results, attrs, **operands)
+            op.parent = None
+            self.support.append(op)
+            found = self._known[key] = op.results[0]
+        return found
+
+    def _constant(self, value: float, type: ScalarType = _INDEX) -> Value:
+        key = ("constant", repr(value), type)
+        found = self._known.get(key)
+        if found is None:
+            block = Block()
+            found = self._known[key] = Builder(block).constant(value, type)
+            self.support.append(block.ops[-1])
+        return found
+
+    def _tile(self, type: TileBufType, tile: Tile) -> Value:
+        more: dict[str, Value] = {}
+        if type.v_row is None:
+            more["valid_row"] = self._constant(tile.v_row)
+        if type.v_col is None:
+            more["valid_col"] = self._constant(tile.v_col)
+        key = ("tile", type, tile.address, tile.valid, tile.storage)
+        known = self._known.get(key)
+        if known is None:
+            addr = self._constant(tile.address or 0, _I64)
+            known = self._make(key, "pto.alloc_tile", [type], None, addr=addr, **more)
+            known.name = _plain(tile.name)
+        return known
+
+    def _view(self, op: Operation, type: ViewType, view: View) -> Value:
+        shape, strides = ([self._constant(n) for n in part] for part in view.dims5)
+        key = ("view", type, view.buffer, view.offset, *view.dims5, view.layout)
+        if key in self._known:
+            return self._known[key]
+        at = self._pointer(op, Pointer(view.buffer, view.offset, view.dtype, ""))
+        attrs: dict[str, Attribute] = {}
+        if view.layout not in ("", "ND"):
+            attrs["layout"] = EnumAttr("layout", view.layout.lower())
+        whole = ViewType(type.elem, type.dims, "tensor_view")
+        of = self._make(
+            ("whole", *key), "pto.make_tensor_view", [whole], attrs, ptr=at, shape=shape, strides=strides
+        )
+        zeros = [self._constant(0)] * len(shape)
+        made = self._make(key, "pto.partition_view", [type], None, source=of, offsets=zeros, sizes=shape)
+        made.name = _plain(view.name)
+        return made
+
+    def _pointer(self, op: Operation, pointer: Pointer) -> Value:
+        elem = ScalarType(pointer.dtype)
+        size = max(1, DTYPES[pointer.dtype].bits // 8)
+        home = self._whole.homes.get(pointer.buffer)
+        if home is None:
+            space = _SPACES.get(pointer.buffer.space)
+            if space is None or pointer.buffer.space == "gm":
+                raise DiagnosticError([_refusal("memory that is no argument", op.loc)])
+            at = self._constant(pointer.offset, _I64)
+            key = ("pointer", space, pointer.offset, elem)
+            return self._make(key, "pto.castptr", [PtrType(elem, space)], None, addr=at)
+        number, first = home
+        base = self.arguments.get(number)
+        if base is None:
+            base = self.arguments[number] = Value(_argument_type(first), None, 0)
+        if base.type != PtrType(elem):
+            base = self._make(("cast", number, elem), "pto.castptr", [PtrType(elem)], None, addr=base)
+        distance = pointer.offset - first.offset
+        if distance % size:
+            raise DiagnosticError([_refusal(f"an address {distance} bytes behind its argument", op.loc)])
+        if not distance:
+            return base
+        at = self._constant(distance // size)
+        return self._make(
+            ("offset", number, elem, distance), "pto.addptr", [PtrType(elem)], None, ptr=base, offset=at
+        )
+
+
+def _asked(declared: Operand, type: Type) -> Type:
+    """The type of a number where it is written: integers of programs have no sign, and some operands have one
+    size."""
+    if not isinstance(type, ScalarType) or type.is_float or type == INDEX:
+        return type
+    sized = [k for k in declared.kinds if k in _SIZED]
+    if sized and "int" not in declared.kinds:
+        return ScalarType(sized[0])
+    return ScalarType(f"i{str(type).lstrip('ui')}")
+
+
+def _plain(name: str) -> str:
+    """A name of C++ as one of a program: `x[i % 2]` is `x_i_2`."""
+    return "_".join(re.findall(r"\w+", name))
+
+
+def _argument_type(value: Any) -> Type:
+    return PtrType(ScalarType(str(value.dtype)))
+
+
+def _refusal(what: str, at: Span | None) -> Diagnostic:
+    message = f"{what} has no words in a recording"
+    return Diagnostic("PTO-E2018", message, at, help="run it under --sanitize, or record another kernel")
+
+
+# -- the program ---------------------------------------------------------------------------------------------
+
+
+class Program:
+    """Makes the module of a recording."""
+
+    def __init__(
+        self, recorder: Recorder, name: str, profile: Profile, params: Sequence[tuple[str, Any, Any]]
+    ) -> None:
+        """`params` are name, type and value of every argument."""
+        self.recorder = recorder
+        arch = "a5" if profile.isa == "a5" else "a3"
+        self.builder = Builder.module({"pto.target_arch": StrAttr(arch)})
+        types = [_argument_type(v) if isinstance(v, Pointer | View) else t for _, t, v in params]
+        kinds = list(dict.fromkeys(kind for kind, _, _ in recorder.cores))
+        attrs: dict[str, Attribute] = {"pto.entry": UnitAttr()}
+        if len(kinds) == 1 and kinds[0] in ("cube", "vector"):
+            attrs["pto.kernel_kind"] = EnumAttr("kernel_kind", kinds[0])
+        self.entry = self.builder.func(name, types, attrs)
+        for arg, (shown, _, _) in zip(self.entry.args, params, strict=True):
+            arg.name = _plain(shown) or arg.name
+        for kind in kinds:
+            self._kind(kind, len(kinds) > 1)
+        self._end(self.entry, "func.return")
+
+    def _kind(self, kind: str, several: bool) -> None:
+        parts = {(b, s): part for (k, b, s), part in self.recorder.cores.items() if k == kind}
+        block = self.entry
+        if several:
+            block = self._region(self.entry, f"pto.section.{kind}")
+        blocks, subs = ({key[n] for key in parts} for n in (0, 1))
+        for (number, sub), part in sorted(parts.items()):
+            inner = block
+            if len(blocks) > 1:
+                inner = self._only(inner, "pto.get_block_idx", number)
+            if len(subs) > 1:
+                inner = self._only(inner, "pto.get_subblock_idx", sub)
+            self._part(inner, part)
+            if inner is not block:
+                self._close(inner, block)
+
+    def _close(self, inner: Block, around: Block) -> None:
+        """End the arms that a part stands in."""
+        while inner is not around:
+            self._end(inner, "scf.yield")
+            outer = inner.outer
+            assert outer is not None and outer.parent is not None
+            inner = outer.parent
+
+    def _only(self, block: Block, which: str, index: int) -> Block:
+        """A block for the cores that have a number."""
+        b = Builder(block)
+        mine = b.op(which, [_I64]).results[0]
+        wanted = b.constant(index, _I64)
+        same = b.op("arith.cmpi", [ScalarType("i1")], {"predicate": StrAttr("eq")}, lhs=mine, rhs=wanted)
+        return self._region(block, "scf.if", [same.results[0]])
+
+    def _region(
+        self, block: Block, name: str, operands: Sequence[Value] = (), loc: Span | None = None
+    ) -> Block:
+        op = Operation(name, find_row(name), list(operands), loc=loc)
+        regions = [Region(op) for _ in range(2 if name == "scf.if" else 1)]
+        op.regions = regions
+        block.append(op)
+        return regions[0].add_block()
+
+    def _end(self, block: Block, name: str) -> None:
+        row = find_row(name)
+        assert row is not None
+        block.append(Operation(row.full_name, row, [], [], None, (0,) if row.has_segments else None))
+
+    def _part(self, block: Block, part: CoreRecorder) -> None:
+        given = {stand: self.entry.args[number] for number, stand in part.arguments.items()}
+        for op in (*part.support, *part.items):
+            if isinstance(op, Scope):
+                inner = self._region(block, "pto.vecscope", loc=op.op.loc)
+                for one in op.ops:
+                    inner.append(_with(one, given))
+            else:
+                block.append(_with(op, given))
+
+    @property
+    def module(self) -> Module:
+        return self.builder.built
+
+
+def _with(op: Operation, given: dict[Value, Value]) -> Operation:
+    op.operands = [given.get(v, v) for v in op.operands]
+    return op

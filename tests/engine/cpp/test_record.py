@@ -1,0 +1,91 @@
+"""What C++ kernels did, as programs: the same results on every engine, and what has no words."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests.each import each
+from tests.sanitize.corpus import _value
+from tests.sanitize.test_cpp import FILES, kernel, kernels
+
+import pto
+from pto.asm import to_text
+from pto.cli.main import main
+from pto.diag import DiagnosticError, render
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "17_race.cpp"
+
+#: Kernels of the corpus that a program has no words for, and of what.
+REFUSED = {
+    "loaded_then_overwritten": "a register that a call of C++ made that is not followed",
+    "push_before_product": "a FIFO",
+    "popped_tile_read_early": "a FIFO",
+    "pop_without_push": "a FIFO",
+    "merged_over_a_source": "the list of counts that tmrgsort wants",
+}
+#: Kernels of which every run has the time: of one core, of several blocks, of the cube and of vector registers.
+SOME = (
+    ("cube", "l1_ping_pong"), ("vector", "load_then_add"), ("vector", "blocks_read_before_barrier"),
+    ("mixed", "signal_missing"), ("micro", "lanes_behind_the_data"),
+)  # fmt: skip
+
+
+def arguments(file: str, name: str) -> list[Any]:
+    rng = np.random.default_rng(7)
+    return [_value(text, rng) for text in kernels(file)[name].arguments]
+
+
+def check(file: str, name: str, engines: tuple[str, ...] = ("reference",)) -> None:
+    k, options = kernel(file, name, "good"), kernels(file)[name].options
+    if name in REFUSED:
+        with pytest.raises(DiagnosticError):
+            k.record(*arguments(file, name), **options)
+        return
+    text = to_text(k.record(*arguments(file, name), **options), locations=True)
+    wanted = arguments(file, name)
+    assert k.run(*wanted, **options).ok
+    for engine in engines:
+        found = arguments(file, name)
+        result = pto.kernel(pto.parse(text), engine=engine).run(*found, **options)
+        assert result.ok, render(result.diagnostics)
+        for a, b in zip(found, wanted, strict=True):
+            assert not isinstance(a, np.ndarray) or a.tobytes() == b.tobytes(), engine
+
+
+def test_some_kernels() -> None:
+    each(check, SOME)
+
+
+def test_all_kernels() -> None:
+    if "PTO_TEST_EMITTED" not in os.environ:
+        pytest.skip("make emitted")
+    each(lambda f, n: check(f, n, ("reference", "cpp")), [(f, n) for f in FILES for n in kernels(f)])
+
+
+def test_places_and_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "k.pto"
+    assert main(["record", str(EXAMPLE), "-o", str(path), "--", "f32:64x128", "f32:64x128"]) == 0
+    module = pto.parse(path)
+    lines = [op.loc.line for op in module.walk() if op.name == "pto.tload" and op.loc is not None]
+    assert lines == [25] * 4
+    (tload,) = {op.loc.source.name for op in module.walk() if op.name == "pto.tload" and op.loc is not None}
+    assert tload == str(EXAMPLE)
+    a = np.random.default_rng(0).random((64, 128)).astype(np.float32)
+    found, wanted = np.zeros_like(a), np.zeros_like(a)
+    pto.kernel(str(EXAMPLE))(a, wanted)
+    result = pto.kernel(module, engine="reference").run(a, found, sanitize="race")
+    assert np.array_equal(found, wanted)
+    assert {(d.code, d.span.place[0]) for d in result.diagnostics if d.span} == {("PTO-E2201", 25)}
+
+
+def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--", "f32:64x128", "f32:64x128"]
+    assert main(["record", str(EXAMPLE), "--limit", "5", *given]) == 1
+    shown = capsys.readouterr().err
+    assert "17_race.cpp:28:5: error[PTO-E2018]: a recording has at most 5 operations" in shown
+    assert main(["record", "k.pto", *given]) == 1
+    assert "error[PTO-E2018]: 'k.pto' is no C++" in capsys.readouterr().err

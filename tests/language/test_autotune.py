@@ -1,0 +1,83 @@
+"""`@pl.autotune`: the quickest legal choice is taken, once for a key, and arguments are not touched by trials."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pto.language as pl
+from pto.diag import DiagnosticError
+
+
+@pl.jit
+def twice(x: pl.Tensor, y: pl.Out[pl.Tensor], ROWS=16):  # noqa: N803
+    for i in pl.range(0, 64, ROWS):
+        with pl.at(level=pl.Level.CORE_GROUP):
+            y[i : i + ROWS, :] = pl.add(x[i : i + ROWS, :], x[i : i + ROWS, :])
+
+
+def arrays(columns: int = 64) -> tuple[Any, Any]:
+    return np.ones((64, columns), np.float32), np.zeros((64, columns), np.float32)
+
+
+def test_the_quickest_legal_choice_is_taken():
+    tuned = pl.autotune(configs={"ROWS": [16, 32, 48]}, key=["x"])(twice)
+    x, y = arrays()
+    found = tuned.choices(x, y)
+    assert not y.any()
+    assert [c.config["ROWS"] for c in found] == [32, 16, 48]
+    assert found[0].us < found[1].us and found[2].us is None and "PTO-E2101" in found[2].why
+    assert tuned.best(x, y) == {"ROWS": 32}
+    tuned(x, y)
+    assert (y == 2).all()
+    assert tuned.compile(x, y).execute([x, y, 32], virtual_time=True).stats["virtual_ns"] / 1e3 == found[0].us
+    assert tuned.run(x, y).ok
+    tuned(x, y, ROWS=16)  # who says it himself is not asked
+
+
+def test_a_key_is_asked_once():
+    asked: list[dict[str, Any]] = []
+
+    class Counting(type(pl.autotune([{"ROWS": 16}])(twice))):
+        def _timed(self, config: dict[str, Any], *rest: Any) -> Any:
+            asked.append(config)
+            return super()._timed(config, *rest)
+
+    tuned = Counting(twice, [{"ROWS": 16}, {"ROWS": 32}], ["x"], None, None)
+    for columns in (64, 64, 32):
+        tuned(*arrays(columns))
+    assert len(asked) == 4, "two choices for each of two shapes"
+
+
+def test_results_are_kept(tmp_path: Path):
+    file = tmp_path / "twice.jsonl"
+    x, y = arrays()
+    first = pl.autotune([{"ROWS": 16}, {"ROWS": 32}], results=str(file))(twice).choices(x, y)
+    (line,) = map(json.loads, file.read_text().splitlines())
+    assert line["function"] == "twice" and line["choices"][0]["config"] == {"ROWS": 32}
+    line["choices"].reverse()
+    for choice, us in zip(line["choices"], (1.0, 2.0), strict=True):
+        choice["us"] = us
+    file.write_text(json.dumps(line) + "\n")
+    again = pl.autotune([{"ROWS": 16}, {"ROWS": 32}], results=str(file))(twice)
+    assert again.best(x, y) == {"ROWS": 16} != first[0].config
+    other = pl.autotune([{"ROWS": 16}, {"ROWS": 64}], results=str(file))(twice)
+    assert other.best(x, y) == {"ROWS": 64} and len(file.read_text().splitlines()) == 2
+
+
+def test_what_makes_no_sense():
+    for configs, message in (
+        ([], "nothing to choose from"),
+        ([{"TILE": 3}], "twice has no parameter 'TILE'"),
+    ):
+        with pytest.raises(DiagnosticError, match=message):
+            pl.autotune(configs)(twice)
+    with pytest.raises(DiagnosticError, match="is for a function of"):
+        pl.autotune([{"ROWS": 1}])(lambda x: x)  # type: ignore[arg-type]
+    with pytest.raises(DiagnosticError, match="none of 1 choices can be timed") as error:
+        pl.autotune([{"ROWS": 48}])(twice)(*arrays())
+    assert error.value.diagnostics[0].code == "PTO-E2902"
