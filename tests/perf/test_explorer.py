@@ -95,7 +95,8 @@ def test_a_line_of_the_source_leads_to_its_instructions(browser: Any, tmp_path: 
     text = program(_LOOP.format("exp b b"))
     page = opened(browser, tmp_path / "t.html", html(timed(text), "k"))
     page.locator("#source .l", has_text="texp").click()
-    assert "texp" in page.locator("#detail").inner_text()
+    said = page.locator("#detail").inner_text()
+    assert "texp" in said and "A dry run has no values" in said
     page.locator("#memory").click(position={"x": 300, "y": 20})
     assert page.errors == []
     page.close()
@@ -123,10 +124,15 @@ def kernel_view(path: Path, *options: str) -> None:
     assert main([*arguments, f"@{path.with_name('x.npy')}", "f32:1024x128"]) == 0
 
 
-def test_values_as_an_execution_saw_them(browser: Any, tmp_path: Path):
-    path = tmp_path / "v.html"
+@pytest.fixture(scope="module")
+def viewed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("view") / "v.html"
     kernel_view(path)
-    page = opened(browser, path)
+    return path
+
+
+def test_values_as_an_execution_saw_them(browser: Any, viewed: Path):
+    page = opened(browser, viewed)
     page.evaluate("""() => { const run = explorer.runs[0], lane = run.lanes.findIndex(l => l.pipe === "V");
         explorer.pick(run, run.first[lane] + 1) }""")  # the second tadd: rows 64 to 127
     card = page.locator("#detail")
@@ -159,17 +165,10 @@ def test_values_beyond_the_budget_are_counted(browser: Any, tmp_path: Path):
     said = page.locator("#detail").inner_text()
     assert "Its elements were not kept" in said and "first 122880, 122881" in said and "--values SIZE" in said
     page.close()
-    kernel_view(path, "--values", "0")
-    page = opened(browser, path)
-    page.keyboard.press("n")
-    assert "Values were not recorded" in page.locator("#detail").inner_text()
-    page.close()
 
 
-def test_the_cpp_of_an_instruction(browser: Any, tmp_path: Path):
-    path = tmp_path / "v.html"
-    kernel_view(path, "--values", "0")
-    page = opened(browser, path)
+def test_the_cpp_of_an_instruction(browser: Any, viewed: Path):
+    page = opened(browser, viewed)
     page.locator("#tabs button", has_text="C++").click()
     page.locator("#source .l.hot", has_text="TADD(").click()
     assert page.locator("#detail h3").inner_text() == "tadd"
@@ -205,3 +204,32 @@ def test_memory_on_the_axis_of_time(browser: Any, tmp_path: Path):
     assert not page.evaluate("document.body.classList.contains('memory')")
     assert page.errors == []
     page.close()
+
+
+def test_kernels_with_little_to_show(browser: Any, tmp_path: Path):
+    """One that does nothing, one of vector registers, one of two kinds of cores, ranks, one that failed."""
+    nothing = tmp_path / "nothing.pto"
+    nothing.write_text(
+        'module attributes {pto.target_arch = "a3"} {\nfunc.func @k() attributes {pto.entry} {\nreturn\n}\n}\n'
+    )
+    ranks = ["--ranks", "2", "--", "window:i32:1x8", "window:i32:1", "context", "i32:1x8"]
+    tiles = ["f32:64x128"] * 3
+    cases = [
+        (nothing, ["--"], 0), ("examples/08_vector_micro.pto", ["--", *["f32:100"] * 3, "100"], 0),
+        ("examples/09_fifo_push_pop.pto", ["--", "f16:16x16", "f16:16x16", "f32:16x16"], 0),
+        ("examples/ranks/01_hello.pto", ranks, 0), ("examples/12_race.pto", ["--sanitize", "race", "--", *tiles], 1),
+    ]  # fmt: skip
+    path = tmp_path / "v.html"
+    for file, options, status in cases:
+        option = "--memory-map" if status else "--view"
+        arguments = ["run", str(file), "-q", "--engine", "reference", option, str(path)]
+        assert main([*arguments, *options]) == status
+        page = opened(browser, path)
+        count = page.evaluate("explorer.runs[0].ev.lane.length")
+        for e in range(count):
+            page.evaluate("e => explorer.pick(explorer.runs[0], e, true)", e)
+        for key in "mcn+0":
+            page.keyboard.press(key)
+        page.wait_for_timeout(50)
+        assert page.errors == [], file
+        page.close()

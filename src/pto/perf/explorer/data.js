@@ -71,5 +71,6 @@ const layout = () => {
   height = 0;
   for (const row of rows) row.y = height, row.h = row.high ?? (row.head ? HEAD : LANE), height += row.h;
 };
+end = Math.max(end, begin + ticksOf(0.1));  // a kernel that does nothing has an axis, too
 const margin = VIEW === "kernel" ? (end - begin) * 0.01 : 0, all = [Math.max(0, begin - margin), end + margin];
 let [from, to] = all, range = null, picked = null, hover = null, lit = null, showPath = false, core = 0, ofRun = runs[0];

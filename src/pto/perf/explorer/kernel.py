@@ -84,7 +84,7 @@ def dataset(t: Timeline, name: str, recorded: Recorded = NOTHING) -> dict[str, A
         ]
         sets[np.fromiter(trace.touched, np.int64, len(some))] = some
     path = index[[s.event for s in t.critical_path()]]
-    numbers = np.asarray(trace.numbers, np.int64)
+    numbers = np.asarray(trace.numbers if len(trace) else (), np.int64)
     more: dict[str, Any] = {}
     if recorded.values is not None and len(numbers):
         more["values"] = recorded.values.dataset(index[numbers])

@@ -85,7 +85,7 @@ async function valueInto(holder, run, o) {
   const values = await elementsOf(run, o.snap), canvas = holder.querySelector(".heat"), cells = holder.querySelector(".cells");
   if (!canvas) return;  // another one was picked meanwhile
   heat(canvas, values, rows, cols, +low || 0, +high || 0);
-  const beside = wide - width - 14, columnsShown = Math.max(2, Math.min(cols, Math.floor(((beside > 180 ? beside : wide) - 34) / 66)));
+  const beside = wide - width - 14, columnsShown = Math.min(cols, Math.max(2, Math.floor(((beside > 180 ? beside : wide) - 34) / 66)));
   const table = (r, k) => {
     r = Math.max(0, Math.min(rows - Math.min(rows, 6), r)), k = Math.max(0, Math.min(cols - columnsShown, k));
     let out = `<table><tr><th></th>${Array.from({length: columnsShown}, (_, n) => `<th class="r">${k + n}</th>`).join("")}</tr>`;
