@@ -81,6 +81,7 @@ class RunnerOptions(Record):
             "track_war": self.track_war
             or (config.track_war and (self.runtime or config.runtime) == config.runtime),
             **({"virtual_time": self.virtual_time} if self.virtual_time is not None else {}),
+            **({"poison": True} if "undef" in self.sanitize else {}),
             **self.rings,
         }
 
@@ -208,10 +209,10 @@ class Runner:
         try:
             engine = self._engine(self.options.engine(self.folder))
             watch = self._watch()
-            if watch is not None and self.runtime == "tensormap_and_ringbuffer":
-                # elsewhere the host copies to memory of the device, which nobody sees
-                for name, address in memory.addresses.items():
-                    watch.given(address, memory.array(name).nbytes)
+            if watch is not None:
+                seen = self.runtime == "tensormap_and_ringbuffer"  # elsewhere the host makes memory itself
+                held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
+                watch.begin(held if seen else None)
             for k in self.folder.config.kernels:
                 if k.function is not None:
                     more = (k.args,) if k.args else ()

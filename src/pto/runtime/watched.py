@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import io
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -91,6 +91,16 @@ class Written:
                 found = self._pages[page] = np.zeros(bytes, bool)
             found[low - page * bytes : high - page * bytes] |= part
 
+    def knows(self, address: int, size: int) -> bool:
+        """Whether anybody wrote some of a piece of memory."""
+        bytes, end = 1 << self._BITS, address + size
+        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
+            found = self._pages.get(page)
+            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
+            if found is not None and found[low - page * bytes : high - page * bytes].any():
+                return True
+        return False
+
     def lacks(self, addresses: Any) -> int:
         """How many of some bytes nobody wrote."""
         none = np.zeros(1 << self._BITS, bool)
@@ -129,6 +139,8 @@ class _Writes(Watcher):
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
 
 
+#: Every byte of memory that nobody wrote, where the runtime is told to mark it.
+POISON = 0xFF
 #: Arrays of so many bytes are copied once, and then hold what watched tasks wrote; others for every task.
 LARGE = 1 << 20
 #: Bytes that tasks may take before the first of them are executed while the graph runs.
@@ -160,11 +172,15 @@ class Watch:
         self._programs: dict[Any, Any] = {}
         #: What was written, where it is known what was before.
         self._written: Written | None = None
+        self._copies_seen = True
 
-    def given(self, address: int, size: int) -> None:
-        """Memory that holds something before the graph runs; all other is written by tasks."""
-        self._written = self._written or Written()
-        self._written.add_all(address, size)
+    def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
+        """Look for reads of what nobody wrote. `given` are addresses and sizes of memory that holds something
+        before the graph runs; None: the host copies to memory that it makes itself, unseen."""
+        self._written = Written()
+        self._copies_seen = given is not None
+        for address, size in given or ():
+            self._written.add_all(address, size)
 
     def hear(self, path: str, name: str) -> None:
         """Listen to the kernel of a library."""
@@ -208,11 +224,21 @@ class Watch:
         data = self._large.get((address, size))
         if data is None:
             data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
-            if self._written is not None:  # what holds something was written: by the host, by a plain store
-                self._written.add_where(address, data != 0)
+            if self._written is not None:
+                self._note_unseen(address, data)
         if size >= LARGE:
             self._large[address, size] = data
         return address, data, name
+
+    def _note_unseen(self, address: int, data: Any) -> None:
+        """What holds something else than fresh memory does (`POISON`) was written: by the host, by a plain
+        store. Where copies of the host are not seen, all of an array is that holds anything."""
+        assert self._written is not None
+        touched = data != POISON
+        if self._copies_seen:
+            self._written.add_where(address, touched)
+        elif touched.any() and not self._written.knows(address, data.size):
+            self._written.add_all(address, data.size)
 
     # -- in the order that tasks began -----------------------------------------------------------------
 
