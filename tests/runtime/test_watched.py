@@ -73,4 +73,6 @@ def test_a_reversed_edge(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     path.write_text(text.replace("add_successor(t1, t3)", "add_successor(t3, t1)"), encoding="utf-8")
     assert main(given) == 1
     shown = capsys.readouterr().err
-    assert re.search(r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown), shown
+    assert re.search(
+        r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
+    ), shown
