@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import importlib
 import importlib.metadata
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,19 +60,24 @@ def graph(simpler: Any) -> Any:
     return chip(simpler, "graph", [("add", "aiv"), ("where", "aic"), ("where", "aiv")])
 
 
-def run(simpler: Any, which: int) -> Any:
+def run(simpler: Any, which: int, watched: str = "tasks") -> Any:
     """What a scenario of graph.cpp leaves in `out`."""
+    out, events = launched(simpler, which, graph(simpler), watched)
+    assert not [d for e in events for d in e.diagnostics]  # edges order all that tasks say they use
+    return out
+
+
+def launched(simpler: Any, which: int, made: Any, watched: str) -> tuple[Any, list[Any]]:
     out = np.zeros_like(A)
     args = simpler.task_interface.TaskArgs()
     for tensor in (A, B, out):
         args.add_tensor(tensor)
     args.add_scalar(which)
     events: list[Any] = []
-    with journal.listening(events.append), knobs.override(PTO_SANITIZE="tasks"):
+    with journal.listening(events.append), knobs.override(PTO_SANITIZE=watched):
         with simpler.Worker(level=2, platform="a2a3sim") as worker:
-            worker.run(worker.register(graph(simpler)), args)
-    assert not [d for e in events for d in e.diagnostics]  # edges order all that tasks say they use
-    return out
+            worker.run(worker.register(made), args)
+    return out, events
 
 
 def test_modules(simpler: Any) -> None:
@@ -118,6 +124,31 @@ def test_levels_of_messages(simpler: Any) -> None:
     logs.configure_logging(21)  # of the levels that there are, the next one
     assert simpler.get_current_config() == 25
     logs.configure_logging(before)
+
+
+def test_kernels_under_watch(simpler: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`pto python --sanitize all`: what C++ kernels do is looked at, too; some of them must be inlined."""
+    shutil.copytree(HERE, tmp_path / "chips")
+    path = tmp_path / "chips" / "kernels" / "add.cpp"
+    text = path.read_text(encoding="utf-8")
+    inlined = text.replace(
+        'extern "C" __aicore__ void', 'extern "C" __aicore__ __attribute__((always_inline)) void'
+    )
+    flag = "  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);\n"
+    assert inlined != text and flag in text
+    monkeypatch.setattr(sys.modules[__name__], "HERE", tmp_path / "chips")
+    path.write_text(inlined, encoding="utf-8")
+    run(simpler, 0, "all")
+    path.write_text(inlined.replace(flag, "\n"), encoding="utf-8")
+    _, events = launched(simpler, 0, graph(simpler), "race")
+    (found,) = [d for e in events for d in e.diagnostics if d.code == "PTO-E2201"]
+    place = found.span
+    assert (
+        place is not None
+        and place.source.name == str(path)
+        and "TADD(ta, ta, tb);" in text.splitlines()[place.line - 1]
+    )
+    assert found.severity == "error" and "in task " in found.message and "(add)" in found.message
 
 
 def test_explicit_edges(simpler: Any) -> None:

@@ -64,3 +64,17 @@ def test_memory_that_no_task_wrote(folder: Path, capsys: pytest.CaptureFixture[s
     assert re.search(
         r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
     ), shown
+
+
+def test_a_reversed_edge(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A task comes before the one whose result it reads: ordered, and wrong."""
+    path = folder / "host_build_graph" / "vector_dag.cpp"
+    given = ["runtime", "run", str(folder), "-k", str(path.parent), "--sanitize", "undef"]
+    assert main(given) == 0
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace("add_successor(t1, t3)", "add_successor(t3, t1)"), encoding="utf-8")
+    assert main(given) == 1
+    shown = capsys.readouterr().err
+    assert re.search(
+        r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
+    ), shown

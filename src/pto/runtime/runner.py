@@ -220,10 +220,10 @@ class Runner:
             if hearing is not None:
                 engine.hearing = hearing  # type: ignore[attr-defined]
             watch = Watch(hearing, self.options.sanitize) if hearing and self.options.sanitize else None
-            if watch is not None and self.runtime == "tensormap_and_ringbuffer":
-                # elsewhere the host copies to memory of the device, which nobody sees
-                for name, address in memory.addresses.items():
-                    watch.given(address, memory.array(name).nbytes)
+            if watch is not None:
+                seen = self.runtime == "tensormap_and_ringbuffer"  # elsewhere the host makes memory itself
+                held = [(at, memory.array(name).nbytes) for name, at in memory.addresses.items()]
+                watch.begin(held if seen else None)
             for k in self.folder.config.kernels:
                 if k.function is not None:
                     more = (k.args,) if k.args else ()

@@ -6,7 +6,7 @@ much would have to be kept. What is wrong in several tasks is told once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,16 @@ class Written:
                 found = self._pages[page] = np.zeros(bytes, bool)
             found[low - page * bytes : high - page * bytes] |= part
 
+    def knows(self, address: int, size: int) -> bool:
+        """Whether anybody wrote some of a piece of memory."""
+        bytes, end = 1 << self._BITS, address + size
+        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
+            found = self._pages.get(page)
+            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
+            if found is not None and found[low - page * bytes : high - page * bytes].any():
+                return True
+        return False
+
     def lacks(self, addresses: Any) -> int:
         """How many of some bytes nobody wrote."""
         none = np.zeros(1 << self._BITS, bool)
@@ -94,6 +104,10 @@ class _Writes(Watcher):
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
 
 
+#: Every byte of memory that nobody wrote, where the runtime is told to mark it.
+POISON = 0xFF
+
+
 class Watch:
     """What is wrong with the kernels of a run."""
 
@@ -105,15 +119,26 @@ class Watch:
         hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
+        self._copies_seen = True
 
-    def given(self, address: int, size: int) -> None:
-        """Memory that holds something before the graph runs; all other is written by tasks."""
-        self._written = self._written or Written()
-        self._written.add_all(address, size)
+    def begin(self, given: Iterable[tuple[int, int]] | None) -> None:
+        """Look for reads of what nobody wrote. `given` are addresses and sizes of memory that holds something
+        before the graph runs; None: the host copies to memory that it makes itself, unseen."""
+        self._written = Written()
+        self._copies_seen = given is not None
+        for address, size in given or ():
+            self._written.add_all(address, size)
 
     def _copied(self, address: int, data: Any) -> None:
-        if self._written is not None:  # what holds something was written: by the host, by a plain store
-            self._written.add_where(address, data != 0)
+        """What holds something else than fresh memory does (`POISON`) was written: by the host, by a plain
+        store. Where copies of the host are not seen, all of an array is that holds anything."""
+        if self._written is None:
+            return
+        touched = data != POISON
+        if self._copies_seen:
+            self._written.add_where(address, touched)
+        elif touched.any() and not self._written.knows(address, data.size):
+            self._written.add_all(address, data.size)
 
     def problems(self) -> list[Diagnostic]:
         """Afterwards: each problem once."""

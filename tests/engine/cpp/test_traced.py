@@ -132,7 +132,7 @@ __global__ AICORE void product(__gm__ float* a) {
   TASSIGN(x, 0);
   TASSIGN(y, 0);
   TASSIGN(z, 0);
-  mad(z.data(), x.data(), y.data(), 16, 16, 16, 0, false, false, true);
+  mad(z.data(), x.data(), y.data(), 16, 16, 16, 0, false, true, false);
 }
 """
     found = pto.kernel(write("product.cpp", text)).run(np.zeros(4, np.float32), sanitize="all").diagnostics

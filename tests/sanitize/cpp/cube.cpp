@@ -229,3 +229,29 @@ __global__ AICORE void l1_ping_pong(__gm__ half* a, __gm__ half* b, __gm__ float
   FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
   TSTORE(gc, z);
 }
+
+// RUN: f16:16x16 f32:16x16
+__global__ AICORE void product_of_pointers(__gm__ half* a, __gm__ float* c) {
+  GlobalTensor<half, Shape<1, 1, 1, 16, 16>, Stride<256, 256, 256, 16, 1>> ga(a);
+  GlobalTensor<float, Shape<1, 1, 1, 16, 16>, Stride<256, 256, 256, 16, 1>> gc(c);
+  Tile<TileType::Mat, half, 16, 16, BLayout::ColMajor, 16, 16, SLayout::RowMajor, 512> x1;
+  TileLeft<half, 16, 16> x0;
+  TileRight<half, 16, 16> y0;
+  TileAcc<float, 16, 16> z;
+  TASSIGN(x1, 0);
+  TASSIGN(x0, 0);
+  TASSIGN(y0, 0);
+  TASSIGN(z, 0);
+  TLOAD(x1, ga);
+  set_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  load_cbuf_to_ca((__ca__ half*)x0.data(), (__cbuf__ half*)x1.data(), 0, 0, 1, 1, 1, 1, false);
+  load_cbuf_to_cb((__cb__ half*)y0.data(), (__cbuf__ half*)x1.data(), 0, 0, 1, 1, 1, 1, true);
+  set_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);   // good
+  wait_flag(PIPE_MTE1, PIPE_M, EVENT_ID0);  // good
+  mad(z.data(), x0.data(), y0.data(), 16, 16, 16, 0, false, false, true);  // FOUND PTO-E2201
+  mad(z.data(), x0.data(), y0.data(), 16, 16, 16, 0, false, false, false);
+  set_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+  wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
+  TSTORE(gc, z);
+}

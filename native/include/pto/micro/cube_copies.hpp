@@ -234,6 +234,9 @@ PTO_INST void create_cbuf_matrix_bf16(__cbuf__ T* to, int64_t config, Value valu
 PTO_INST void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, bool second, uint64_t bursts,
                                 uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
+  PTO_TRACE("copy_cbuf_to_ubuf src dst sid n_burst len_burst src_stride dst_stride:", PTO_SAYS(),
+            traced_pointer<uint8_t>(from, pto::TileType::Mat), traced_pointer<uint8_t>(to, pto::TileType::Vec),
+            uint64_t{second}, bursts, blocks, from_gap, to_gap);
   const Burst burst = blocks_of(bursts, blocks, from_gap, to_gap);
   const Ends ends = ends_of("copy_cbuf_to_ubuf", to, pto::TileType::Vec, from, pto::TileType::Mat, burst);
   copy_bursts(of_vector_core(ends.to, second ? 1 : 0), ends.from, burst, DmaLoops{});
@@ -253,6 +256,9 @@ PTO_INST void copy_cbuf_to_bt(uint64_t to, __cbuf__ T* from, uint64_t convert, u
 PTO_INST void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, uint64_t bursts, uint64_t units,
                                 uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
+  PTO_TRACE("copy_cbuf_to_fbuf src dst n_burst len_burst source_gap dst_gap:", PTO_SAYS(),
+            traced_pointer<uint8_t>(from, pto::TileType::Mat),
+            traced_pointer<uint8_t>(to, pto::TileType::Scaling), bursts, units, from_gap, to_gap);
   const Burst burst = blocks_of(bursts, units, from_gap, to_gap, kIsa == Isa::a2a3 ? 128 : 64);
   const Ends ends = ends_of("copy_cbuf_to_fbuf", to, pto::TileType::Scaling, from, pto::TileType::Mat, burst);
   copy_bursts(ends.to, ends.from, burst, DmaLoops{});
@@ -263,6 +269,10 @@ PTO_INST void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, ui
   template <class To, class From>                                                                       \
   PTO_INST void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,  \
                      uint64_t cols, int64_t from_stride, uint64_t to_stride, bool transpose) {          \
+    PTO_TRACE(#name " src dst m_start k_start m_step k_step src_stride dst_stride: transpose",          \
+              PTO_SAYS(transpose), pto::detail::traced_pointer<From>(from, pto::TileType::Mat),         \
+              pto::detail::traced_pointer<To>(to, pto::TileType::space), row, col, rows, cols,          \
+              from_stride, to_stride);                                                                  \
     pto::detail::load_operand<To>(#name, pto::TileType::space, to, from,                                \
                                   {row, col, rows, cols, from_stride, static_cast<int64_t>(to_stride)}, \
                                   transpose);                                                           \

@@ -39,6 +39,11 @@ inline int64_t get_sys_cnt() {
   return static_cast<int64_t>(now.tv_sec) * 50'000'000 + now.tv_nsec / 20;
 }
 
+/// Asks for code to be near before it runs.
+inline void preload(const void* /*from*/, int64_t /*size*/ = 0) {}
+/// Whether it is still on its way.
+inline int64_t get_icache_prl_st() { return 0; }
+
 /// A word of global memory past the caches, some bytes behind a pointer. Who asks for one may be waiting for
 /// another core, so others come first.
 template <class T>

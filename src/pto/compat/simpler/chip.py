@@ -93,6 +93,7 @@ class Chip:
             "runtime": "tensormap_and_ringbuffer",
             "aicpu_thread_num": config.aicpu_thread_num,
             "check_hazards": bool(watched),
+            "poison": "undef" in checks(),
             **config.runtime_env.sizes(),
         }
         if config.block_dim:
@@ -180,8 +181,8 @@ class _Staged:
     def tell(self, watch: Watch) -> None:
         """Say which memory holds something, where all is known: what a chip has may be of earlier runs."""
         if self._all:
-            for name, address in self._memory.addresses.items():
-                watch.given(address, self._memory.array(name).nbytes)
+            memory = self._memory
+            watch.begin((at, memory.array(name).nbytes) for name, at in memory.addresses.items())
 
     def bring_back(self) -> None:
         for name, tensor in self._back:
