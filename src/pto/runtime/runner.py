@@ -82,6 +82,7 @@ class RunnerOptions(Record):
             "track_war": self.track_war
             or (config.track_war and (self.runtime or config.runtime) == config.runtime),
             **({"virtual_time": self.virtual_time} if self.virtual_time is not None else {}),
+            **({"poison": True} if "undef" in self.sanitize else {}),
             **self.rings,
         }
 

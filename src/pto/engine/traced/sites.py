@@ -235,6 +235,8 @@ class Copied(Record):
 
 #: How far from an array an address is still one of its own that has gone astray.
 _NEAR = 1 << 30
+#: No process has memory below this: a null pointer, and what is near it.
+_NULL = 1 << 16
 #: Bits of an address within a piece of memory that is no array.
 _ELSEWHERE = 26
 
@@ -286,7 +288,11 @@ class Memory:
     def at(self, address: int) -> tuple[Buffer, int]:
         """The array an address lies in, or the one before it, and how far it is from its start."""
         found = self.arrays[max(0, bisect_right(self._starts, address) - 1)] if self.arrays else None
-        if found is None or not -_NEAR <= address - found.address <= found.copy.size + _NEAR:
+        if (
+            found is None
+            or 0 <= address < _NULL
+            or not -_NEAR <= address - found.address <= found.copy.size + _NEAR
+        ):
             if not self._open:  # a null pointer, or what is none
                 return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
             return self._elsewhere(address)
