@@ -38,7 +38,8 @@ struct pto_program {
   void* const* functions;
   const pto_code* codes;  // one, or that of the cube core and that of the vector cores
   uint32_t code_count;
-  const uint8_t* kinds;  // by opcode, how an instruction is done: itself, or what pto_vm_kind says of the call
+  const uint8_t*
+      kinds;  // by opcode, how an instruction is done: itself, or what pto_vm_kind says of the call
 };
 
 /// A program as a kernel of the task runtime.
