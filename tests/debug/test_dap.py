@@ -94,6 +94,62 @@ def test_a_session(name: str, tmp_path: Path, tool_folder: Path) -> None:
     assert c.process.returncode == 0
 
 
+def test_as_an_editor_asks(tmp_path: Path, tool_folder: Path) -> None:
+    """The requests of VS Code in its order, with all that it sends along, on a C++ kernel."""
+    case = CASES["cpp"]
+    args: list[str] = []
+    for n, array in enumerate(case.arrays):
+        np.save(tmp_path / f"{n}.npy", array)
+        args.append(f"@{tmp_path / f'{n}.npy'}")
+    path = str(case.path)
+    source = {"name": case.path.name, "path": path}
+    launch = {
+        "type": "pto", "request": "launch", "name": "Kernel", "program": path, "args": args,
+        "cwd": str(ROOT), "sanitize": "all", "stopOnEntry": False,
+        "__configurationTarget": 6, "__sessionId": "5d3f8a1e",
+    }  # fmt: skip
+    with Client(tool_folder) as c:
+        able = c.ask(
+            "initialize", clientID="vscode", clientName="Visual Studio Code", adapterID="pto",
+            pathFormat="path", linesStartAt1=True, columnsStartAt1=True, supportsVariableType=True,
+            supportsVariablePaging=True, supportsRunInTerminalRequest=True, locale="en",
+            supportsProgressReporting=True, supportsInvalidatedEvent=True, supportsMemoryReferences=True,
+            supportsArgsCanBeInterpretedByShell=True, supportsMemoryEvent=True,
+            supportsStartDebuggingRequest=True, supportsANSIStyling=True,
+        )  # fmt: skip
+        assert able["supportsConfigurationDoneRequest"] and able["supportsStepBack"]
+        launched = c.send("launch", launch)  # which may be answered when all is set
+        c.event("initialized")
+        points = [{"line": case.line}]
+        (point,) = c.ask(
+            "setBreakpoints", source=source, lines=[case.line], breakpoints=points, sourceModified=False
+        )["breakpoints"]
+        assert point["verified"]
+        c.ask("setFunctionBreakpoints", breakpoints=[])
+        c.ask("setDataBreakpoints", breakpoints=[])
+        c.ask("setExceptionBreakpoints", filters=[], filterOptions=[{"filterId": "findings"}])
+        c.send("configurationDone")
+        stopped = c.stopped()
+        assert stopped["reason"] == "breakpoint" and launched == 2
+        thread = stopped["threadId"]
+        assert thread in [t["id"] for t in c.ask("threads")["threads"]]
+        frames = c.ask("stackTrace", threadId=thread, startFrame=0, levels=20)["stackFrames"]
+        assert (frames[0]["line"], frames[0]["source"]["path"]) == (case.line, path)
+        frame = frames[0]["id"]
+        for scope in c.ask("scopes", frameId=frame)["scopes"]:
+            c.ask("variables", variablesReference=scope["variablesReference"])
+        for context in ("hover", "watch", "repl"):
+            assert c.ask("evaluate", expression=f"{case.sources[0]}[0, 0]", frameId=frame, context=context)[
+                "result"
+            ]
+        c.ask("next", threadId=thread, granularity="statement")
+        assert c.stopped()["reason"] == "step"
+        c.ask("stepBack", threadId=thread, granularity="statement")
+        assert c.stopped()["reason"] == "breakpoint" and c.top(thread)["line"] == case.line
+        c.ask("disconnect", restart=False, terminateDebuggee=True)
+    assert c.process.returncode == 0
+
+
 def test_stacks_conditions_and_log_points(folder: Path, tool_folder: Path) -> None:
     path = str(folder / "loop.pto")
     points = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -480,3 +482,14 @@ def test_a_kernel_that_splits_nothing_runs_on_one_vector_core() -> None:
     assert kernel.run(x, eye, out, gm).ok
     assert np.array_equal(out, x.astype(np.float32))
     assert pto.kernel(pto.parse(cube_to_vector("a5", 2, 4, 1)), engine="reference").subblocks == 2
+
+
+def test_slots_of_halves() -> None:
+    """On chip, each of two vector cores has slots of its own: they hold its half of a tile."""
+    path = Path(__file__).parents[2] / "examples" / "09_fifo_push_pop.pto"
+    text = path.read_text(encoding="utf-8").replace("slot_size = 1024", "slot_size = 512")
+    a = np.eye(16, dtype=np.float16)
+    y = np.zeros((16, 16), np.float32)
+    result = pto.kernel(pto.parse(text), engine="reference").run(a, a, y)
+    assert result.ok, result.diagnostics
+    assert np.allclose(y, np.exp(np.eye(16)), rtol=1e-5)

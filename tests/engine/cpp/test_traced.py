@@ -170,3 +170,77 @@ def test_a_library_that_was_built_elsewhere(tmp_path: Path, monkeypatch: pytest.
     lines[3] = Line(str(own), 1, 1)
     found = places.span([1, 3, 2])
     assert found is not None and found.source.text == own.read_text()
+
+
+RANKS = """\
+struct CommContext {
+  uint64_t workSpace, workSpaceSize;
+  uint32_t rankId, rankNum;
+  uint64_t winSize, windowsIn[64], windowsOut[64];
+};
+using Row = GlobalTensor<float, Shape<1, 1, 1, 1, 64>, Stride<1, 1, 1, 64, 1>>;
+using Both = GlobalTensor<float, Shape<1, 1, 1, 2, 64>, Stride<1, 1, 1, 64, 1>>;
+using Stage = Tile<TileType::Vec, float, 1, 64>;
+
+__global__ AICORE void reduce(__gm__ float* window, __gm__ float* out, __gm__ int32_t* signal, __gm__ CommContext* ctx) {
+  const int me = ctx->rankId, n = ctx->rankNum;
+  Row rows[2];
+  for (int r = 0; r < n; ++r) rows[r] = Row((__gm__ float*)((uint64_t)window + ctx->windowsIn[r] - ctx->windowsIn[me]));
+  Stage acc, ping;
+  TASSIGN(acc, 0x0);
+  TASSIGN(ping, 0x400);
+  if (me == 0) {
+    comm::ParallelGroup<Row> group(rows, n, 0);
+    Row result(out);
+    Both both(out + 64);
+    comm::TREDUCE(group, result, acc, ping, comm::ReduceOp::Sum);
+    pipe_barrier(PIPE_ALL);
+    comm::TGATHER(group, both, ping);
+    pipe_barrier(PIPE_ALL);
+    Row again(out + 192);
+    comm::TGET(again, rows[1], ping);
+    pipe_barrier(PIPE_ALL);
+    comm::AsyncSession session;
+    comm::BuildAsyncSession(ping, nullptr, session);
+    Row later(out + 256);
+    auto event = comm::TGET_ASYNC(later, rows[1], session);
+    event.Wait(session);
+    TLOAD(acc, later);
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    Row copy(out + 320);
+    TSTORE(copy, acc);
+  }
+}
+"""
+
+
+def test_ranks(write: Any) -> None:
+    """Copies between ranks, collectives and transfers: what the kernel itself computes, and no report."""
+    k = pto.kernel(write("ranks.cpp", RANKS))
+
+    def run(**options: Any) -> tuple[Any, Any]:
+        world = pto.ranks(2)
+        rows, signals = world.window((1, 64), "f32"), world.window((4,), "i32")
+        for rank in range(2):
+            rows[rank][:] = np.arange(64) + 100 * rank
+        outs = [np.zeros(384, np.float32) for _ in range(2)]
+        return world.run(k, lambda rank: [rows, outs[rank], signals, world.context], **options), outs[0]
+
+    plain, wanted = run()
+    watched, found = run(sanitize="all")
+    assert (plain.engine, watched.engine) == ("cpp", "traced") and plain.ok
+    assert watched.ok, render(watched.diagnostics)
+    assert found[:3].tolist() == [100, 102, 104] and np.array_equal(found, wanted)
+
+
+def test_ranks_that_race(write: Any) -> None:
+    """A transfer that nobody waits for."""
+    text = RANKS.replace("    event.Wait(session);\n", "")
+    k = pto.kernel(write("ranks.cpp", text))
+    world = pto.ranks(2)
+    rows, signals = world.window((1, 64), "f32"), world.window((4,), "i32")
+    args = [[rows, np.zeros(384, np.float32), signals, world.context] for _ in range(2)]
+    found = world.run(k, args, sanitize="race").diagnostics
+    number = next(n for n, shown in enumerate(text.splitlines(), 3) if "TLOAD(acc, later)" in shown)
+    assert {line(d) for d in found} == {("PTO-E2201", (number, 5))}, render(found)

@@ -322,7 +322,9 @@ class Push(Item):
             at = (first, 0) if down else (0, first)
         data = f.entry(self.index).matrix(f"slot {self.index % f.count} of {f.name}", whole, dtype)
         size = data.buffer.data.size
-        if size > f.size > 0 and bits >= 8:
+        # on chip, each of the vector cores has the slots for its part of a tile
+        room = f.size * (f.lanes if self.split and f.memory is None else 1)
+        if size > room > 0 and bits >= 8:
             raise IllegalInstruction(f"a tile of {size} bytes does not fit a slot of {f.size}")
         i.store_raw(data, matrix, at)
         if f.memory is not None and bits >= 8:

@@ -180,7 +180,7 @@ class CoreRecorder:
             return self._known[key]
         at = self._pointer(op, Pointer(view.buffer, view.offset, view.dtype, ""))
         attrs: dict[str, Attribute] = {}
-        if view.layout not in ("", "ND"):
+        if view.layout and view.layout != "ND":
             attrs["layout"] = EnumAttr("layout", view.layout.lower())
         whole = ViewType(type.elem, type.dims, "tensor_view")
         of = self._make(
@@ -205,7 +205,7 @@ class CoreRecorder:
         number, first = home
         base = self.arguments.get(number)
         if base is None:
-            base = self.arguments[number] = Value(_argument_type(first), None, 0)
+            base = self.arguments[number] = Value(_argument_type(first), Block(), 0)
         if base.type != PtrType(elem):
             base = self._make(("cast", number, elem), "pto.castptr", [PtrType(elem)], None, addr=base)
         distance = pointer.offset - first.offset
