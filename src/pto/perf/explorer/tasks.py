@@ -37,10 +37,7 @@ _LIMITS = {
     "tensormap entries": "tensormap_pool",
 }
 
-_TIMES = {
-    False: "Times are of the host that ran the virtual cores: cores waited for its processors.",
-    True: "Times are virtual: those of a model of the device, the same on every host.",
-}
+_OF_THE_HOST = "Times are of the host that ran the virtual cores: cores waited for its processors."
 #: What a core waits for beside a task.
 _WAITS = ("dispatched, not started", "ended, not seen yet")
 #: Fields of a task that its card tells.
@@ -56,6 +53,14 @@ def write(records: Records, path: str | os.PathLike[str], title: str = "") -> Pa
     return write_text(path, html(records, title))
 
 
+def _times(records: Records) -> str:
+    """Whose times these are."""
+    if not records.virtual:
+        return _OF_THE_HOST
+    says = records.stats.get("durations", "a table")
+    return f"Times are virtual, the same in every run: those of a model of the device; of kernels, {says}."
+
+
 def html(records: Records, title: str = "", about: str = "") -> str:
     """The page; `about` is text that replaces what it says of the run."""
     made = _Page(records)
@@ -64,7 +69,7 @@ def html(records: Records, title: str = "", about: str = "") -> str:
         f"{len(records.tasks)} tasks of {_count(len(a.functions), 'function')} on "
         f"{_count(records.block_dim, 'block')} ({3 * records.block_dim} cores), "
         f"{_count(len(records.edges), 'dependency').replace('dependencys', 'dependencies')}. "
-        f"{_TIMES[records.virtual]}"
+        f"{_times(records)}"
     )
     times = "virtual time" if records.virtual else "times of this host"
     below = f'<div id="tables">{made.path()}{made.functions()}{made.gaps()}'
