@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from statistics import median
 
@@ -244,6 +245,26 @@ def test_a_dry_run_leaves_arrays_alone():
     assert not y.any()
     assert dry.cycles == kernel(x, y, timeline=True).timeline.cycles
     assert y.any()
+
+
+def test_a_dry_run_stays_within_arrays():
+    kernel = pto.kernel(pto.parse(program("load a")), engine="reference")
+    x, y = np.zeros((32, 128), np.float32), np.zeros((1024, 128), np.float32)
+    for dry in (False, True):
+        with pytest.raises(pto.DiagnosticError) as caught:
+            kernel(x, y, timeline=True, dry=dry)
+        assert [d.code for d in caught.value.diagnostics] == ["PTO-E2101"]
+
+
+def test_a_comparison_in_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path, given = tmp_path / "k.pto", ["--", "f32:1024x128", "f32:1024x128"]
+    path.write_text(program("load a\nbarrier ALL\nadd a b\nbarrier ALL\nstore b"), encoding="utf-8")
+    assert main(["run", str(path), "--timeline", str(tmp_path / "t.json"), *given]) == 0
+    assert main(["run", str(path), "--compare", str(tmp_path / "t.json"), *given]) == 0
+    assert re.search(r"compared with [\d.]+ us of \w+: 1.00 of that", capsys.readouterr().out)
+    with pytest.raises(SystemExit):
+        main(["run", str(path), "--timeline", "t.png", *given])
+    assert "'t.png': a timeline is a page (.html), or .json" in capsys.readouterr().err
 
 
 def test_e2408_a_dry_run_that_depends_on_data():

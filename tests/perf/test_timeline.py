@@ -13,6 +13,7 @@ from tests.perf.kernels import attention, gemm
 import pto
 from pto.isa.costs import Charge
 from pto.isa.timing import MACHINES, Machine
+from pto.perf.timeline import simulate as sim
 from pto.perf.timeline import trace as of
 from pto.perf.timeline.advice import advise, one_buffer_more
 from pto.perf.timeline.simulate import simulate
@@ -129,6 +130,28 @@ def test_a_barrier(pipe: str):
     reason, line, _ = main_stall(timed(text).what_if(machine=slow), "V")
     found = [s for s in timed(text).what_if(machine=slow).stalls() if s.reason == "barrier"]
     assert found and found[0].site.line == line_of(text, "texp", 1), (reason, line)
+
+
+def test_barriers_alone_are_an_order_where_they_order_all():
+    script = "load a\nbarrier ALL\nadd a b\nbarrier ALL\nstore b"
+    ordered, lacking = (
+        timed(program(script)),
+        timed(program(script.replace("\nbarrier ALL\nstore", "\nstore"))),
+    )
+    flags = timed(program(script + "\nset MTE2 V 7\nwait MTE2 V 7"))
+    assert not ordered.trace.in_order and ordered.cycles == pytest.approx(flags.cycles, abs=30)
+    assert sim.BARRIER_ in ordered.by_reason and sim.ORDER not in ordered.by_reason
+    assert lacking.trace.in_order and "barriers do not order all that must be" in lacking.text()
+    assert "nothing orders the pipes" in timed(program("load a\nadd a b\nstore b")).text()
+
+
+def test_no_kernel_does_more_than_its_roofline():
+    """In and out at the same time, and several cores."""
+    turn = "load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b\nset V MTE3 0\nwait V MTE3 0\nstore b\n"
+    twice = turn + turn.replace(" a", " c").replace(" b", " d").replace(" 0", " 1")
+    for found in (timed(program(twice * 8)), timed(program(turn), blocks=48), product(True), heads(True)):
+        roof, done = found.roofline
+        assert 0 < done <= roof
 
 
 def test_blocks_beyond_the_cores_run_in_waves():

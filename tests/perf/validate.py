@@ -95,7 +95,9 @@ def _product(m: int, k: int, n: int, machine: str, blocks: int, dtype: str = "f1
     import ml_dtypes
 
     kind = {"f16": np.float16, "f8E4M3FN": ml_dtypes.float8_e4m3fn}[dtype]
-    a, b, c = np.zeros((m, k), kind), np.zeros((k, n), kind), np.zeros((m, n), np.float32)
+    # lines of a feature map go beyond those of the product
+    beyond = max(0, how["feature_map"][0] - how["base"][0]) if "feature_map" in how else 0
+    a, b, c = np.zeros((m + beyond, k), kind), np.zeros((k, n), kind), np.zeros((m, n), np.float32)
     text = kernels.gemm(m, k, n, dtype=dtype, arch="a5" if machine == "a5" else "a3", **how)
     return timed(text, a, b, c, blocks=blocks, machine=machine)
 

@@ -23,7 +23,7 @@ def add_timing(p: Parser) -> None:
         help="how long it takes on the machine by its model, and what it waits for",
     )  # fmt: skip
     p.add_argument(
-        "--timeline", metavar="FILE", dest="timeline_file",
+        "--timeline", type=_page_or_json, metavar="FILE", dest="timeline_file",
         help="every instruction on the time axis of the machine: a page (.html), or .json for Perfetto",
     )  # fmt: skip
     p.add_argument(
@@ -36,7 +36,7 @@ def add_timing(p: Parser) -> None:
     )  # fmt: skip
     p.add_argument(
         "--compare", type=_dataset, metavar="FILE",
-        help="show a timeline that was written as .json beside this one",
+        help="compare with a timeline that was written as .json, which the page shows beside this one",
     )  # fmt: skip
     p.add_argument(
         "--apply", metavar="FILE", dest="apply_to",
@@ -50,6 +50,12 @@ def add_timing(p: Parser) -> None:
         "--dry", action="store_true",
         help="issue everything and compute no tile: times large kernels quickly, arrays keep what they hold",
     )  # fmt: skip
+
+
+def _page_or_json(text: str) -> str:
+    if not text.endswith((".html", ".htm", ".json")):
+        raise ArgumentTypeError(f"'{text}': a timeline is a page (.html), or .json for Perfetto")
+    return text
 
 
 def _machine(text: str) -> Any:
@@ -79,7 +85,7 @@ def _size(text: str) -> int:
 
 def timing_asked(options: Namespace) -> Any:
     """The option `timeline` of a launch: False, True, or the machine that is named."""
-    pages = options.timeline_file, options.view, options.machine, options.apply_to
+    pages = options.timeline_file, options.view, options.machine, options.apply_to, options.compare
     wanted = options.show_time or any(p is not None for p in pages)
     return (options.machine or True) if wanted else False
 
@@ -119,6 +125,9 @@ def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Re
         options.timeline_file is None and options.view is None and not map_is_page(options)
     ):
         print(timeline.text())
+        if options.compare is not None:
+            before, name = float(options.compare["total"]), options.compare["name"]
+            print(f"\ncompared with {before:.2f} us of {name}: {timeline.us / before:.2f} of that")
     return found
 
 

@@ -19,6 +19,7 @@ from ..isa.dtypes import DTYPES
 from ..isa.row import Row
 from ..isa.timing import Machine
 from ..perf.timeline import trace as of
+from ..perf.timeline.order import settle
 from ..perf.timeline.timeline import Timeline
 from ..perf.timeline.trace import CoreInfo, Range, Site, Trace
 from .memory import ConvTile, Pointer, Tile, View
@@ -171,6 +172,7 @@ class Recorder(Watcher):
                 core = trace.core[e]
                 self._meetings[core][seen[core]].append(e)
                 seen[core] += 1
+        settle(trace, self.machine.isa)
         result.timeline = Timeline(trace, self.machine)
 
     # -- events ----------------------------------------------------------------------------------------

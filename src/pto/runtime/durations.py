@@ -256,9 +256,12 @@ def modelled(
                 made.append(kernel(module, entry))
             timed = {"blocks": blocks, "timeline": machine or True}
             try:
-                found = made[0].run(*values, **timed, dry=True).timeline
+                result = made[0].run(*values, **timed, dry=True)
             except DiagnosticError:  # what it does depends on what it reads
-                found = made[0].run(*values, **timed).timeline
+                result = made[0].run(*values, **timed)
+            if not result.ok:
+                raise DiagnosticError(result.diagnostics)
+            found = result.timeline
             known[key] = found.machine.us(found.kernel_cycles), guess_of(found)
         spent, guess = known[key]
         guessed.note(name, guess)

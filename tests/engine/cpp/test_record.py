@@ -82,6 +82,16 @@ def test_places_and_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert {(d.code, d.span.place[0]) for d in result.diagnostics if d.span} == {("PTO-E2201", 25)}
 
 
+def test_a_kernel_with_a_flag_too_many(tmp_path: Path) -> None:
+    text = EXAMPLE.read_text(encoding="utf-8")
+    at = text.index("    TLOAD")
+    broken = tmp_path / "k.cpp"
+    broken.write_text(f"{text[:at]}    set_flag(PIPE_S, PIPE_V, EVENT_ID7);\n{text[at:]}", encoding="utf-8")
+    path = tmp_path / "k.pto"
+    assert main(["record", str(broken), "-o", str(path), "--", "f32:64x128", "f32:64x128"]) == 0
+    assert "PTO-E0805" in {d.code for d in pto.verify(pto.parse(path))}
+
+
 def test_what_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--", "f32:64x128", "f32:64x128"]
     assert main(["record", str(EXAMPLE), "--limit", "5", *given]) == 1

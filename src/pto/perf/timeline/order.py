@@ -10,6 +10,16 @@ from __future__ import annotations
 from ...isa.machine import OVERLAPPING_PIPES
 from .trace import BARRIER, DRAIN, GIVE, INSIDE, MEET, TAKE, WORK, Range, Trace
 
+#: Events that are looked at in a trace without flags, some seconds.
+_SOME = 1_000_000
+
+
+def settle(trace: Trace, isa: str) -> None:
+    """Take barriers for an order where a trace has no flags, if they order all that must be: else it is timed
+    one instruction after another."""
+    if trace.in_order and DRAIN in trace.kind and len(trace) <= _SOME and not unordered(trace, isa):
+        trace.in_order = False
+
 
 class _Core:
     """Pipes of a core: `known[p][q]` is how much of pipe q is over for what p begins next."""

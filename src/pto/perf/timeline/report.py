@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...isa.costs import PATHS
 from . import simulate as sim
-from .trace import Site
+from .trace import DRAIN, Site
 
 if TYPE_CHECKING:
     from .timeline import Stall, Timeline
@@ -69,7 +69,10 @@ def text(t: Timeline, advice: bool = True) -> str:
         f"  launch {us(machine.launch):.2f} us, kernel {us(t.kernel_cycles):.2f} us",
     ]
     if trace.in_order:
-        out.append("  nothing orders the pipes of this program: it is timed one instruction after another")
+        what = "nothing orders the pipes of"
+        if DRAIN in trace.kind:
+            what = "barriers do not order all that must be (--sanitize race) in"
+        out.append(f"  {what} this program: it is timed one instruction after another")
     order = {p: n for n, p in enumerate(ORDER)}
     shares = sorted(t.share.items(), key=lambda kv: order.get(kv[0], 99))
     whole = t.kernel_cycles or 1.0

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -194,16 +194,30 @@ class Timeline:
     @cached_property
     def roofline(self) -> tuple[float, float]:
         """Operations per cycle that cores and memory allow at this intensity, and those that were done."""
-        cores = min(self.blocks, slots_of(self.trace, self.machine))
-        rates = {
-            charge.flops / charge.busy
-            for charge in self.trace.charges
-            if charge.flops and charge.busy and (not self.flops.get("M") or not charge.path)
-        }
-        peak = cores * max(rates, default=0.0)
-        of_memory = self.intensity * min(self.machine.read_cap, cores * self.machine.bw_gm_l1)
+        cube = bool(self.flops.get("M"))
+        charges = self.trace.charges
+        computes = [bool(c.flops and c.busy and (not cube or not c.path)) for c in charges]
+        peak = self._at_once(computes) * max(
+            (c.flops / c.busy for c, one in zip(charges, computes, strict=True) if one), default=0.0
+        )
+        least = 0.0  # cycles that the bytes take, in and out at the same time
+        for paths, cap in ((READS, cap_of(self.trace, self.machine)), (WRITES, self.machine.write_cap)):
+            sizes = {path: self.bytes[path] for path in paths if self.bytes.get(path)}
+            own = (
+                size / (self._at_once([c.path == path for c in charges]) * self.machine.values[f"bw_{path}"])
+                for path, size in sizes.items()
+            )
+            least = max(least, sum(sizes.values()) / cap, *own)
         work = self.flops.get("M", 0.0) or self.flops.get("V", 0.0)
-        return min(peak, of_memory) if of_memory else peak, work / self.kernel_cycles if work else 0.0
+        roof = min(peak, work / least) if least else peak
+        return roof, work / self.kernel_cycles if work else 0.0
+
+    def _at_once(self, wanted: Sequence[bool]) -> float:
+        """How many cores may be at some kind of work at the same time; `wanted` is by charge."""
+        columns = self.columns
+        some = np.asarray(wanted)[columns.charge[columns.work]]
+        cores = np.unique(columns.core[columns.work][some]).size
+        return cores * min(self.blocks, slots_of(self.trace, self.machine)) / self.blocks
 
     @property
     def bound(self) -> str:
