@@ -119,7 +119,7 @@ class TracedTask {
 
 }  // namespace pto2
 
-#define PTO2_CALL_(function)          \
+#define PTO2_CALL_(function)           \
   const pto2::TracedTask task_(*core); \
   function(args)
 #define PTO2_TRACER_ \

@@ -166,7 +166,7 @@ class VirtualTime {
   std::vector<Turns> turns_;  // by scheduler
   std::vector<Slot> slots_;   // by worker number of the core
   std::unordered_map<const Team*, std::vector<VirtualCore*>>
-      teams_;             // those that have cores, not all of them
+      teams_;  // those that have cores, not all of them
   std::map<std::pair<int64_t, int32_t>, std::vector<VirtualCore*>>
       done_of_;  // of a block of a task whose time follows from what it did: kernels that were executed
   bool outside_ = false;  // the thread of the orchestrator orchestrates no more

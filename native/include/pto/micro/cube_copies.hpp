@@ -235,8 +235,9 @@ PTO_INST void copy_cbuf_to_ubuf(__ubuf__ void* to, __cbuf__ const void* from, bo
                                 uint64_t blocks, uint64_t from_gap, uint64_t to_gap) {
   using namespace pto::detail;
   PTO_TRACE("copy_cbuf_to_ubuf src dst sid n_burst len_burst src_stride dst_stride:", PTO_SAYS(),
-            traced_pointer<uint8_t>(from, pto::TileType::Mat), traced_pointer<uint8_t>(to, pto::TileType::Vec),
-            uint64_t{second}, bursts, blocks, from_gap, to_gap);
+            traced_pointer<uint8_t>(from, pto::TileType::Mat),
+            traced_pointer<uint8_t>(to, pto::TileType::Vec), uint64_t{second}, bursts, blocks, from_gap,
+            to_gap);
   const Burst burst = blocks_of(bursts, blocks, from_gap, to_gap);
   const Ends ends = ends_of("copy_cbuf_to_ubuf", to, pto::TileType::Vec, from, pto::TileType::Mat, burst);
   copy_bursts(of_vector_core(ends.to, second ? 1 : 0), ends.from, burst, DmaLoops{});
@@ -265,17 +266,17 @@ PTO_INST void copy_cbuf_to_fbuf(__fbuf__ void* to, __cbuf__ const void* from, ui
 }
 
 // The window begins at a 16th row and 32 bytes; `_s4` is for elements of 4 bits.
-#define PTO_FEEDS_(name, qualifier, space)                                                              \
-  template <class To, class From>                                                                       \
-  PTO_INST void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,  \
-                     uint64_t cols, int64_t from_stride, uint64_t to_stride, bool transpose) {          \
-    PTO_TRACE(#name " src dst m_start k_start m_step k_step src_stride dst_stride: transpose",          \
-              PTO_SAYS(transpose), pto::detail::traced_pointer<From>(from, pto::TileType::Mat),         \
-              pto::detail::traced_pointer<To>(to, pto::TileType::space), row, col, rows, cols,          \
-              from_stride, to_stride);                                                                  \
-    pto::detail::load_operand<To>(#name, pto::TileType::space, to, from,                                \
-                                  {row, col, rows, cols, from_stride, static_cast<int64_t>(to_stride)}, \
-                                  transpose);                                                           \
+#define PTO_FEEDS_(name, qualifier, space)                                                                  \
+  template <class To, class From>                                                                           \
+  PTO_INST void name(qualifier To* to, __cbuf__ From* from, uint64_t row, uint64_t col, uint64_t rows,      \
+                     uint64_t cols, int64_t from_stride, uint64_t to_stride, bool transpose) {              \
+    PTO_TRACE(#name " src dst m_start k_start m_step k_step src_stride dst_stride: transpose",              \
+              PTO_SAYS(transpose), pto::detail::traced_pointer<From>(from, pto::TileType::Mat),             \
+              pto::detail::traced_pointer<To>(to, pto::TileType::space), row, col, rows, cols, from_stride, \
+              to_stride);                                                                                   \
+    pto::detail::load_operand<To>(#name, pto::TileType::space, to, from,                                    \
+                                  {row, col, rows, cols, from_stride, static_cast<int64_t>(to_stride)},     \
+                                  transpose);                                                               \
   }
 PTO_FEEDS_(load_cbuf_to_ca, __ca__, Left)
 PTO_FEEDS_(load_cbuf_to_ca_s4, __ca__, Left)

@@ -207,7 +207,9 @@ template <class C, class A, class B>
 PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
                   uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
   if (from_bias) PTO_UNTOLD("mad with a bias");  // whose address is half of that of dst
-  PTO_TRACE(from_bias ? nullptr : from_zero ? "mad lhs rhs dst m n k:" : "mad_acc lhs rhs dst m n k:",
+  PTO_TRACE(from_bias   ? nullptr
+            : from_zero ? "mad lhs rhs dst m n k:"
+                        : "mad_acc lhs rhs dst m n k:",
             PTO_SAYS(), pto::detail::traced_pointer<A>(lhs, pto::TileType::Left),
             pto::detail::traced_pointer<B>(rhs, pto::TileType::Right),
             pto::detail::traced_pointer<C>(dst, pto::TileType::Acc), m, n, k);
