@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.perf.test_timeline import _LOOP, program, timed
+from tests.perf.test_timeline import _LOOP, LATE, program, timed
 
 import pto
 from pto.cli.main import main
@@ -14,25 +14,10 @@ from pto.perf.timeline.advice import advise
 from pto.perf.timeline.apply import followed
 from pto.perf.timeline.timeline import Timeline
 
-_LATE = """
-    exp c d
-    set V MTE3 1
-    wait V MTE3 1
-    store d
-    set MTE3 V 1
-    load a
-    set MTE2 V 0
-    wait MTE2 V 0
-    exp c c
-    exp c c
-    exp c c
-    add a b
-"""
-
 
 @pytest.mark.parametrize("script, kinds", [
     (_LOOP.format("barrier ALL"), ["barrier"]),
-    (_LATE, ["wait"]),
+    (LATE, ["wait"]),
 ])  # fmt: skip
 def test_what_is_followed_takes_what_was_promised(script: str, kinds: list[str]):
     text = program(script)

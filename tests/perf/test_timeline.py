@@ -368,21 +368,24 @@ def test_a_barrier_that_is_needed_stays():
     assert not [a for a in advise(timed(text)) if a.kind == "barrier"]
 
 
+LATE = """
+    exp c d
+    set V MTE3 1
+    wait V MTE3 1
+    store d
+    set MTE3 V 1
+    load a
+    set MTE2 V 0
+    wait MTE2 V 0
+    exp c c
+    exp c c
+    exp c c
+    add a b
+"""
+
+
 def test_a_wait_that_could_come_later():
-    script = """
-        exp c d
-        set V MTE3 1
-        wait V MTE3 1
-        store d
-        set MTE3 V 1
-        load a
-        set MTE2 V 0
-        wait MTE2 V 0
-        exp c d
-        add a b
-    """
-    script = script.replace("exp c d\n        add", "exp c c\n        exp c c\n        exp c c\n        add")
-    text = program(script)
+    text = program(LATE)
     before = timed(text)
     advice = next(a for a in advise(before) if a.kind == "wait")
     assert advice.lines == (line_of(text, "wait_flag[<PIPE_MTE2>"), line_of(text, "texp", 3))

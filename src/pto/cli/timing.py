@@ -126,8 +126,8 @@ def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Re
     ):
         print(timeline.text())
         if options.compare is not None:
-            before, name = float(options.compare["total"]), options.compare["name"]
-            print(f"\ncompared with {before:.2f} us of {name}: {timeline.us / before:.2f} of that")
+            other, before = options.compare["name"], float(options.compare["total"])
+            print(f"\ncompared with {before:.2f} us of {other}: {timeline.us / before:.2f} of that")
     return found
 
 

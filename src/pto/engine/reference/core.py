@@ -16,9 +16,10 @@ from ...ir.core import Operation, Value
 from ...ir.facts import enclosing
 from ...isa.machine import QUEUES
 from ...isa.profiles import Profile
-from ..memory import Buffer, GlobalMemory, MemoryFault, Tile, View
+from ..memory import Buffer, GlobalMemory, MemoryFault
 from ..watch import SESSION, TAKE, Event, Watchers
 from .code import Code
+from .dry import stays_within
 from .instr import IllegalInstruction, Instr, Plain, Port
 from .state import CoreState
 from .watched import perform, watched
@@ -128,25 +129,6 @@ class Work(Item):
 
     def perform(self, core: Core, pipe: str) -> None:
         core.execute(self.instr, self.execute)
-
-
-#: Transfers that a dry run looks at: the tile, and the view of global memory.
-_TRANSFERS = {"load": ("dst", "src"), "store": ("src", "dst")}
-
-
-def _nothing(i: Instr) -> None:
-    """What a pipe performs of an instruction in a dry run: loads and stores stay within their arrays."""
-    names = _TRANSFERS.get(i.op.row.algorithm) if i.op.row is not None else None
-    if names is None:
-        return
-    from .load_store import global_side, inferred_layout
-
-    tile, view = i.arg(names[0]), i.arg(names[1])
-    if isinstance(tile, Tile) and isinstance(view, View) and all(tile.valid):
-        found = global_side(i, names[1], tile.valid, inferred_layout(view, tile))
-        low, high = found.region(*tile.valid).bounds
-        if low < 0 or high > found.buffer.limit:
-            raise MemoryFault(found.buffer, low, high)
 
 
 class Core(CoreState):
@@ -364,7 +346,7 @@ class Core(CoreState):
 
     def execute(self, i: Instr, execute: Callable[[Instr], Any]) -> Any:
         if self.dry and i.pipe in self.queues:
-            execute = _nothing
+            execute = stays_within
         try:
             result = execute(i) if self.watch is None else perform(self.watch, i, execute)
         except MemoryFault as fault:

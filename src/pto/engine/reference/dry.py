@@ -1,4 +1,5 @@
-"""Dry runs: everything is issued, flags and FIFOs work, but no pipe computes or moves anything.
+"""Dry runs: everything is issued, flags and FIFOs work, but no pipe computes or moves anything. Loads and stores
+are looked at all the same: they stay within their arrays.
 
 What a timeline needs of a launch is which instructions there are and who waits for whom. That follows without
 tiles unless a scalar is read out of one, or a signal of global memory is looked at.
@@ -9,6 +10,25 @@ from __future__ import annotations
 from ...diag import Diagnostic
 from ...ir.core import Module, Operation
 from ...ir.multi_tiles import told_as
+from ..memory import MemoryFault, Tile, View
+from .instr import Instr
+from .load_store import global_side, inferred_layout
+
+#: The tile of a transfer, and its view of global memory.
+_SIDES = {"load": ("dst", "src"), "store": ("src", "dst")}
+
+
+def stays_within(i: Instr) -> None:
+    """What a pipe performs of an instruction: a transfer that leaves its array is a fault."""
+    sides = _SIDES.get(i.op.row.algorithm) if i.op.row is not None else None
+    if sides is None:
+        return
+    tile, view = i.arg(sides[0]), i.arg(sides[1])
+    if isinstance(tile, Tile) and isinstance(view, View) and all(tile.valid):
+        found = global_side(i, sides[1], tile.valid, inferred_layout(view, tile))
+        low, high = found.region(*tile.valid).bounds
+        if low < 0 or high > found.buffer.limit:
+            raise MemoryFault(found.buffer, low, high)
 
 
 def depends_on_data(module: Module) -> Diagnostic | None:
