@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..diag import DiagnosticError
-from ..engine.traced.sites import names
+from ..engine.traced.types import names
 from .durations import Guess, Guessed, guess_of
 from .told import Block, Execution, Hearing
 

@@ -22,7 +22,8 @@ from ..engine.entry import LaunchResult
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
-from ..engine.traced.sites import Copied, Memory, Sites
+from ..engine.traced.memory import Copied, Memory
+from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import in_cpp
 from ..engine.traced.stream import Recorded
 from ..engine.watch import Watchers

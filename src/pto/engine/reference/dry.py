@@ -1,5 +1,5 @@
-"""Dry runs: everything is issued, flags and FIFOs work, but no pipe computes or moves anything. Loads and stores
-are looked at all the same: they stay within their arrays.
+"""Dry runs: everything is issued, flags and FIFOs work, but no pipe computes or moves anything. Loads and
+stores are looked at all the same: they stay within their arrays.
 
 What a timeline needs of a launch is which instructions there are and who waits for whom. That follows without
 tiles unless a scalar is read out of one, or a signal of global memory is looked at.

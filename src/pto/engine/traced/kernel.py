@@ -38,8 +38,9 @@ from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
 from ..registry import refusal
 from ..watch import Watcher
+from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
-from .sites import Memory, Site, Sites
+from .sites import Site, Sites
 from .spelling import in_cpp
 from .stream import Feed, Recorded, Stream
 

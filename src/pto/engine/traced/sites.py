@@ -8,10 +8,8 @@ step is what lowering makes of it for programs; so those who watch see no differ
 from __future__ import annotations
 
 import ctypes
-import mmap
 import re
 import struct
-from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -26,154 +24,53 @@ from ...ir.types import (
     INDEX,
     ConvTileType,
     MaskType,
-    PtrType,
     ScalarType,
     TileBufType,
     TokenType,
     Type,
-    ViewType,
-    VRegType,
 )
 from ...isa import row as find_row
-from ...isa.dtypes import DTYPES, NUMBERS
+from ...isa.dtypes import DTYPES
 from ...isa.enums import ENUMS
-from ...isa.machine import C2V, EVERY_PIPE, MEMORIES, PIPES, V2C
+from ...isa.machine import C2V, EVERY_PIPE, PIPES, V2C
 from ...isa.micro_tags import TAGS
-from ...isa.record import Record
 from ...isa.row import Row
-from ...isa.tile import COMPACT_MODES
-from ..compiled.library import ViewArgument
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import WINDOWS_BASE, Buffer, ConvTile, Pointer, Tile, View, array_of
+from ..memory import ConvTile, Pointer, Tile, View, array_of
 from ..reference import fifo, transfers
 from ..reference.code import Code, Step
 from ..reference.core import RunError
 from ..reference.handles import check_edge, make_tile
 from ..reference.lower import Lower, LoweredModule
 from ..registers import maker
+from .memory import Memory
+from .types import (
+    CONV,
+    COUNTS,
+    ELEMENTS,
+    FRAMES,
+    GROUP,
+    LOCATIONS,
+    MASK,
+    MEMBERS,
+    NUMBER,
+    PIPE,
+    POINTER,
+    TENSOR,
+    TILE,
+    VECTOR,
+    Kind,
+    kind_at,
+)
 
 if TYPE_CHECKING:
-    from ..ranks import World
+    pass
 
-_LOCATIONS = tuple(MEMORIES)
-_DTYPES = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
-_LAYOUTS = tuple(ENUMS["layout"].values)
 _UNBOUND = (1 << 64) - 1
-#: Return addresses of a record, and where it says how many operands it has.
-FRAMES = 5
-_COUNTS = 2 + FRAMES
 
 #: Gives the value of an operand from the words of a record that begin at a place.
 Load = Callable[[Any, list[int], int], Any]
-
-
-# -- types ---------------------------------------------------------------------------------------------------
-
-
-class _RawType(ctypes.Structure):
-    """`TracedType` of trace.hpp."""
-
-    _fields_ = (
-        ("kind", ctypes.c_int32),
-        ("dtype", ctypes.c_int32),
-        ("words", ctypes.c_int32),
-        ("facts", ctypes.c_int32 * 9),
-        ("pad", ctypes.c_uint64),
-        ("dims", ctypes.c_int64 * 6),
-    )
-
-
-_NUMBER, _TILE, _TENSOR, _POINTER, _CONV, _OBJECT, _PIPE, _VECTOR, _MASK, _GROUP = range(10)
-#: Members of a group that a record has room for.
-_MEMBERS = 64
-
-
-class Kind(Record):
-    """The type of an operand: that of its value, and how many words a record has of it."""
-
-    kind: int
-    dtype: str  # empty for none
-    words: int
-    type: Type | None
-    layout: str = ""
-    facts: tuple[int, ...] = ()
-    id: int = 0  # no other type has it
-
-
-def kind_at(address: int) -> Kind:
-    """A type that the kernel describes."""
-    raw = _RawType.from_address(address)
-    dtype = _DTYPES[raw.dtype] if raw.dtype >= 0 else ""
-    elem = ScalarType(dtype or "u8")
-    facts = list(raw.facts)
-    made: Type | None = None
-    layout = ""
-    if raw.kind == _TILE:
-        loc, rows, cols, v_row, v_col, blayout, slayout, fractal, compact = facts
-        made = TileBufType(
-            elem, _LOCATIONS[loc], rows, cols, None if v_row < 0 else v_row, None if v_col < 0 else v_col,
-            tuple(ENUMS["blayout"].values)[blayout], tuple(ENUMS["slayout"].values)[slayout], fractal,
-            raw.pad, COMPACT_MODES[compact],
-        )  # fmt: skip
-    elif raw.kind == _CONV:
-        dims = tuple(None if d < 0 else d for d in list(raw.dims)[: facts[2]])
-        made = ConvTileType(elem, _LOCATIONS[facts[0]], dims, _LAYOUTS[facts[1]].upper())
-    elif raw.kind in (_TENSOR, _GROUP):
-        made = ViewType(elem, tuple(None if d < 0 else d for d in list(raw.dims)[:5]))
-        layout = _LAYOUTS[facts[0]].upper()
-    elif raw.kind == _POINTER:
-        made = PtrType(elem)
-    elif raw.kind == _NUMBER:
-        made = elem
-    elif raw.kind == _PIPE:
-        made = TokenType("tpipe")
-    elif raw.kind == _VECTOR:
-        made = VRegType(elem, facts[0])
-    elif raw.kind == _MASK:
-        made = MaskType()
-    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
-
-
-def names(words: Sequence[int]) -> list[int]:
-    """Where records have what only tells things apart: addresses of global memory and of objects in C++, and
-    what registers hold."""
-    found: list[int] = []
-    known: dict[tuple[int, ...], tuple[int, list[int], list[int]]] = {}
-    at = 0
-    while at < len(words):
-        count = words[at + _COUNTS]
-        first = at + _COUNTS + 1 + (count >> 32)  # of the types, which come before the values
-        types = tuple(words[first : first + (count & 0xFFFFFFFF)])
-        if types not in known:
-            known[types] = _names_of(types)
-        size, always, pointers = known[types]
-        found += [first + size + n for n in always]
-        found += [first + size + n + 1 for n in pointers if words[first + size + n] >= len(_LOCATIONS)]
-        at += words[at]
-    return found
-
-
-def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int]]:
-    """How many types; words behind them that are such names; and the beginnings of pointers, which are if the
-    space is none of a core's."""
-    always: list[int] = []
-    pointers: list[int] = []
-    at = 0
-    for address in types:
-        raw = _RawType.from_address(address)
-        if raw.kind == _POINTER:
-            pointers.append(at)
-        elif raw.kind in (_TILE, _CONV):
-            always.append(at + 1)
-        elif raw.kind in (_VECTOR, _MASK):
-            always += range(at, at + raw.words)
-        elif raw.kind == _GROUP:
-            always += range(at, at + raw.words, raw.words // _MEMBERS)
-        elif raw.kind != _NUMBER:
-            always.append(at)
-        at += raw.words
-    return len(types), always, pointers
 
 
 def attribute(row: Row, name: str, word: int) -> Attribute | None:
@@ -220,94 +117,6 @@ _ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
 
 #: A name as it is written: of a variable, a member, an element.
 _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
-
-
-# -- memory --------------------------------------------------------------------------------------------------
-
-
-class Copied(Record):
-    """An array as the kernel has it: a copy at an address."""
-
-    address: int
-    buffer: Buffer
-    copy: Any
-
-
-#: How far from an array an address is still one of its own that has gone astray.
-_NEAR = 1 << 30
-#: No process has memory below this: a null pointer, and what is near it.
-_NULL = 1 << 16
-#: Bits of an address within a piece of memory that is no array.
-_ELSEWHERE = 26
-
-
-class Memory:
-    """Global memory of a launch, by the addresses that the kernel knows."""
-
-    def __init__(
-        self, buffers: Sequence[Buffer] = (), open: bool = False, world: World | None = None
-    ) -> None:
-        """`open`: there is memory beside the arrays, of which nothing is known. Windows of a world lie to
-        each other in the copy as they do in the world."""
-        self._open = open
-        self._views: list[ViewArgument] = []
-        self._room = np.frombuffer(mmap.mmap(-1, world.ranks * world.stride), np.uint8) if world else None
-        #: Where the windows of rank 0 begin.
-        self.base = 0 if self._room is None else self._room.ctypes.data
-        made = [(buffer, self._copy(buffer)) for buffer in buffers]
-        self.hold([Copied(c.ctypes.data, b, c) for b, c in made])
-
-    def _copy(self, buffer: Buffer) -> Any:
-        if self._room is None or buffer.base < WINDOWS_BASE:
-            return np.array(buffer.data)
-        at = buffer.base - WINDOWS_BASE
-        place = self._room[at : at + buffer.data.size]
-        place[:] = buffer.data
-        return place
-
-    def tell(self, buffer: Buffer, contents: Any) -> None:
-        """Let the kernel find something else in an array than the reference engine does."""
-        found = next(a for a in self.arrays if a.buffer is buffer)
-        found.copy[:] = contents.view(np.uint8)
-
-    def hold(self, arrays: Sequence[Copied]) -> None:
-        """From now on these are all there are."""
-        self._others: dict[int, Buffer] = {}
-        self.arrays = sorted(arrays, key=lambda a: a.address)
-        self._starts = [a.address for a in self.arrays]
-
-    def word(self, type: Type, place: Pointer | View) -> int:
-        """An argument: the address of a byte, or of the description of a tensor."""
-        address = place.offset + next(a.address for a in self.arrays if a.buffer is place.buffer)
-        if not isinstance(type, ViewType):
-            return address
-        assert isinstance(place, View)
-        self._views.append(ViewArgument(address, *place.dims5))
-        return ctypes.addressof(self._views[-1])
-
-    def at(self, address: int) -> tuple[Buffer, int]:
-        """The array an address lies in, or the one before it, and how far it is from its start."""
-        found = self.arrays[max(0, bisect_right(self._starts, address) - 1)] if self.arrays else None
-        if (
-            found is None
-            or 0 <= address < _NULL
-            or not -_NEAR <= address - found.address <= found.copy.size + _NEAR
-        ):
-            if not self._open:  # a null pointer, or what is none
-                return Buffer("global memory", "gm", np.empty(0, np.uint8)), address
-            return self._elsewhere(address)
-        if self._open and not found.address <= address <= found.address + found.copy.size:
-            return self._elsewhere(address)
-        return found.buffer, address - found.address
-
-    def _elsewhere(self, address: int) -> tuple[Buffer, int]:
-        """Memory that is no array: pages of it come as they are touched."""
-        base = address >> _ELSEWHERE << _ELSEWHERE
-        found = self._others.get(base)
-        if found is None:
-            data = np.zeros(2 << _ELSEWHERE, np.uint8)
-            found = self._others[base] = Buffer("memory of no argument", "gm", data, base)
-        return found, address - base
 
 
 # -- sites ---------------------------------------------------------------------------------------------------
@@ -397,8 +206,8 @@ class Sites:
 
     def of(self, words: list[int], at: int) -> tuple[Site, int]:
         """The site of a record, and where the values of its operands begin."""
-        counts = words[at + _COUNTS]
-        start = at + _COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
+        counts = words[at + COUNTS]
+        start = at + COUNTS + 1 + (counts & 0xFFFFFFFF) + (counts >> 32)
         key = tuple(words[at + 1 : start])
         found = self._found.get(key)
         if found is None:
@@ -443,8 +252,8 @@ class Sites:
         name, *operands = head.split()
         if name.startswith("vecscope."):
             return self._scope(key, name)
-        middle = _COUNTS + (key[_COUNTS - 1] >> 32)
-        said, given = key[_COUNTS:middle], key[middle:]
+        middle = COUNTS + (key[COUNTS - 1] >> 32)
+        said, given = key[COUNTS:middle], key[middle:]
         if name == "untold":
             return self._untold(key, ctypes.string_at(said[0]).decode())
         if name == "tquant_axis":
@@ -487,7 +296,7 @@ class _Making:
         extra = iter(scratch)
         #: Names of operands by place; those behind the ones that the form names are scratch, or events.
         self.names = [
-            n if n is not None else (next(extra, "") if k.kind == _TILE else "")
+            n if n is not None else (next(extra, "") if k.kind == TILE else "")
             for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
         ]
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
@@ -500,7 +309,7 @@ class _Making:
         special = _SPECIAL.get(self.row.name)
         if special is not None:
             return special(self)
-        if any(k.kind in (_VECTOR, _MASK) for k in self.kinds):
+        if any(k.kind in (VECTOR, MASK) for k in self.kinds):
             return self.vector()
         self.operands()
         if self.row.name == "mem_bar":
@@ -537,8 +346,8 @@ class _Making:
         offset = 0
         for at, kind in enumerate(self.kinds):
             name = self.names[at]
-            if kind.kind == _GROUP:
-                each = kind.words // _MEMBERS
+            if kind.kind == GROUP:
+                each = kind.words // MEMBERS
                 called = self.called(at)
                 self.values[name] = [
                     self.value(
@@ -564,16 +373,16 @@ class _Making:
         called = self.called(at)
         type = kind.type
         assert type is not None
-        if kind.kind == _NUMBER:
+        if kind.kind == NUMBER:
             index = "index" in wanted and not DTYPES[kind.dtype].is_float
             return self.value(INDEX if index else type, called, offset, number(kind.dtype))
-        if kind.kind == _POINTER:
+        if kind.kind == POINTER:
             return self.value(type, called, offset, self.pointer(kind, called))
-        if kind.kind == _TENSOR:
+        if kind.kind == TENSOR:
             return self.value(type, called, offset, self.tensor(kind, called))
-        if kind.kind == _CONV:
+        if kind.kind == CONV:
             return self.value(type, called, offset, conv_tile(kind, called))
-        if kind.kind == _PIPE:
+        if kind.kind == PIPE:
             return self.value(type, called, offset, self.pipe(kind))
         return self.value(
             type, called, offset, tile(kind, self.written(at), self.names[at], bool(self.row.fifo))
@@ -588,7 +397,7 @@ class _Making:
             if name.startswith(">") or kind.type is None:
                 continue
             declared = self.row.operands[self.row.operand_index[name]]
-            if kind.kind in (_VECTOR, _MASK):
+            if kind.kind in (VECTOR, MASK):
                 type = self.typed(kind)
                 self.values[name] = self.value(
                     type, self.called(at), offsets[at], register(type, self.called(at))
@@ -619,13 +428,13 @@ class _Making:
 
     def typed(self, kind: Kind) -> Type:
         """The type of a register; a mask is for elements of the size that the call names."""
-        if kind.kind != _MASK:
+        if kind.kind != MASK:
             assert kind.type is not None
             return kind.type
         named = re.search(r"_(b8|b16|b32)$", self.row.name)
         if named:
             return MaskType(named[1])
-        sized = next((k for k in self.kinds if k.kind == _VECTOR), None)
+        sized = next((k for k in self.kinds if k.kind == VECTOR), None)
         return MaskType(f"b{DTYPES[sized.dtype].bits}") if sized is not None else MaskType()
 
     def pointer(self, kind: Kind, called: str) -> Load:
@@ -634,8 +443,8 @@ class _Making:
 
         def load(core: Any, words: list[int], place: int) -> Pointer:
             space, address = words[place], words[place + 1]
-            if space < len(_LOCATIONS):
-                return Pointer(core.buffers[_LOCATIONS[space]], address, dtype, called)
+            if space < len(LOCATIONS):
+                return Pointer(core.buffers[LOCATIONS[space]], address, dtype, called)
             buffer, offset = at(address)
             return Pointer(buffer, offset, dtype, called)
 
@@ -927,7 +736,7 @@ def _transfer(m: _Making) -> Site:
 def _scale(m: _Making) -> Site:
     """The scale of pushes: C++ names the element type."""
     m.operands()
-    m.attrs["out_type"] = StrAttr(_DTYPES[m.said[0]])
+    m.attrs["out_type"] = StrAttr(ELEMENTS[m.said[0]])
     return m.made()
 
 

@@ -1,0 +1,136 @@
+"""Types of operands as records describe them (pto/core/trace.hpp), and what only tells things apart."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from ...ir.types import (
+    ConvTileType,
+    MaskType,
+    PtrType,
+    ScalarType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
+from ...isa.dtypes import NUMBERS
+from ...isa.enums import ENUMS
+from ...isa.machine import MEMORIES
+from ...isa.record import Record
+from ...isa.tile import COMPACT_MODES
+
+LOCATIONS = tuple(MEMORIES)
+LAYOUTS = tuple(ENUMS["layout"].values)
+#: Element types by their numbers in C++.
+ELEMENTS = tuple(sorted(NUMBERS, key=lambda name: NUMBERS[name]))
+#: Return addresses of a record, and where it says how many operands it has.
+FRAMES = 5
+COUNTS = 2 + FRAMES
+
+
+class _RawType(ctypes.Structure):
+    """`TracedType` of trace.hpp."""
+
+    _fields_ = (
+        ("kind", ctypes.c_int32),
+        ("dtype", ctypes.c_int32),
+        ("words", ctypes.c_int32),
+        ("facts", ctypes.c_int32 * 9),
+        ("pad", ctypes.c_uint64),
+        ("dims", ctypes.c_int64 * 6),
+    )
+
+
+NUMBER, TILE, TENSOR, POINTER, CONV, OBJECT, PIPE, VECTOR, MASK, GROUP = range(10)
+#: Members of a group that a record has room for.
+MEMBERS = 64
+
+
+class Kind(Record):
+    """The type of an operand: that of its value, and how many words a record has of it."""
+
+    kind: int
+    dtype: str  # empty for none
+    words: int
+    type: Type | None
+    layout: str = ""
+    facts: tuple[int, ...] = ()
+    id: int = 0  # no other type has it
+
+
+def kind_at(address: int) -> Kind:
+    """A type that the kernel describes."""
+    raw = _RawType.from_address(address)
+    dtype = ELEMENTS[raw.dtype] if raw.dtype >= 0 else ""
+    elem = ScalarType(dtype or "u8")
+    facts = list(raw.facts)
+    made: Type | None = None
+    layout = ""
+    if raw.kind == TILE:
+        loc, rows, cols, v_row, v_col, blayout, slayout, fractal, compact = facts
+        made = TileBufType(
+            elem, LOCATIONS[loc], rows, cols, None if v_row < 0 else v_row, None if v_col < 0 else v_col,
+            tuple(ENUMS["blayout"].values)[blayout], tuple(ENUMS["slayout"].values)[slayout], fractal,
+            raw.pad, COMPACT_MODES[compact],
+        )  # fmt: skip
+    elif raw.kind == CONV:
+        dims = tuple(None if d < 0 else d for d in list(raw.dims)[: facts[2]])
+        made = ConvTileType(elem, LOCATIONS[facts[0]], dims, LAYOUTS[facts[1]].upper())
+    elif raw.kind in (TENSOR, GROUP):
+        made = ViewType(elem, tuple(None if d < 0 else d for d in list(raw.dims)[:5]))
+        layout = LAYOUTS[facts[0]].upper()
+    elif raw.kind == POINTER:
+        made = PtrType(elem)
+    elif raw.kind == NUMBER:
+        made = elem
+    elif raw.kind == PIPE:
+        made = TokenType("tpipe")
+    elif raw.kind == VECTOR:
+        made = VRegType(elem, facts[0])
+    elif raw.kind == MASK:
+        made = MaskType()
+    return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
+
+
+def names(words: Sequence[int]) -> list[int]:
+    """Where records have what only tells things apart: addresses of global memory and of objects in C++, and
+    what registers hold."""
+    found: list[int] = []
+    known: dict[tuple[int, ...], tuple[int, list[int], list[int]]] = {}
+    at = 0
+    while at < len(words):
+        count = words[at + COUNTS]
+        first = at + COUNTS + 1 + (count >> 32)  # of the types, which come before the values
+        types = tuple(words[first : first + (count & 0xFFFFFFFF)])
+        if types not in known:
+            known[types] = _names_of(types)
+        size, always, pointers = known[types]
+        found += [first + size + n for n in always]
+        found += [first + size + n + 1 for n in pointers if words[first + size + n] >= len(LOCATIONS)]
+        at += words[at]
+    return found
+
+
+def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int]]:
+    """How many types; words behind them that are such names; and the beginnings of pointers, which are if the
+    space is none of a core's."""
+    always: list[int] = []
+    pointers: list[int] = []
+    at = 0
+    for address in types:
+        raw = _RawType.from_address(address)
+        if raw.kind == POINTER:
+            pointers.append(at)
+        elif raw.kind in (TILE, CONV):
+            always.append(at + 1)
+        elif raw.kind in (VECTOR, MASK):
+            always += range(at, at + raw.words)
+        elif raw.kind == GROUP:
+            always += range(at, at + raw.words, raw.words // MEMBERS)
+        elif raw.kind != NUMBER:
+            always.append(at)
+        at += raw.words
+    return len(types), always, pointers
