@@ -134,9 +134,11 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
         for (ptrdiff_t r = 0; r < m; ++r)
           for (ptrdiff_t l = 0; l < k; ++l) to[r * k + l] = static_cast<float>(a.get(r, l));
       },
-      [&](float* to, ptrdiff_t pitch, int col, int cols) {
-        for (ptrdiff_t l = 0; l < k; ++l)
-          for (ptrdiff_t c = 0; c < cols; ++c) to[l * pitch + c] = static_cast<float>(b.get(col + c, l));
+      [&](float* first, ptrdiff_t panel) {
+        gemm::by_panels(first, panel, n, [&](float* to, ptrdiff_t pitch, int col, int cols) {
+          for (ptrdiff_t l = 0; l < k; ++l)
+            for (ptrdiff_t c = 0; c < cols; ++c) to[l * pitch + c] = static_cast<float>(b.get(col + c, l));
+        });
       },
       sink);
 }
