@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from pto.engine.native.kernel import image_of
 from ..programs import program
 
 SIDE = 64  # of the arrays
+FLASH = Path(__file__).parents[3] / "bench" / "flash_attention.pto"
 
 
 class Written:
@@ -220,3 +222,20 @@ def test_nobody_can_tell(make: Callable[[int], Written], kind: str, call: str) -
             results.append([a.tobytes() for a in (x, y, z)])
         assert results[0] == results[1], text
     assert used >= 15  # those that this is about
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_entries_stay_in_their_slots(threads: int) -> None:
+    """Attention whose scores and sums are read in the slots of FIFOs, which the cube fills meanwhile."""
+    module = pto.parse(FLASH)
+    assert "vm.lend" in image_of(Launchable(module, None, None, True)).calls
+    results = []
+    for engine in ("native", "reference"):
+        rng = np.random.default_rng(3)
+        q, k, v = (rng.standard_normal((256, 128)).astype(np.float16) for _ in "qkv")
+        out = np.zeros((256, 128), np.float32)
+        slots = [np.zeros((2, 32768), t) for t in (np.float32, np.float16, np.float32)]
+        options = {"threads": threads} if engine == "native" else {}
+        pto.kernel(module, engine=engine)(q, k, v, out, *slots, 256, 128**-0.5, blocks=2, **options)
+        results.append((out.tobytes(), *(s.tobytes() for s in slots)))
+    assert results[0] == results[1]
