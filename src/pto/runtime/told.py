@@ -52,15 +52,35 @@ class ToldCore:
     def __init__(self, library: str, arrays: list[TaskArray]) -> None:
         self.library = library
         self.arrays = arrays
-        self.words: list[int] = []
+        #: Records, as they came.
+        self.parts: list[bytes] = []
         self.over = False
+
+    @property
+    def words(self) -> list[int]:
+        """Its records."""
+        return memoryview(b"".join(self.parts)).cast("Q").tolist()
+
+    def numbers(self) -> Any:
+        """Its records, as an array of one's own."""
+        return np.frombuffer(bytearray().join(self.parts), np.uint64)
 
     @property
     def held(self) -> int:
         """Bytes that it takes to keep it."""
-        return 32 * len(self.words) + sum(
+        return sum(map(len, self.parts)) + sum(
             a.size for a in self.arrays if a.data is not None and a.size < LARGE
         )
+
+
+def arrays_of(cores: Block) -> list[TaskArray]:
+    """The memory that a block works on: one array for each address, the largest."""
+    found: dict[int, TaskArray] = {}
+    for key in sorted(cores):
+        for a in cores[key].arrays:
+            if a.address not in found or a.size > found[a.address].size:
+                found[a.address] = a
+    return list(found.values())
 
 
 #: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task.
@@ -121,7 +141,7 @@ class Hearing:
                     mine = cores[key] = ToldCore(path, [self._array(arrays[i], i) for i in range(count)])
                     self._begun += 1
                 if n:
-                    mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
+                    mine.parts.append(ctypes.string_at(words, 8 * n))
                 if over:
                     mine.over = True
                     self._ended[task, block] = self._begun
@@ -191,14 +211,11 @@ class Execution:
     def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
         self._hearing, self._cores, self._block = hearing, cores, block
         self._gm = GlobalMemory()
-        held: dict[int, Copied] = {}
-        for core in cores.values():
-            for a in core.arrays:
-                if a.address not in held:
-                    data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
-                    held[a.address] = Copied(a.address, self._gm.add(a.name, data), data)
-        self._held = list(held.values())
-        #: Where buffers lie.
+        self._held: list[Copied] = []
+        for a in arrays_of(cores):
+            data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
+            self._held.append(Copied(a.address, self._gm.add(a.name, data), data))
+        #: Buffers, in the order of `arrays_of`, and where they lie.
         self.addresses = {c.buffer: c.address for c in self._held}
 
     def run(self, watch: Watchers | None, dry: bool = False) -> LaunchResult:
