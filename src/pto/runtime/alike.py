@@ -14,28 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.traced.contents import by_contents
 from ..engine.traced.types import Layouts, names
-from ..isa import row as find_row
 from .told import Block, TaskArray, arrays_of
 from .written import Where, Written, bounds
-
-#: Where calls have addresses that memory holds: an operand of that name, in memory or a register.
-_INDICES = frozenset({"idx", "index", "indices", "indexes", "offsets", "src0Idx", "src1Idx"})
 
 #: How global memory is aligned: how far into an array a task begins matters up to this.
 _ALIGNED = 512
 #: Kinds of blocks that are remembered, and accesses of each.
 _MOST = 1024
 _MOST_ACCESSES = 1 << 14
-
-
-def by_contents(name: str) -> bool:
-    """Whether what memory holds decides on what a call touches: its addresses, or whether it goes on."""
-    row = find_row(name)
-    if row is None:
-        return False
-    held = [o.name for o in row.operands if any(k in ("tile", "vreg", "view") for k in o.kinds) and o.reads]
-    return row.family == "signal" or any(n in _INDICES for n in held)
 
 
 def rename(words: Any, at: list[int]) -> None:

@@ -21,6 +21,7 @@ from ..engine.cpp.places import Places
 from ..engine.entry import LaunchResult
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
+from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
 from ..engine.traced.memory import Copied, Memory
 from ..engine.traced.sites import Sites
@@ -46,12 +47,21 @@ class TaskArray(NamedTuple):
     data: Any
 
 
+def _bytes_at(address: int, size: int) -> Any:
+    """Memory as it is, in place."""
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
+
+
 class ToldCore:
     """What one core told of a task."""
 
-    def __init__(self, library: str, arrays: list[TaskArray]) -> None:
+    def __init__(self, library: str, arrays: list[TaskArray], copied: int) -> None:
         self.library = library
         self.arrays = arrays
+        #: Bytes that were copied for it.
+        self.copied = copied
         #: Records, as they came.
         self.parts: list[bytes] = []
         self.over = False
@@ -68,9 +78,7 @@ class ToldCore:
     @property
     def held(self) -> int:
         """Bytes that it takes to keep it."""
-        return sum(map(len, self.parts)) + sum(
-            a.size for a in self.arrays if a.data is not None and a.size < LARGE
-        )
+        return sum(map(len, self.parts)) + self.copied
 
 
 def arrays_of(cores: Block) -> list[TaskArray]:
@@ -83,7 +91,8 @@ def arrays_of(cores: Block) -> list[TaskArray]:
     return list(found.values())
 
 
-#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task.
+#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task. What
+#: decides on addresses is copied anew wherever it has changed (`makes_such_calls`).
 LARGE = 1 << 20
 #: Bytes that tasks may take before the first of them are handed on while the graph runs.
 MOST_HELD = 256 << 20
@@ -121,6 +130,7 @@ class Hearing:
 
     def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
         """Listen to the kernel of a library, which is made of some files."""
+        fresh = self._contents and makes_such_calls(path)
 
         def told(
             task: int,
@@ -138,7 +148,9 @@ class Hearing:
                 key = (core & 0xFF, core >> 8)
                 mine = cores.get(key)
                 if mine is None:
-                    mine = cores[key] = ToldCore(path, [self._array(arrays[i], i) for i in range(count)])
+                    others = {(a.address, a.size): a for c in cores.values() for a in c.arrays}
+                    made = [self._array(arrays[i], i, fresh, others) for i in range(count)]
+                    mine = cores[key] = ToldCore(path, [a for a, _ in made], sum(n for _, n in made))
                     self._begun += 1
                 if n:
                     mine.parts.append(ctypes.string_at(words, 8 * n))
@@ -160,23 +172,44 @@ class Hearing:
         for path in self.kernels:
             ctypes.CDLL(path).pto2_tell(None)
 
-    def _array(self, array: Any, number: int) -> TaskArray:
+    def _array(
+        self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]
+    ) -> tuple[TaskArray, int]:
+        """An array as a block finds it, and how many bytes were copied. `others` are those that its cores
+        have, by address and size; `fresh`: what it holds matters."""
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:
-            return TaskArray(address, size, name, None)
-        data = self._large.get((address, size))
-        if data is None:
-            data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            return TaskArray(address, size, name, None), 0
+        if (address, size) in others:
+            return others[address, size]._replace(name=name), 0
+        held = _bytes_at(address, size)
+        data = self._large_at(address, size) if size >= LARGE else None
+        copied = 0
+        if data is None or (fresh and not np.array_equal(data, held)):
+            copied = size
+            data = held.copy()
             if self.copied is not None:
                 self.copied(address, data)
-        if size >= LARGE:
-            self._large[address, size] = data
-        return TaskArray(address, size, name, data)
+            if size >= LARGE:
+                # what it covers is of no use any more
+                covered = [k for k in self._large if address <= k[0] and k[0] + k[1] <= address + size]
+                for key in covered:
+                    del self._large[key]
+                self._large[address, size] = data
+        return TaskArray(address, size, name, data), copied
+
+    def _large_at(self, address: int, size: int) -> Any:
+        """The copy of a large array, or the part of one; None where there is none."""
+        for (start, whole), data in reversed(self._large.items()):  # the last one is as it is now
+            if start <= address and address + size <= start + whole:
+                return data[address - start : address - start + size]
+        return None
 
     def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:
         """Hand on blocks that are over, from the first on."""
-        for key, cores in list(self.told.items()):
+        while self.told:
+            key, cores = next(iter(self.told.items()))
             ended = self._ended.get(key, self._begun)
             if not all(c.over for c in cores.values()) or self._begun - ended < _LATER:
                 break
