@@ -73,30 +73,42 @@ def region(base: int, rows: int, cols: int, stride: int, bits: int = 32) -> Regi
     return Region(base, blocked(0, rows, 1, stride, 1), blocked(0, cols, 1, 1, 1), bits)
 
 
-def told(address: int, size: int, begin: int) -> Told:
-    return Told(b"key", [TaskArray(address, size, "a", None)], [begin])
+def told(address: int, size: int, *places: int) -> Told:
+    return Told(b"key", [TaskArray(address, size, "a", None)], [np.array(places, np.uint64)])
 
 
 def test_others_stay_within_their_own_arrays() -> None:
     alike = Alike()
-    alike.keep(told(0x10000, 4096, 512), [], [Access(False, 0, region(512, 4, 64, 128))])
+    alike.keep(told(0x10000, 4096, 512), [], [Access(False, 0, 0, region(512, 4, 64, 128))])
     assert alike.find(told(0x90000, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 4096, 2048), None) is not None
     assert alike.find(told(0x90000, 4096, 2560), None) is None  # its last row ends behind the array
     assert alike.find(told(0x90000, 1024, 0), None) is None
-    assert alike.find(Told(b"other", told(0x90000, 4096, 0).arrays, [0]), None) is None
+    assert alike.find(told(0x90000, 4096, 0)._replace(key=b"other"), None) is None
 
 
 def test_others_read_what_was_written() -> None:
     alike, written = Alike(), Written()
     read, write = region(512, 4, 64, 128), region(4096, 4, 64, 128)
-    alike.keep(told(0x10000, 8192, 512), [], [Access(False, 0, read), Access(True, 0, write)])
+    alike.keep(told(0x10000, 8192, 512), [], [Access(False, 0, 0, read), Access(True, 0, 0, write)])
     other = told(0x90000, 8192, 0)
     assert alike.find(other, written) is None
     written.add(read, 0x90000 - 512)
     assert written.lacks(write, 0x90000 - 512) == 1024
     assert alike.find(other, written) is not None
     assert written.lacks(write, 0x90000 - 512) == 0
+
+
+def test_places_of_an_array_that_is_only_read_may_lie_anywhere() -> None:
+    accesses = [Access(False, 0, n, region(at, 4, 64, 64)) for n, at in enumerate((512, 2048))]
+    alike = Alike()
+    alike.keep(told(0x10000, 8192, 512, 2048), [], accesses)
+    assert alike.find(told(0x90000, 8192, 4096, 0), None) is not None
+    assert alike.find(told(0x90000, 8192, 4096, 7680), None) is None  # behind the end
+    assert alike.find(told(0x90000, 8192, 4096, 8), None) is None  # not aligned as it was
+    alike.keep(told(0x10000, 8192, 512, 2048), [], [*accesses[:1], accesses[1]._replace(write=True)])
+    assert alike.find(told(0x90000, 8192, 4096, 0), None) is None
+    assert alike.find(told(0x90000, 8192, 1024, 2560), None) is not None
 
 
 @pytest.mark.parametrize("start", [0x1000, (1 << 28) - 700])

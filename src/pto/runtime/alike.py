@@ -1,9 +1,10 @@
 """Tasks that do the same elsewhere: what one was found to do holds for all of them.
 
 A graph calls a kernel thousands of times, mostly with other tensors only. What sanitizers find in a block of
-a task follows from what it tells, up to where its arrays lie and how far into them it begins; so those who
-tell the same are executed once. What remains to be seen of the others is whether they stay within their own
-arrays, and whether somebody wrote what they read.
+a task follows from what it tells, up to where it finds its data: where its arrays lie, how far into them it
+begins, and, in an array that it only reads, where each of its parts lies. So those who tell the same are
+executed once. What remains to be seen of the others is whether they stay within their own arrays, and whether
+somebody wrote what they read.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ..engine.traced.types import Layouts, names
 from .told import Block, TaskArray, arrays_of
 from .written import Where, Written, bounds
 
-#: How global memory is aligned: how far into an array a task begins matters up to this.
+#: How global memory is aligned: how far from each other data lies matters up to this.
 _ALIGNED = 512
 #: Kinds of blocks that are remembered, and accesses of each.
 _MOST = 1024
@@ -28,21 +29,33 @@ _MOST_ACCESSES = 1 << 14
 
 def rename(words: Any, at: list[int]) -> None:
     """Number what stands there by who came first, so that only which of them are the same matters."""
-    if not at:
-        return
-    _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
+    if at:
+        words[at] = _by_first(words[at])[1]
+
+
+def _by_first(values: Any) -> tuple[Any, Any]:
+    """Different values by who came first, and for each value which of them it is."""
+    different, first, same = np.unique(values, return_index=True, return_inverse=True)
+    order = np.argsort(first)
     rank = np.empty(len(first), np.uint64)
-    rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint64)
-    words[at] = rank[same]
+    rank[order] = np.arange(len(first), dtype=np.uint64)
+    return different[order], rank[same]
 
 
 class Told(NamedTuple):
-    """What a block told, and where."""
+    """What a block told, and where its data lies."""
 
     key: bytes
     arrays: list[TaskArray]
-    #: How far into each array it begins.
-    begins: list[int]
+    #: By array the places in it that it told of, as bytes from its start, by which came first.
+    places: list[Any]
+
+    def place(self, array: int, offset: int) -> int | None:
+        """Which of the places of an array that is."""
+        if offset < 0:
+            return None
+        found = np.flatnonzero(self.places[array] == np.uint64(offset))
+        return int(found[0]) if found.size else None
 
 
 class Access(NamedTuple):
@@ -50,6 +63,8 @@ class Access(NamedTuple):
 
     write: bool
     array: int
+    #: The place that they were told as; None where nobody knows.
+    place: int | None
     where: Where
 
 
@@ -59,9 +74,11 @@ class Findings(NamedTuple):
     #: Where problems were: keys of reports.
     problems: list[Any]
     accesses: list[Access]
-    #: By array the first byte that is touched and the one after the last.
-    spans: dict[int, tuple[int, int]]
-    begins: list[int]
+    #: By array and place the first byte that is touched and the one after the last.
+    spans: dict[tuple[int, int | None], tuple[int, int]]
+    #: Arrays in which all places must lie to each other as they did.
+    rigid: frozenset[int]
+    places: list[Any]
 
 
 class Alike:
@@ -76,40 +93,43 @@ class Alike:
         """What a block tells; None where that does not decide on what it does."""
         arrays = arrays_of(cores)
         order = sorted(range(len(arrays)), key=lambda n: arrays[n].address)
+        numbers = np.array(order, np.intp)
         starts = np.array([arrays[n].address for n in order], np.uint64)
         ends = np.array([arrays[n].address + arrays[n].size for n in order], np.uint64)
-        apart = bool((ends[:-1] <= starts[1:]).all())
         digest = hashlib.blake2b(digest_size=16)
-        all_words: list[tuple[Any, Any, Any]] = []
-        begins = np.full(len(arrays), np.iinfo(np.uint64).max, np.uint64)
+        words: list[Any] = []
+        places: list[Any] = []  # where words have addresses, of all cores
+        before = 0
         for key in sorted(cores):
             core = cores[key]
-            digest.update(repr((key, core.library)).encode())
-            words = core.numbers()
+            mine = core.numbers()
             told = names(core.words, self._layouts)
             if any([self._decides(form) for form in told.forms]):
                 return None
-            rename(words, told.objects)
-            at = np.array(told.addresses, np.intp)
-            which = np.searchsorted(starts, words[at], "right").astype(np.intp) - 1
-            inside = which >= 0
-            inside[inside] = words[at[inside]] <= ends[which[inside]]
-            at, which = at[inside], np.array(order, np.intp)[which[inside]]
-            words[at] -= np.array([a.address for a in arrays], np.uint64)[which]
-            np.minimum.at(begins, which, words[at])
-            all_words.append((words, at, which))
-        begins[begins == np.iinfo(np.uint64).max] = 0
-        if apart:  # arrays that share memory are the same only where they lie in the same way
-            digest.update((begins % _ALIGNED).tobytes())
-        else:
-            begins[:] = 0
+            digest.update(repr((key, core.library, len(mine))).encode())
+            rename(mine, told.objects)
+            words.append(mine)
+            places.append(np.array(told.addresses, np.intp) + before)
+            before += len(mine)
+        all_words, at = np.concatenate(words), np.concatenate(places)
+        # in which array each address lies, as `Memory.at` has it
+        which = np.searchsorted(starts, all_words[at], "right").astype(np.intp) - 1
+        inside = which >= 0
+        inside[inside] = all_words[at[inside]] <= ends[which[inside]]
+        at, which = at[inside], which[inside]
+        all_words[at] -= starts[which]
+        which = numbers[which]
+        offsets: list[Any] = []
+        if not bool((ends[:-1] <= starts[1:]).all()):  # arrays that share memory: as they lie
             digest.update(repr([(a.size, a.address - arrays[0].address) for a in arrays]).encode())
-        for words, at, which in all_words:
-            words[at] -= begins[which]
-            digest.update(words.tobytes())
-            digest.update(at.tobytes())
-            digest.update(which.tobytes())
-        return Told(digest.digest(), arrays, begins.tolist())
+            digest.update(all_words[at].tobytes())
+        for n in range(len(arrays)):
+            here = at[which == n]
+            different, all_words[here] = _by_first(all_words[here])
+            offsets.append(different)
+        for part in (all_words, at, which):
+            digest.update(part.tobytes())
+        return Told(digest.digest(), arrays, offsets)
 
     def _decides(self, form: int) -> bool:
         found = self._by_contents.get(form)
@@ -123,13 +143,19 @@ class Alike:
         found = self._known.get(told.key)
         if found is None:
             return None
-        further = [mine - first for mine, first in zip(told.begins, found.begins, strict=True)]
-        for n, (low, high) in found.spans.items():
-            if low + further[n] < 0 or high + further[n] > told.arrays[n].size:
+        moves: list[Any] = []  # by array how much further each place lies
+        for n, (mine, first) in enumerate(zip(told.places, found.places, strict=True)):
+            move = mine.astype(np.int64) - first.astype(np.int64)
+            if (move % _ALIGNED).any() or (n in found.rigid and move.size and (move != move[0]).any()):
+                return None
+            moves.append([*move.tolist(), 0])
+        for (n, place), (low, high) in found.spans.items():
+            further = moves[n][place or 0]
+            if low + further < 0 or high + further > told.arrays[n].size:
                 return None
         if written is not None:
-            for write, n, where in found.accesses:
-                base = told.arrays[n].address + further[n]
+            for write, n, place, where in found.accesses:
+                base = told.arrays[n].address + moves[n][place or 0]
                 if write:
                     written.add(where, base)
                 elif written.lacks(where, base):
@@ -140,12 +166,13 @@ class Alike:
         """Remember what was found, where it did not depend on what memory held."""
         if len(accesses) > _MOST_ACCESSES:
             return
-        spans: dict[int, tuple[int, int]] = {}
-        for _, n, where in accesses:
+        spans: dict[tuple[int, int | None], tuple[int, int]] = {}
+        for _, n, place, where in accesses:
             low, high = bounds(where)
             if low < high:
-                known = spans.get(n, (low, high))
-                spans[n] = min(low, known[0]), max(high, known[1])
+                known = spans.get((n, place), (low, high))
+                spans[n, place] = min(low, known[0]), max(high, known[1])
+        rigid = frozenset(a.array for a in accesses if a.write or a.place is None)
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[told.key] = Findings(problems, accesses, spans, told.begins)
+        self._known[told.key] = Findings(problems, accesses, spans, rigid, told.places)

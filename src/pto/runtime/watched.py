@@ -11,8 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..diag import Diagnostic
+from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
-from .alike import Access, Alike
+from .alike import Access, Alike, Told
 from .told import Block, Execution, Hearing
 from .written import Written
 
@@ -20,9 +21,10 @@ from .written import Written
 class _Accesses(Watcher):
     """What a block touches of global memory, and reads of what no task has written before."""
 
-    def __init__(self, written: Written | None, addresses: Mapping[Any, int]) -> None:
+    def __init__(self, written: Written | None, addresses: Mapping[Any, int], told: Told | None) -> None:
         self._written = written
         self._addresses = addresses
+        self._told = told
         self._numbers = {buffer: n for n, buffer in enumerate(addresses)}
         self.all: list[Access] = []
         self.found: list[Diagnostic] = []
@@ -33,7 +35,9 @@ class _Accesses(Watcher):
             if number is None:
                 continue
             where = access.region if access.region is not None else access.bytes()
-            self.all.append(Access(access.write, number, where))
+            if self._told is not None:
+                place = self._place(self._told, event, access.place, number)
+                self.all.append(Access(access.write, number, place, where))
             if self._written is None:
                 continue
             base = self._addresses[access.place.buffer]
@@ -44,6 +48,12 @@ class _Accesses(Watcher):
                 message = f"reads {lacking} bytes of {name} that no task has written before"
                 help = "let a task write it first, and order the two"
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
+
+    def _place(self, told: Told, event: Event, place: Any, number: int) -> int | None:
+        """The operand that the access goes by, which may be to a part of it."""
+        operands = [v for v in event.args.values() if getattr(v, "buffer", None) is place.buffer]
+        of = place if any(v is place for v in operands) else operands[0] if len(operands) == 1 else None
+        return told.place(number, of.offset) if isinstance(of, View | Pointer) else None
 
 
 #: Every byte of memory that nobody wrote, where the runtime is told to mark it.
@@ -105,7 +115,7 @@ class Watch:
                 self._found[same][1].append(where)
             return
         problems: list[Any] = []
-        found, accesses = self._execute(cores, block)
+        found, accesses = self._execute(cores, block, told)
         for d in found:
             place = d.span.place if d.span is not None else (0, 0)
             file = d.span.source.name if d.span is not None else name
@@ -123,7 +133,9 @@ class Watch:
     def _known_writes(self) -> Written | None:
         return self._written if "undef" in self._names else None
 
-    def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[Access] | None]:
+    def _execute(
+        self, cores: Block, block: int, told: Told | None
+    ) -> tuple[list[Diagnostic], list[Access] | None]:
         """What is wrong with a block, and what it touches of its arrays; without that where others who tell
         the same may have other problems."""
         from ..engine.sanitize import watching
@@ -131,7 +143,7 @@ class Watch:
         from ..engine.traced.spelling import in_cpp
 
         execution = Execution(self._hearing, cores, block)
-        accesses = _Accesses(self._known_writes, execution.addresses)
+        accesses = _Accesses(self._known_writes, execution.addresses, told)
         watch = watching(self._names, None, False, [accesses])
         assert watch is not None
         result = execution.run(watch)
