@@ -449,3 +449,13 @@ def test_e3106_what_is_not_here(simpler: Any) -> None:
         assert caught.value.diagnostics[0].code == "PTO-E3106" and caught.value.diagnostics[0].help
     with pytest.raises(RuntimeError, match=r"needs init\(\) first"):
         worker.run(None)
+
+
+def test_one_ring_is_as_large_as_all_of_a_device(simpler: Any) -> None:
+    """A device has one for each of four depths of scopes; a number is the size of each."""
+    env = simpler.task_interface.CallConfig().runtime_env
+    assert env.sizes() == {}
+    env.ring_heap, env.ring_task_window = 4 << 20, 64
+    assert env.sizes() == {"heap": 16 << 20, "task_window": 256}
+    env.ring_heap, env.ring_task_window = [1 << 20, 2 << 20, 3 << 20, 4 << 20], [0, 64, 64, 64]
+    assert env.sizes() == {"heap": 10 << 20}  # 0 is what a ring has anyway

@@ -13,8 +13,9 @@ from pto.cli.main import main
 from pto.engine.region import Region, blocked
 from pto.engine.traced.contents import by_contents
 from pto.runtime import told as hearing
-from pto.runtime.alike import Access, Alike, Told
+from pto.runtime.alike import Access, Alike, Told, Use
 from pto.runtime.told import TaskArray
+from pto.runtime.watched import _Uses
 from pto.runtime.written import Written
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "runtime"
@@ -141,6 +142,22 @@ def test_written_bytes(start: int) -> None:
     for _ in range(40):
         low, size = int(random.integers(0, 4000)), int(random.integers(1, 90))
         assert written.knows(start + low, size) == mask[low : low + size].any()
+
+
+def test_tasks_that_share_a_tensor_and_keep_apart() -> None:
+    """They say that they use all of it: what they did tells more."""
+    uses, arrays = _Uses(), [TaskArray(4096, 1024, "parameter 0", None)]
+    for task, first, last, write in ((1, 0, 256, True), (2, 256, 512, True), (3, 256, 512, False)):
+        uses.add(task, arrays, [Use(0, 4096 + first, 4096 + last, write)])
+    uses.add(4, arrays, [])  # it did something with pointers, or nothing
+    uses.add(5, [*arrays, TaskArray(0, 16, "parameter 1", None)], [Use(1, 0, 16, True)])
+    assert uses.apart(1, 2, 0)
+    assert not uses.apart(2, 3, 0)
+    assert not uses.apart(1, 3, 0)  # what it reads is task 2's
+    assert not uses.apart(1, 4, 0)
+    assert not uses.apart(4, 5, 0)
+    assert uses.apart(1, 5, 0)
+    assert not uses.apart(1, 2, 7)
 
 
 def test_calls_that_memory_decides_on() -> None:

@@ -10,6 +10,7 @@ somebody wrote what they read.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from ctypes import string_at
 from typing import Any, NamedTuple
 
@@ -74,11 +75,31 @@ class Findings(NamedTuple):
     #: Where problems were: keys of reports.
     problems: list[Any]
     accesses: list[Access]
-    #: By array and place the first byte that is touched and the one after the last.
-    spans: dict[tuple[int, int | None], tuple[int, int]]
+    #: By array, place and whether it is written the first byte that is touched and the one after the last.
+    spans: dict[tuple[int, int | None, bool], tuple[int, int]]
     #: Arrays in which all places must lie to each other as they did.
     rigid: frozenset[int]
     places: list[Any]
+
+
+class Use(NamedTuple):
+    """Bytes of memory that a block touches, with what may lie between them."""
+
+    array: int
+    first: int
+    last: int  # the byte behind it
+    write: bool
+
+
+def spans_of(accesses: Sequence[Access]) -> dict[tuple[int, int | None, bool], tuple[int, int]]:
+    """Where each place of each array is touched."""
+    spans: dict[tuple[int, int | None, bool], tuple[int, int]] = {}
+    for write, n, place, where in accesses:
+        low, high = bounds(where)
+        if low < high:
+            known = spans.get((n, place, write), (low, high))
+            spans[n, place, write] = min(low, known[0]), max(high, known[1])
+    return spans
 
 
 class Alike:
@@ -138,8 +159,9 @@ class Alike:
             found = self._by_contents[form] = by_contents(name)
         return found
 
-    def find(self, told: Told, written: Written | None) -> Findings | None:
-        """What holds for a block since it held for another one; None: it is to be executed."""
+    def find(self, told: Told, written: Written | None) -> tuple[Findings, list[Use]] | None:
+        """What holds for a block since it held for another one, and what it touches; None: it is to be
+        executed."""
         found = self._known.get(told.key)
         if found is None:
             return None
@@ -149,10 +171,13 @@ class Alike:
             if (move % _ALIGNED).any() or (n in found.rigid and move.size and (move != move[0]).any()):
                 return None
             moves.append([*move.tolist(), 0])
-        for (n, place), (low, high) in found.spans.items():
+        uses: list[Use] = []
+        for (n, place, write), (low, high) in found.spans.items():
             further = moves[n][place or 0]
             if low + further < 0 or high + further > told.arrays[n].size:
                 return None
+            base = told.arrays[n].address + further
+            uses.append(Use(n, base + low, base + high, write))
         if written is not None:
             for write, n, place, where in found.accesses:
                 base = told.arrays[n].address + moves[n][place or 0]
@@ -160,19 +185,13 @@ class Alike:
                     written.add(where, base)
                 elif written.lacks(where, base):
                     return None
-        return found
+        return found, uses
 
     def keep(self, told: Told, problems: list[Any], accesses: list[Access]) -> None:
         """Remember what was found, where it did not depend on what memory held."""
         if len(accesses) > _MOST_ACCESSES:
             return
-        spans: dict[tuple[int, int | None], tuple[int, int]] = {}
-        for _, n, place, where in accesses:
-            low, high = bounds(where)
-            if low < high:
-                known = spans.get((n, place), (low, high))
-                spans[n, place] = min(low, known[0]), max(high, known[1])
         rigid = frozenset(a.array for a in accesses if a.write or a.place is None)
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[told.key] = Findings(problems, accesses, spans, rigid, told.places)
+        self._known[told.key] = Findings(problems, accesses, spans_of(accesses), rigid, told.places)

@@ -7,14 +7,18 @@ several tasks is told once.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from ..diag import Diagnostic
 from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
-from .alike import Access, Alike, Told
-from .told import Block, Execution, Hearing
+from ..perf.hazards import Hazard
+from .alike import Access, Alike, Told, Use, spans_of
+from .told import Block, Execution, Hearing, TaskArray, arrays_of
 from .written import Written
 
 
@@ -35,9 +39,8 @@ class _Accesses(Watcher):
             if number is None:
                 continue
             where = access.region if access.region is not None else access.bytes()
-            if self._told is not None:
-                place = self._place(self._told, event, access.place, number)
-                self.all.append(Access(access.write, number, place, where))
+            place = None if self._told is None else self._place(self._told, event, access.place, number)
+            self.all.append(Access(access.write, number, place, where))
             if self._written is None:
                 continue
             base = self._addresses[access.place.buffer]
@@ -56,6 +59,36 @@ class _Accesses(Watcher):
         return told.place(number, of.offset) if isinstance(of, View | Pointer) else None
 
 
+class _Uses:
+    """What tasks touched of the memory that they were given."""
+
+    def __init__(self) -> None:
+        self._rows = array("Q")  # task, address of the array, first byte, the one behind the last, written
+        #: By task the addresses of its parameters.
+        self._parameters: dict[int, dict[str, int]] = {}
+
+    def add(self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use]) -> None:
+        self._parameters.setdefault(task, {}).update((a.name, a.address) for a in arrays)
+        for n, first, last, write in uses:
+            self._rows.extend((task, arrays[n].address, first, last, write))
+
+    def apart(self, earlier: int, task: int, parameter: int) -> bool:
+        """Whether a task used only what nobody before it did, of memory that an earlier one was given as
+        well: many share a tensor that each has rows of. False where nobody knows: where one of them was not
+        seen to use anything, and where parts lie between each other."""
+        address = self._parameters.get(task, {}).get(f"parameter {parameter}")
+        rows = np.frombuffer(self._rows, np.uint64).reshape(-1, 5)
+        if address is None or not all([(rows[:, 0] == t).any() for t in (earlier, task)]):
+            return False
+        rows = rows[(rows[:, 1] == address) & (rows[:, 0] <= task)]
+        mine = rows[:, 0] == task
+        for _, _, first, last, write in rows[mine].tolist():
+            met = ~mine & (rows[:, 2] < last) & (rows[:, 3] > first)
+            if (met if write else met & (rows[:, 4] == 1)).any():
+                return False
+        return True
+
+
 #: Every byte of memory that nobody wrote, where the runtime is told to mark it.
 POISON = 0xFF
 
@@ -67,6 +100,7 @@ class Watch:
         self._hearing = hearing
         self._names = names
         self._alike = Alike()
+        self._uses = _Uses()
         #: What was found, by code and place, with the tasks that it is the same in.
         self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
         hearing.judge, hearing.copied = self._judge, self._copied
@@ -111,11 +145,13 @@ class Watch:
         told = self._alike.told(cores)
         known = self._alike.find(told, self._known_writes) if told is not None else None
         if known is not None:
-            for same in known.problems:
+            findings, uses = known
+            for same in findings.problems:
                 self._found[same][1].append(where)
+            self._uses.add(task, arrays_of(cores), uses)
             return
         problems: list[Any] = []
-        found, accesses = self._execute(cores, block, told)
+        found, accesses, own = self._execute(cores, block, told)
         for d in found:
             place = d.span.place if d.span is not None else (0, 0)
             file = d.span.source.name if d.span is not None else name
@@ -126,8 +162,19 @@ class Watch:
             else:
                 d.message += f" in {where}"
                 self._found[same] = (d, [])
-        if told is not None and accesses is not None:
+        arrays = arrays_of(cores)
+        self._uses.add(task, arrays, [
+            Use(n, arrays[n].address + low, arrays[n].address + high, write)
+            for (n, _, write), (low, high) in spans_of(accesses).items()
+        ])  # fmt: skip
+        if told is not None and not own:
             self._alike.keep(told, problems, accesses)
+
+    def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
+        """Afterwards: those of what tasks say they use that what they did does not disprove."""
+        return [
+            h for h in found if h.explicit or h.earlier < 0 or not self._uses.apart(h.earlier, h.later, h.arg)
+        ]
 
     @property
     def _known_writes(self) -> Written | None:
@@ -135,9 +182,9 @@ class Watch:
 
     def _execute(
         self, cores: Block, block: int, told: Told | None
-    ) -> tuple[list[Diagnostic], list[Access] | None]:
-        """What is wrong with a block, and what it touches of its arrays; without that where others who tell
-        the same may have other problems."""
+    ) -> tuple[list[Diagnostic], list[Access], bool]:
+        """What is wrong with a block, what it touches of its arrays, and whether another one that tells the
+        same may have other problems."""
         from ..engine.sanitize import watching
         from ..engine.sanitize.undef import Undef
         from ..engine.traced.spelling import in_cpp
@@ -151,8 +198,8 @@ class Watch:
             in_cpp(d)
             result.diagnostics.append(d)
         problems = [d for d in result.diagnostics if d.severity == "error"]
-        own = accesses.found or any([w.followed for w in watch.watchers if isinstance(w, Undef)])
-        return problems, None if own else accesses.all
+        followed = any([w.followed for w in watch.watchers if isinstance(w, Undef)])
+        return problems, accesses.all, bool(accesses.found) or followed
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:

@@ -123,12 +123,14 @@ class Chip:
         finally:
             hearing.stop()
         staged.bring_back()
-        found = [*unordered(engine.hazards, engine.unseen), *staged.side_effects()]
+        wrong = [] if watch is None else watch.problems()
+        hazards = engine.hazards if watch is None else watch.hazards(engine.hazards)
+        found = [*unordered(hazards, engine.unseen), *staged.side_effects()]
         if watch is None:
             for d in found:
                 d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
         else:
-            found = [*watch.problems(), *as_errors(found)]
+            found = [*wrong, *as_errors(found)]
         journal.note("run", target.name, tuple(found))
 
     def _own(self, library: str) -> str:
