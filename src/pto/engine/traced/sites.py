@@ -169,11 +169,16 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
+#: The headers do these on the vector pipe, or let it wait before and after (`kinds.EVENTS_APART`); C++ that
+#: was emitted for a program has flags for the pipes that they have there.
+_BY_HAND = {("mgather", "MTE2"): "V", ("mscatter", "MTE3"): "V"}
 
 
 class _Lower(Lower):
     """Lowering of calls: in C++ some of them order themselves with the vector pipe, and rules do not speak of
     scratch (`codegen/checks.py`)."""
+
+    by_hand = True
 
     def unasked(self, row: Row) -> Collection[str]:
         return [operand.name for operand in row.operands if operand.role == "tmp"]
@@ -181,7 +186,14 @@ class _Lower(Lower):
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
-        return _ORDERED.get((op.row.name, found), found)
+        name = op.row.name
+        if (
+            self.by_hand
+            and (name, found) in _BY_HAND
+            and "mat" not in [getattr(v.type, "loc", "") for v in op.operands]
+        ):
+            return _BY_HAND[name, found]
+        return _ORDERED.get((name, found), found)
 
 
 class Sites:
@@ -192,6 +204,7 @@ class Sites:
         like: Module | None = None,
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
+        self._lower.by_hand = like is None
         self._program = program
         self._code = code
         self._block = block
