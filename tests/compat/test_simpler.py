@@ -234,6 +234,14 @@ def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
     assert exchange(simpler, ranks, how) == [10 + (r - 1) % ranks for r in range(ranks)]
 
 
+def test_ranks_under_watch(simpler: Any) -> None:
+    """A wait that came to its end is over, although what a chip is watched with has no signal of another."""
+    events: list[Any] = []
+    with journal.listening(events.append), knobs.override(PTO_SANITIZE="all"):
+        assert exchange(simpler, 2) == [11, 10]
+    assert not [d for e in events for d in e.diagnostics]
+
+
 def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
     """One rank that waits goes on waiting while others may come; when all do, it is said."""
     with pytest.raises(RuntimeError, match="no core can go on") as caught:

@@ -48,6 +48,9 @@ class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
     rank the values of each function, `blocks` those of one rank."""
 
+    #: Whether waits for signals of global memory are known to be over: those who give them are elsewhere.
+    signalled = False
+
     def __init__(
         self,
         program: LoweredModule,

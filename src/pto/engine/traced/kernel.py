@@ -192,6 +192,8 @@ class TaskGrid(TracedGrid):
 
     feeds: dict[tuple[str, int], Recorded]
     number = 0  # of the block
+    #: Whoever told of a wait has come past it: by what other tasks, or other chips, did meanwhile.
+    signalled = True
 
     def make_core(self, *about: Any) -> Core:
         core = super().make_core(*about)
