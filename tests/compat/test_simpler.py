@@ -196,7 +196,8 @@ def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     built = chip(simpler, "exchange", [("exchange", "aiv")], "exchange", "exchange_config")
     outs = [np.zeros(1, np.float32) for _ in range(ranks)]
     heard: list[float] = []
-    with simpler.Worker(level=3, device_ids=list(range(ranks)), num_sub_workers=1) as worker:
+    given = {"device_ids": list(range(ranks)), "num_sub_workers": 1, "enable_sdma": how == 3}
+    with simpler.Worker(level=3, **given) as worker:
         handle = worker.register(built)
         listener = worker.register(
             lambda args: heard.extend(np.frombuffer(a.buffer, np.float32)[0] for a in args)
@@ -227,7 +228,7 @@ def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     return heard
 
 
-@pytest.mark.parametrize("how", [0, 2])
+@pytest.mark.parametrize("how", [0, 2, 3])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
     """Every rank has what the one before it has put there; a task of Python comes after all of them."""
@@ -444,7 +445,6 @@ def test_e3106_what_is_not_here(simpler: Any) -> None:
     worker = simpler.Worker(level=2)
     for use in (
         lambda: simpler.Worker(level=4),
-        lambda: simpler.Worker(level=2, enable_sdma=True),
         lambda: simpler.Worker(level=2, platform="b7"),
         lambda: interface.CoreCallable.build(signature=[], binary=b"\x7fELF"),
         lambda: setup.KernelCompiler("a2a3sim").compile_orchestration("aicpu_build_graph", "x.cpp"),
