@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..diag import Source
+from ..diag import Source, Span
 from ..engine.compiled.library import ArrayArgument
 from ..engine.cpp.places import Places
 from ..engine.entry import LaunchResult
@@ -24,13 +24,15 @@ from ..engine.reference.core import RunError
 from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
 from ..engine.traced.memory import Copied, Memory
-from ..engine.traced.sites import Sites
+from ..engine.traced.sites import Sites, last_call, place_of
 from ..engine.traced.spelling import in_cpp
 from ..engine.traced.stream import Recorded
 from ..engine.watch import Watchers
 from ..isa.profiles import Profile
 
 _KINDS = ("mix", "cube", "vector")
+#: What a core tells when its last call has failed, instead of whether there is more to come.
+_FAILED = 2
 
 _TOLD = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32,
@@ -127,6 +129,8 @@ class Hearing:
         #: Large arrays by address and size.
         self._large: dict[tuple[int, int], Any] = {}
         self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
+        #: The core whose last call ended the run.
+        self._failed: ToldCore | None = None
 
     def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
         """Listen to the kernel of a library, which is made of some files."""
@@ -154,7 +158,9 @@ class Hearing:
                     self._begun += 1
                 if n:
                     mine.parts.append(ctypes.string_at(words, 8 * n))
-                if over:
+                if over == _FAILED:
+                    self._failed = mine
+                elif over:
                     mine.over = True
                     self._ended[task, block] = self._begun
                     self._held += mine.held
@@ -216,6 +222,14 @@ class Hearing:
             judge(key, cores)
             self._held -= sum(c.held for c in cores.values())
             del self.told[key], self._ended[key]
+
+    def failed_at(self) -> Span | None:
+        """Where the call stands that ended the run."""
+        if self._failed is None:
+            return None
+        words = self._failed.words
+        call = last_call(words)
+        return None if call is None else place_of(self.places[self._failed.library], words, call).span
 
     def take(self, task: int, block: int) -> Block | None:
         """What a block told; forgotten then, unless somebody asks for contents, later."""

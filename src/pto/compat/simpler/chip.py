@@ -117,6 +117,7 @@ class Chip:
         try:
             engine.run_orchestration(path, ENTRY, staged.words)
         except RunFailure as e:
+            e.stand_at(hearing.failed_at())
             raise RunFailed(e.diagnostics, -e.number) from e
         except (RuntimeError, ValueError) as e:
             raise RunFailed([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e

@@ -35,7 +35,7 @@ from ...isa.enums import ENUMS
 from ...isa.machine import C2V, EVERY_PIPE, PIPES, V2C
 from ...isa.micro_tags import TAGS
 from ...isa.row import Row
-from ..cpp.places import Places
+from ..cpp.places import Call, Places
 from ..elements import decode
 from ..memory import ConvTile, Pointer, Tile, View, array_of
 from ..reference import fifo, transfers
@@ -110,6 +110,22 @@ def _spelled(name: str) -> tuple[str, ...]:
         return ("TASSIGN",)
     found = [m for form in row.forms for m in re.findall(r"(?<![\w$])([A-Za-z_]\w*)\s*[<(]", form.cpp)]
     return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
+
+
+def last_call(words: Sequence[int]) -> int | None:
+    """Where the last record begins."""
+    at = last = 0
+    while at < len(words):
+        last = at
+        at += words[at]
+    return last if words else None
+
+
+def place_of(places: Places, words: Sequence[int], at: int) -> Call:
+    """Where the call of a record stands."""
+    name = ctypes.string_at(words[at + 1]).decode().partition(":")[0].split()[0]
+    row = find_row(name)
+    return places.call(words[at + 2 : at + 2 + FRAMES], spelled(row) if row is not None else ())
 
 
 #: Functions of C++ that make calls of others.
