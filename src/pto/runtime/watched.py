@@ -101,8 +101,8 @@ class Watch:
         self._names = names
         self._alike = Alike()
         self._uses = _Uses()
-        #: What was found, by code and place, with the tasks that it is the same in.
-        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        #: What was found, by code and place, with the blocks that it was found in: task, block, in words.
+        self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
@@ -131,7 +131,9 @@ class Watch:
         """Afterwards: each problem once."""
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
-        for d, others in self._found.values():
+        for d, blocks in self._found.values():
+            first, *others = [where for _, _, where in sorted(set(blocks))]  # in whatever order they ran
+            d.message += f" in {first}"
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
@@ -141,7 +143,7 @@ class Watch:
         task, block = key
         kernels = self._hearing.kernels
         name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
-        where = f"task {task} ({name})" + (f", block {block}" if block else "")
+        where = task, block, f"task {task} ({name})" + (f", block {block}" if block else "")
         told = self._alike.told(cores)
         known = self._alike.find(told, self._known_writes) if told is not None else None
         if known is not None:
@@ -157,11 +159,7 @@ class Watch:
             file = d.span.source.name if d.span is not None else name
             same = (d.code, file, place)
             problems.append(same)
-            if same in self._found:
-                self._found[same][1].append(where)
-            else:
-                d.message += f" in {where}"
-                self._found[same] = (d, [])
+            self._found.setdefault(same, (d, []))[1].append(where)
         arrays = arrays_of(cores)
         self._uses.add(task, arrays, [
             Use(n, arrays[n].address + low, arrays[n].address + high, write)
