@@ -21,10 +21,11 @@ from ..engine.cpp.places import Places
 from ..engine.entry import LaunchResult
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
+from ..engine.traced.calls import last_call, place_of
 from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
 from ..engine.traced.memory import Copied, Memory
-from ..engine.traced.sites import Sites, last_call, place_of
+from ..engine.traced.sites import Sites
 from ..engine.traced.spelling import in_cpp
 from ..engine.traced.stream import Recorded
 from ..engine.watch import Watchers
@@ -229,7 +230,7 @@ class Hearing:
             return None
         words = self._failed.words
         call = last_call(words)
-        return None if call is None else place_of(self.places[self._failed.library], words, call).span
+        return None if call is None else place_of(self.places[self._failed.library], words, call)
 
     def take(self, task: int, block: int) -> Block | None:
         """What a block told; forgotten then, unless somebody asks for contents, later."""

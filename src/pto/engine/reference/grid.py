@@ -48,9 +48,6 @@ class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
     rank the values of each function, `blocks` those of one rank."""
 
-    #: Whether waits for signals of global memory are known to be over: those who give them are elsewhere.
-    signalled = False
-
     def __init__(
         self,
         program: LoweredModule,
@@ -114,6 +111,11 @@ class Grid:
     @property
     def all_blocks(self) -> int:
         return self.ranks * self.blocks
+
+    @property
+    def signalled(self) -> bool:
+        """Whether waits for signals of global memory are known to be over: who gives them is elsewhere."""
+        return False
 
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None

@@ -35,7 +35,7 @@ from ...isa.enums import ENUMS
 from ...isa.machine import C2V, EVERY_PIPE, PIPES, V2C
 from ...isa.micro_tags import TAGS
 from ...isa.row import Row
-from ..cpp.places import Call, Places
+from ..cpp.places import Places
 from ..elements import decode
 from ..memory import ConvTile, Pointer, Tile, View, array_of
 from ..reference import fifo, transfers
@@ -112,22 +112,6 @@ def _spelled(name: str) -> tuple[str, ...]:
     return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
 
 
-def last_call(words: Sequence[int]) -> int | None:
-    """Where the last record begins."""
-    at = last = 0
-    while at < len(words):
-        last = at
-        at += words[at]
-    return last if words else None
-
-
-def place_of(places: Places, words: Sequence[int], at: int) -> Call:
-    """Where the call of a record stands."""
-    name = ctypes.string_at(words[at + 1]).decode().partition(":")[0].split()[0]
-    row = find_row(name)
-    return places.call(words[at + 2 : at + 2 + FRAMES], spelled(row) if row is not None else ())
-
-
 #: Functions of C++ that make calls of others.
 _ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
 
@@ -185,16 +169,11 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
-#: The headers do these on the vector pipe, or let it wait before and after (`kinds.EVENTS_APART`); C++ that
-#: was emitted for a program has flags for the pipes that they have there.
-_BY_HAND = {("mgather", "MTE2"): "V", ("mscatter", "MTE3"): "V"}
 
 
 class _Lower(Lower):
     """Lowering of calls: in C++ some of them order themselves with the vector pipe, and rules do not speak of
     scratch (`codegen/checks.py`)."""
-
-    by_hand = True
 
     def unasked(self, row: Row) -> Collection[str]:
         return [operand.name for operand in row.operands if operand.role == "tmp"]
@@ -202,14 +181,7 @@ class _Lower(Lower):
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
-        name = op.row.name
-        if (
-            self.by_hand
-            and (name, found) in _BY_HAND
-            and "mat" not in [getattr(v.type, "loc", "") for v in op.operands]
-        ):
-            return _BY_HAND[name, found]
-        return _ORDERED.get((name, found), found)
+        return _ORDERED.get((op.row.name, found), found)
 
 
 class Sites:
@@ -220,7 +192,6 @@ class Sites:
         like: Module | None = None,
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
-        self._lower.by_hand = like is None
         self._program = program
         self._code = code
         self._block = block
