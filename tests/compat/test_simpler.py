@@ -196,7 +196,8 @@ def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     built = chip(simpler, "exchange", [("exchange", "aiv")], "exchange", "exchange_config")
     outs = [np.zeros(1, np.float32) for _ in range(ranks)]
     heard: list[float] = []
-    with simpler.Worker(level=3, device_ids=list(range(ranks)), num_sub_workers=1) as worker:
+    given = {"device_ids": list(range(ranks)), "num_sub_workers": 1, "enable_sdma": how == 3}
+    with simpler.Worker(level=3, **given) as worker:
         handle = worker.register(built)
         listener = worker.register(
             lambda args: heard.extend(np.frombuffer(a.buffer, np.float32)[0] for a in args)
@@ -227,11 +228,19 @@ def exchange(simpler: Any, ranks: int, how: int = 0) -> list[float]:
     return heard
 
 
-@pytest.mark.parametrize("how", [0, 2])
+@pytest.mark.parametrize("how", [0, 2, 3])
 @pytest.mark.parametrize("ranks", [1, 2, 5])
 def test_ranks_with_a_window(simpler: Any, ranks: int, how: int) -> None:
     """Every rank has what the one before it has put there; a task of Python comes after all of them."""
     assert exchange(simpler, ranks, how) == [10 + (r - 1) % ranks for r in range(ranks)]
+
+
+def test_ranks_under_watch(simpler: Any) -> None:
+    """A wait that came to its end is over, although what a chip is watched with has no signal of another."""
+    events: list[Any] = []
+    with journal.listening(events.append), knobs.override(PTO_SANITIZE="all"):
+        assert exchange(simpler, 2) == [11, 10]
+    assert not [d for e in events for d in e.diagnostics]
 
 
 def test_ranks_that_wait_for_nobody(simpler: Any) -> None:
@@ -436,7 +445,6 @@ def test_e3106_what_is_not_here(simpler: Any) -> None:
     worker = simpler.Worker(level=2)
     for use in (
         lambda: simpler.Worker(level=4),
-        lambda: simpler.Worker(level=2, enable_sdma=True),
         lambda: simpler.Worker(level=2, platform="b7"),
         lambda: interface.CoreCallable.build(signature=[], binary=b"\x7fELF"),
         lambda: setup.KernelCompiler("a2a3sim").compile_orchestration("aicpu_build_graph", "x.cpp"),
@@ -449,3 +457,13 @@ def test_e3106_what_is_not_here(simpler: Any) -> None:
         assert caught.value.diagnostics[0].code == "PTO-E3106" and caught.value.diagnostics[0].help
     with pytest.raises(RuntimeError, match=r"needs init\(\) first"):
         worker.run(None)
+
+
+def test_one_ring_is_as_large_as_all_of_a_device(simpler: Any) -> None:
+    """A device has one for each of four depths of scopes; a number is the size of each."""
+    env = simpler.task_interface.CallConfig().runtime_env
+    assert env.sizes() == {}
+    env.ring_heap, env.ring_task_window = 4 << 20, 64
+    assert env.sizes() == {"heap": 16 << 20, "task_window": 256}
+    env.ring_heap, env.ring_task_window = [1 << 20, 2 << 20, 3 << 20, 4 << 20], [0, 64, 64, 64]
+    assert env.sizes() == {"heap": 10 << 20}  # 0 is what a ring has anyway

@@ -55,7 +55,7 @@ def test_compiles_without_warnings(source: str, compiler: str) -> None:
 
 
 #: Those that only kernels include, behind the instructions; kernels of tests/compat/chips do.
-FOR_KERNELS = ("intrinsic.h", "pipe_sync.h", "pto_async_kernel_api.h")
+FOR_KERNELS = ("intrinsic.h", "pipe_sync.h", "pto_async_kernel_api.h", "sdma_completion_kernel.h")
 
 
 @pytest.mark.parametrize(

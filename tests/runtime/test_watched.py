@@ -78,3 +78,18 @@ def test_a_reversed_edge(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert re.search(
         r"rows\.h:\d+:3: error\[PTO-E2203\]: TLOAD: reads 65536 bytes .* in task 3 \(mul\)", shown
     ), shown
+
+
+def test_what_ends_a_run_has_a_line(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = next(folder.rglob("rows.h"))
+    text = path.read_text(encoding="utf-8")
+    changed = text.replace("tensor_at<float>(slot),", "tensor_at<float>(slot) + 64,")
+    assert changed != text
+    path.write_text(changed, encoding="utf-8")
+    assert main(["runtime", "run", str(folder), "--sanitize", "oob"]) == 1
+    shown = capsys.readouterr().err
+    said = (
+        r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV 0\): TLOAD: .* of parameter 0, which has 65536"
+    )
+    assert re.search(said, shown), shown
+    assert "TLOAD(x, gx);" in shown

@@ -82,8 +82,8 @@ inline Slot open_slot(uint64_t word) {
 namespace pto2 {
 
 /// Who is told what tasks do (core/trace.hpp): records of a core; the task, its block of how many, the core (its kind,
-/// with its sub-block from bit 8 on), whether there will be no more, and the memory that the task works on. Called
-/// without records when a task begins.
+/// with its sub-block from bit 8 on), whether there will be no more (2: for the last call has failed), and the memory that
+/// the task works on. Called without records when a task begins.
 using Told = void (*)(int64_t task, uint32_t block, uint32_t blocks, uint32_t core, int32_t over,
                       const pto_array* arrays, int32_t array_count, const uint64_t* words, uint64_t count);
 inline Told told = nullptr;
@@ -98,14 +98,21 @@ inline void tell(const pto::detail::Core& core, int32_t over) {
 /// A task of a traced library, for as long as it lasts. Kernels are called as they stand: some must be inlined.
 class TracedTask {
  public:
-  explicit TracedTask(pto::detail::Core& core) : core_(core) {
+  explicit TracedTask(pto::detail::Core& core) : core_(core), host_{*core.host, core.host} {
     if (told == nullptr) return;
     core.trace = new pto::detail::Trace;
     core.trace->flush = [](pto::detail::Core& me) { tell(me, 0); };
+    host_.fail = [](pto::detail::Core& me, const char* message) {
+      me.host = static_cast<const Host*>(me.host)->own;
+      if (me.trace != nullptr && me.trace->depth > 0) tell(me, 2);
+      me.host->fail(me, message);
+    };
+    core.host = &host_;
     tell(core, 0);
   }
   ~TracedTask() {
     if (core_.trace == nullptr) return;
+    core_.host = host_.own;
     tell(core_, 1);
     delete core_.trace;
     core_.trace = nullptr;
@@ -114,7 +121,12 @@ class TracedTask {
   TracedTask& operator=(const TracedTask&) = delete;
 
  private:
+  /// The hooks of the core, of which a failure is told before it ends the task.
+  struct Host : pto::detail::Host {
+    const pto::detail::Host* own;
+  };
   pto::detail::Core& core_;
+  Host host_;
 };
 
 }  // namespace pto2

@@ -27,6 +27,11 @@ class RunFailure(DiagnosticError):
         super().__init__([problem])
         self.number = number
 
+    def stand_at(self, span: Span | None) -> None:
+        """Where the call stands that ended the run, for those who know."""
+        for d in self.diagnostics:
+            d.span = d.span or span
+
 
 _OWN = re.compile(r"(?:\[PTO\])?\[((?:PTO-E|[A-Z]{2}-)\d{4}|[A-Z]\d{3})\] ")
 

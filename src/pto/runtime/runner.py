@@ -18,6 +18,7 @@ from ..isa.record import Record
 from ..perf.hazards import problems as unordered
 from .compare import Comparison, compare
 from .compile import CHIP, Ahead, CompiledJob, Job, Progress, compile_all, form_of
+from .failures import RunFailure
 from .folder import MAX_AICPU_THREADS, RUNTIMES, Folder
 from .golden import Arguments
 from .memory import TensorMemory
@@ -240,8 +241,16 @@ class Runner:
                     getattr(engine, "sources", {})[k.func_id] = k.source
             job = self.folder.jobs(self.runtime, PLATFORMS[self.options.platform])[0]
             records = engine.run_orchestration(self._made(job.source, job.entry, "").path, job.entry, words)
-            found = unordered(getattr(engine, "hazards", ()), getattr(engine, "unseen", 0))
-            return records, found if watch is None else [*watch.problems(), *as_errors(found)]
+            wrong = [] if watch is None else watch.problems()
+            hazards = getattr(engine, "hazards", ())
+            found = unordered(
+                hazards if watch is None else watch.hazards(hazards), getattr(engine, "unseen", 0)
+            )
+            return records, found if watch is None else [*wrong, *as_errors(found)]
+        except RunFailure as e:
+            if hearing is not None:
+                e.stand_at(hearing.failed_at())
+            raise
         except (RuntimeError, ValueError) as e:
             raise DiagnosticError([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
         finally:

@@ -15,10 +15,9 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from ..diag import DiagnosticError
-from ..engine.traced.types import names
+from ..engine.traced.types import Layouts, names
+from .alike import rename
 from .durations import Guess, Guessed, guess_of
 from .told import Block, Execution, Hearing
 
@@ -34,6 +33,7 @@ class Timed:
         self._guessed = guessed
         self._known: dict[bytes, tuple[float, Guess]] = {}
         self._of_run: dict[tuple[int, int], float] = {}
+        self._layouts: Layouts = {}
         self.hearing: Hearing | None = None
 
     @property
@@ -45,6 +45,7 @@ class Timed:
         """A run begins."""
         self.hearing = hearing
         self._of_run.clear()
+        self._layouts.clear()
 
     def us(self, task: int, block: int) -> float | None:
         """Of a block that has been executed; None where it told nothing."""
@@ -55,7 +56,7 @@ class Timed:
         cores = self.hearing.take(task, block)
         if not cores:
             return None
-        key = _digest(cores)
+        key = _digest(cores, self._layouts)
         if key not in self._known:
             timeline = self._timeline(self.hearing, cores, block)
             self._known[key] = timeline.machine.us(timeline.kernel_cycles), guess_of(timeline)
@@ -77,18 +78,14 @@ class Timed:
         return result.timeline
 
 
-def _digest(cores: Block) -> bytes:
+def _digest(cores: Block, layouts: Layouts) -> bytes:
     """What the time of a block follows from."""
     found = hashlib.blake2b(digest_size=16)
     for key in sorted(cores):
         core = cores[key]
         found.update(repr((key, core.library, [a.size for a in core.arrays])).encode())
-        words = np.array(core.words, np.uint64)
-        at = names(core.words)
-        _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
-        # names by who came first, so that only which of them are the same matters
-        rank = np.empty(len(first), np.uint64)
-        rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint64)
-        words[at] = rank[same]
+        words = core.numbers()
+        told = names(core.words, layouts)
+        rename(words, told.objects + told.addresses + told.contents)
         found.update(words.tobytes())
     return found.digest()

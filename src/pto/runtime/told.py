@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..diag import Source
+from ..diag import Source, Span
 from ..engine.compiled.library import ArrayArgument
 from ..engine.cpp.places import Places
 from ..engine.entry import LaunchResult
 from ..engine.memory import GlobalMemory
 from ..engine.reference.core import RunError
+from ..engine.traced.calls import last_call, place_of
+from ..engine.traced.contents import makes_such_calls
 from ..engine.traced.kernel import TaskGrid, module_of, roles_of
 from ..engine.traced.memory import Copied, Memory
 from ..engine.traced.sites import Sites
@@ -30,6 +32,8 @@ from ..engine.watch import Watchers
 from ..isa.profiles import Profile
 
 _KINDS = ("mix", "cube", "vector")
+#: What a core tells when its last call has failed, instead of whether there is more to come.
+_FAILED = 2
 
 _TOLD = ctypes.CFUNCTYPE(
     None, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_uint32, ctypes.c_int32,
@@ -46,24 +50,52 @@ class TaskArray(NamedTuple):
     data: Any
 
 
+def _bytes_at(address: int, size: int) -> Any:
+    """Memory as it is, in place."""
+    if not size:
+        return np.empty(0, np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_uint8 * size).from_address(address)), np.uint8)
+
+
 class ToldCore:
     """What one core told of a task."""
 
-    def __init__(self, library: str, arrays: list[TaskArray]) -> None:
+    def __init__(self, library: str, arrays: list[TaskArray], copied: int) -> None:
         self.library = library
         self.arrays = arrays
-        self.words: list[int] = []
+        #: Bytes that were copied for it.
+        self.copied = copied
+        #: Records, as they came.
+        self.parts: list[bytes] = []
         self.over = False
+
+    @property
+    def words(self) -> list[int]:
+        """Its records."""
+        return memoryview(b"".join(self.parts)).cast("Q").tolist()
+
+    def numbers(self) -> Any:
+        """Its records, as an array of one's own."""
+        return np.frombuffer(bytearray().join(self.parts), np.uint64)
 
     @property
     def held(self) -> int:
         """Bytes that it takes to keep it."""
-        return 32 * len(self.words) + sum(
-            a.size for a in self.arrays if a.data is not None and a.size < LARGE
-        )
+        return sum(map(len, self.parts)) + self.copied
 
 
-#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task.
+def arrays_of(cores: Block) -> list[TaskArray]:
+    """The memory that a block works on: one array for each address, the largest."""
+    found: dict[int, TaskArray] = {}
+    for key in sorted(cores):
+        for a in cores[key].arrays:
+            if a.address not in found or a.size > found[a.address].size:
+                found[a.address] = a
+    return list(found.values())
+
+
+#: Arrays of so many bytes are copied once, then hold what executed tasks wrote; others for every task. What
+#: decides on addresses is copied anew wherever it has changed (`makes_such_calls`).
 LARGE = 1 << 20
 #: Bytes that tasks may take before the first of them are handed on while the graph runs.
 MOST_HELD = 256 << 20
@@ -98,9 +130,12 @@ class Hearing:
         #: Large arrays by address and size.
         self._large: dict[tuple[int, int], Any] = {}
         self._programs: dict[Any, tuple[Memory, Any, Any, Any]] = {}
+        #: The core whose last call ended the run.
+        self._failed: ToldCore | None = None
 
     def hear(self, path: str, name: str, files: Sequence[str] = ()) -> None:
         """Listen to the kernel of a library, which is made of some files."""
+        fresh = self._contents and makes_such_calls(path)
 
         def told(
             task: int,
@@ -118,11 +153,15 @@ class Hearing:
                 key = (core & 0xFF, core >> 8)
                 mine = cores.get(key)
                 if mine is None:
-                    mine = cores[key] = ToldCore(path, [self._array(arrays[i], i) for i in range(count)])
+                    others = {(a.address, a.size): a for c in cores.values() for a in c.arrays}
+                    made = [self._array(arrays[i], i, fresh, others) for i in range(count)]
+                    mine = cores[key] = ToldCore(path, [a for a, _ in made], sum(n for _, n in made))
                     self._begun += 1
                 if n:
-                    mine.words += memoryview(ctypes.string_at(words, 8 * n)).cast("Q").tolist()
-                if over:
+                    mine.parts.append(ctypes.string_at(words, 8 * n))
+                if over == _FAILED:
+                    self._failed = mine
+                elif over:
                     mine.over = True
                     self._ended[task, block] = self._begun
                     self._held += mine.held
@@ -140,29 +179,58 @@ class Hearing:
         for path in self.kernels:
             ctypes.CDLL(path).pto2_tell(None)
 
-    def _array(self, array: Any, number: int) -> TaskArray:
+    def _array(
+        self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]
+    ) -> tuple[TaskArray, int]:
+        """An array as a block finds it, and how many bytes were copied. `others` are those that its cores
+        have, by address and size; `fresh`: what it holds matters."""
         name = array.name.decode("utf-8", "replace") if array.name else f"argument {number}"
         address, size = int(array.data or 0), int(array.bytes)
         if not self._contents:
-            return TaskArray(address, size, name, None)
-        data = self._large.get((address, size))
-        if data is None:
-            data = np.frombuffer(ctypes.string_at(address, size), np.uint8).copy()
+            return TaskArray(address, size, name, None), 0
+        if (address, size) in others:
+            return others[address, size]._replace(name=name), 0
+        held = _bytes_at(address, size)
+        data = self._large_at(address, size) if size >= LARGE else None
+        copied = 0
+        if data is None or (fresh and not np.array_equal(data, held)):
+            copied = size
+            data = held.copy()
             if self.copied is not None:
                 self.copied(address, data)
-        if size >= LARGE:
-            self._large[address, size] = data
-        return TaskArray(address, size, name, data)
+            if size >= LARGE:
+                # what it covers is of no use any more
+                covered = [k for k in self._large if address <= k[0] and k[0] + k[1] <= address + size]
+                for key in covered:
+                    del self._large[key]
+                self._large[address, size] = data
+        return TaskArray(address, size, name, data), copied
+
+    def _large_at(self, address: int, size: int) -> Any:
+        """The copy of a large array, or the part of one; None where there is none."""
+        for (start, whole), data in reversed(self._large.items()):  # the last one is as it is now
+            if start <= address and address + size <= start + whole:
+                return data[address - start : address - start + size]
+        return None
 
     def _go_ahead(self, judge: Callable[[tuple[int, int], Block], None]) -> None:
         """Hand on blocks that are over, from the first on."""
-        for key, cores in list(self.told.items()):
+        while self.told:
+            key, cores = next(iter(self.told.items()))
             ended = self._ended.get(key, self._begun)
             if not all(c.over for c in cores.values()) or self._begun - ended < _LATER:
                 break
             judge(key, cores)
             self._held -= sum(c.held for c in cores.values())
             del self.told[key], self._ended[key]
+
+    def failed_at(self) -> Span | None:
+        """Where the call stands that ended the run."""
+        if self._failed is None:
+            return None
+        words = self._failed.words
+        call = last_call(words)
+        return None if call is None else place_of(self.places[self._failed.library], words, call)
 
     def take(self, task: int, block: int) -> Block | None:
         """What a block told; forgotten then, unless somebody asks for contents, later."""
@@ -191,14 +259,11 @@ class Execution:
     def __init__(self, hearing: Hearing, cores: Block, block: int) -> None:
         self._hearing, self._cores, self._block = hearing, cores, block
         self._gm = GlobalMemory()
-        held: dict[int, Copied] = {}
-        for core in cores.values():
-            for a in core.arrays:
-                if a.address not in held:
-                    data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
-                    held[a.address] = Copied(a.address, self._gm.add(a.name, data), data)
-        self._held = list(held.values())
-        #: Where buffers lie.
+        self._held: list[Copied] = []
+        for a in arrays_of(cores):
+            data = a.data if a.data is not None else np.zeros(a.size, np.uint8)
+            self._held.append(Copied(a.address, self._gm.add(a.name, data), data))
+        #: Buffers, in the order of `arrays_of`, and where they lie.
         self.addresses = {c.buffer: c.address for c in self._held}
 
     def run(self, watch: Watchers | None, dry: bool = False) -> LaunchResult:

@@ -1,107 +1,92 @@
 """Kernels of a graph under watch: sanitizers on what each task tells of its calls (`told`).
 
 Every task is a launch of its own, in the order that tasks began: after the run, or while it goes on where too
-much would have to be kept. What is wrong in several tasks is told once.
+much would have to be kept. Tasks that do the same elsewhere are executed once (`alike`), and what is wrong in
+several tasks is told once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..diag import Diagnostic
+from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
-from .told import Block, Execution, Hearing
+from ..perf.hazards import Hazard
+from .alike import Access, Alike, Told, Use, spans_of
+from .told import Block, Execution, Hearing, TaskArray, arrays_of
+from .written import Written
 
 
-class Written:
-    """Bytes of global memory that somebody wrote, by page."""
+class _Accesses(Watcher):
+    """What a block touches of global memory, and reads of what no task has written before."""
 
-    _BITS = 12
-    _FULL = np.ones(1 << _BITS, bool)
-
-    def __init__(self) -> None:
-        self._pages: dict[int, Any] = {}
-
-    def add(self, addresses: Any) -> None:
-        for page, at in self._by_page(addresses):
-            found = self._pages.get(page)
-            if found is self._FULL:
-                continue
-            if found is None:
-                found = self._pages[page] = np.zeros(1 << self._BITS, bool)
-            found[at] = True
-
-    def add_all(self, address: int, size: int) -> None:
-        """All of a piece of memory."""
-        self.add_where(address, np.ones(1, bool), size)
-
-    def add_where(self, address: int, mask: Any, size: int | None = None) -> None:
-        """Those bytes of a piece of memory where a mask holds; a mask of one holds or does not for all."""
-        bytes, end = 1 << self._BITS, address + (mask.size if size is None else size)
-        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
-            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
-            part = mask if size is not None else mask[low - address : high - address]
-            if not part.any():
-                continue
-            if high - low == bytes and part.all():
-                self._pages[page] = self._FULL  # which nobody writes to
-                continue
-            found = self._pages.get(page)
-            if found is self._FULL:
-                continue
-            if found is None:
-                found = self._pages[page] = np.zeros(bytes, bool)
-            found[low - page * bytes : high - page * bytes] |= part
-
-    def knows(self, address: int, size: int) -> bool:
-        """Whether anybody wrote some of a piece of memory."""
-        bytes, end = 1 << self._BITS, address + size
-        for page in range(address >> self._BITS, (end + bytes - 1) >> self._BITS):
-            found = self._pages.get(page)
-            low, high = max(address, page * bytes), min(end, (page + 1) * bytes)
-            if found is not None and found[low - page * bytes : high - page * bytes].any():
-                return True
-        return False
-
-    def lacks(self, addresses: Any) -> int:
-        """How many of some bytes nobody wrote."""
-        none = np.zeros(1 << self._BITS, bool)
-        return sum(int((~self._pages.get(page, none)[at]).sum()) for page, at in self._by_page(addresses))
-
-    def _by_page(self, addresses: Any) -> Iterator[tuple[int, Any]]:
-        pages, within = addresses >> self._BITS, addresses & (1 << self._BITS) - 1
-        order = np.argsort(pages, kind="stable")
-        pages, within = pages[order], within[order]
-        starts = np.flatnonzero(np.r_[True, pages[1:] != pages[:-1]]) if pages.size else np.empty(0, int)
-        for n, start in enumerate(starts):
-            end = starts[n + 1] if n + 1 < len(starts) else pages.size
-            yield int(pages[start]), within[start:end]
-
-
-class _Writes(Watcher):
-    """Reads of memory that no task has written before."""
-
-    def __init__(self, written: Written, addresses: Mapping[Any, int]) -> None:
+    def __init__(self, written: Written | None, addresses: Mapping[Any, int], told: Told | None) -> None:
         self._written = written
         self._addresses = addresses
+        self._told = told
+        self._numbers = {buffer: n for n, buffer in enumerate(addresses)}
+        self.all: list[Access] = []
         self.found: list[Diagnostic] = []
 
     def finished(self, event: Event) -> None:
         for access in event.accesses:
-            base = self._addresses.get(access.place.buffer) if access.space == "gm" else None
-            if base is None:
+            number = self._numbers.get(access.place.buffer) if access.space == "gm" else None
+            if number is None:
                 continue
-            bytes = access.bytes() + base
+            where = access.region if access.region is not None else access.bytes()
+            place = None if self._told is None else self._place(self._told, event, access.place, number)
+            self.all.append(Access(access.write, number, place, where))
+            if self._written is None:
+                continue
+            base = self._addresses[access.place.buffer]
             if access.write:
-                self._written.add(bytes)
-            elif (lacking := self._written.lacks(bytes)) and not self.found:
+                self._written.add(where, base)
+            elif not self.found and (lacking := self._written.lacks(where, base)):
                 core, name = event.core, access.place.buffer.name
                 message = f"reads {lacking} bytes of {name} that no task has written before"
                 help = "let a task write it first, and order the two"
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
+
+    def _place(self, told: Told, event: Event, place: Any, number: int) -> int | None:
+        """The operand that the access goes by, which may be to a part of it."""
+        operands = [v for v in event.args.values() if getattr(v, "buffer", None) is place.buffer]
+        of = place if any(v is place for v in operands) else operands[0] if len(operands) == 1 else None
+        return told.place(number, of.offset) if isinstance(of, View | Pointer) else None
+
+
+class _Uses:
+    """What tasks touched of the memory that they were given."""
+
+    def __init__(self) -> None:
+        self._rows = array("Q")  # task, address of the array, first byte, the one behind the last, written
+        #: By task the addresses of its parameters.
+        self._parameters: dict[int, dict[str, int]] = {}
+
+    def add(self, task: int, arrays: Sequence[TaskArray], uses: Iterable[Use]) -> None:
+        self._parameters.setdefault(task, {}).update((a.name, a.address) for a in arrays)
+        for n, first, last, write in uses:
+            self._rows.extend((task, arrays[n].address, first, last, write))
+
+    def apart(self, earlier: int, task: int, parameter: int) -> bool:
+        """Whether a task used only what nobody before it did, of memory that an earlier one was given as
+        well: many share a tensor that each has rows of. False where nobody knows: where one of them was not
+        seen to use anything, and where parts lie between each other."""
+        address = self._parameters.get(task, {}).get(f"parameter {parameter}")
+        rows = np.frombuffer(self._rows, np.uint64).reshape(-1, 5)
+        if address is None or not all([(rows[:, 0] == t).any() for t in (earlier, task)]):
+            return False
+        rows = rows[(rows[:, 1] == address) & (rows[:, 0] <= task)]
+        mine = rows[:, 0] == task
+        for _, _, first, last, write in rows[mine].tolist():
+            met = ~mine & (rows[:, 2] < last) & (rows[:, 3] > first)
+            if (met if write else met & (rows[:, 4] == 1)).any():
+                return False
+        return True
 
 
 #: Every byte of memory that nobody wrote, where the runtime is told to mark it.
@@ -114,8 +99,10 @@ class Watch:
     def __init__(self, hearing: Hearing, names: frozenset[str]) -> None:
         self._hearing = hearing
         self._names = names
-        #: What was found, by code and place, with the tasks that it is the same in.
-        self._found: dict[Any, tuple[Diagnostic, list[str]]] = {}
+        self._alike = Alike()
+        self._uses = _Uses()
+        #: What was found, by code and place, with the blocks that it was found in: task, block, in words.
+        self._found: dict[Any, tuple[Diagnostic, list[tuple[int, int, str]]]] = {}
         hearing.judge, hearing.copied = self._judge, self._copied
         #: What was written, where it is known what was before.
         self._written: Written | None = None
@@ -144,7 +131,9 @@ class Watch:
         """Afterwards: each problem once."""
         for key, cores in self._hearing.told.items():
             self._judge(key, cores)
-        for d, others in self._found.values():
+        for d, blocks in self._found.values():
+            first, *others = [where for _, _, where in sorted(set(blocks))]  # in whatever order they ran
+            d.message += f" in {first}"
             if others:
                 more = f", and {len(others) - 3} more" if len(others) > 3 else ""
                 d.notes.append((f"the same in {'; '.join(others[:3])}{more}", None))
@@ -154,30 +143,61 @@ class Watch:
         task, block = key
         kernels = self._hearing.kernels
         name = ", ".join(dict.fromkeys(kernels[c.library] for c in cores.values()))
-        where = f"task {task} ({name})" + (f", block {block}" if block else "")
-        for d in self._execute(cores, block):
+        where = task, block, f"task {task} ({name})" + (f", block {block}" if block else "")
+        told = self._alike.told(cores)
+        known = self._alike.find(told, self._known_writes) if told is not None else None
+        if known is not None:
+            findings, uses = known
+            for same in findings.problems:
+                self._found[same][1].append(where)
+            self._uses.add(task, arrays_of(cores), uses)
+            return
+        problems: list[Any] = []
+        found, accesses, own = self._execute(cores, block, told)
+        for d in found:
             place = d.span.place if d.span is not None else (0, 0)
             file = d.span.source.name if d.span is not None else name
             same = (d.code, file, place)
-            if same in self._found:
-                self._found[same][1].append(where)
-            else:
-                d.message += f" in {where}"
-                self._found[same] = (d, [])
+            problems.append(same)
+            self._found.setdefault(same, (d, []))[1].append(where)
+        arrays = arrays_of(cores)
+        self._uses.add(task, arrays, [
+            Use(n, arrays[n].address + low, arrays[n].address + high, write)
+            for (n, _, write), (low, high) in spans_of(accesses).items()
+        ])  # fmt: skip
+        if told is not None and not own:
+            self._alike.keep(told, problems, accesses)
 
-    def _execute(self, cores: Block, block: int) -> list[Diagnostic]:
+    def hazards(self, found: Iterable[Hazard]) -> list[Hazard]:
+        """Afterwards: those of what tasks say they use that what they did does not disprove."""
+        return [
+            h for h in found if h.explicit or h.earlier < 0 or not self._uses.apart(h.earlier, h.later, h.arg)
+        ]
+
+    @property
+    def _known_writes(self) -> Written | None:
+        return self._written if "undef" in self._names else None
+
+    def _execute(
+        self, cores: Block, block: int, told: Told | None
+    ) -> tuple[list[Diagnostic], list[Access], bool]:
+        """What is wrong with a block, what it touches of its arrays, and whether another one that tells the
+        same may have other problems."""
         from ..engine.sanitize import watching
+        from ..engine.sanitize.undef import Undef
         from ..engine.traced.spelling import in_cpp
 
         execution = Execution(self._hearing, cores, block)
-        known = self._written if "undef" in self._names else None
-        more = [] if known is None else [_Writes(known, execution.addresses)]
-        result = execution.run(watching(self._names, None, False, more))
-        for writes in more:
-            for d in writes.found:
-                in_cpp(d)
-                result.diagnostics.append(d)
-        return [d for d in result.diagnostics if d.severity == "error"]
+        accesses = _Accesses(self._known_writes, execution.addresses, told)
+        watch = watching(self._names, None, False, [accesses])
+        assert watch is not None
+        result = execution.run(watch)
+        for d in accesses.found:
+            in_cpp(d)
+            result.diagnostics.append(d)
+        problems = [d for d in result.diagnostics if d.severity == "error"]
+        followed = any([w.followed for w in watch.watchers if isinstance(w, Undef)])
+        return problems, accesses.all, bool(accesses.found) or followed
 
 
 def as_errors(problems: Sequence[Diagnostic]) -> list[Diagnostic]:

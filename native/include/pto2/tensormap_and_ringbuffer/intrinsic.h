@@ -18,5 +18,12 @@ static inline int32_t get_sub_block_id(const int64_t*) {
   return static_cast<int32_t>(pto::detail::core().subblock_idx);
 }
 
-/// Memory of an asynchronous engine: there is none here.
-static inline uint8_t* get_dma_workspace(const int64_t*, int) { return nullptr; }
+/// Engines that copy on their own.
+enum DmaWorkspaceKind { DMA_WORKSPACE_SDMA = 0, DMA_WORKSPACE_URMA = 1, DMA_WORKSPACE_KIND_COUNT = 2 };
+
+/// Memory of such an engine, which nobody looks into: copies are over when the call returns. None of an engine that
+/// is not there.
+static inline uint8_t* get_dma_workspace(const int64_t*, int kind) {
+  alignas(64) static uint8_t workspace[64];
+  return kind == DMA_WORKSPACE_SDMA ? workspace : nullptr;
+}

@@ -11,6 +11,7 @@ import pytest
 
 from ... import knobs
 from ...language.config import RunConfig
+from . import session
 
 #: Options of the field's tests: name, default, and whether it is a switch.
 _OPTIONS: tuple[tuple[str, Any, str], ...] = (
@@ -68,6 +69,15 @@ def test_runner(test_config: RunConfig) -> Any:
 @pytest.fixture
 def device_id() -> int:
     return 0
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
+    """What sanitizers found: pytest keeps to itself what tests that pass have said."""
+    texts = [text for one in session.listening for text in one.texts]
+    if texts and config.getoption("capture") != "no":
+        terminalreporter.section("found by sanitizers")
+        for text in texts:
+            terminalreporter.write_line(text)
 
 
 # ---- the report ----

@@ -20,6 +20,8 @@ class Session:
 
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
+        #: The same, as they were told.
+        self.texts: list[str] = []
         self._said: set[str] = set()
         self._file = knobs.get("PTO_REPORT_FILE")
 
@@ -33,9 +35,12 @@ class Session:
 
     def _found(self, program: str, d: Diagnostic) -> None:
         text = render([d])
+        if d.span is None:
+            text = f"{program}: {text}"
         if text not in self._said:
             self.findings.append(d)
-        self._say(f"{program}: {text}" if d.span is None else text)
+            self.texts.append(text)
+        self._say(text)
 
     def _say(self, text: str) -> None:
         if text not in self._said:
@@ -52,8 +57,13 @@ class Session:
             f.write(json.dumps(line) + "\n")
 
 
+#: Who listens in this process.
+listening: list[Session] = []
+
+
 def begin() -> Session:
     """Listen, in this process, from now on."""
     session = Session()
+    listening.append(session)
     journal.listen(session)
     return session

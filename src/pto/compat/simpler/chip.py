@@ -117,18 +117,21 @@ class Chip:
         try:
             engine.run_orchestration(path, ENTRY, staged.words)
         except RunFailure as e:
+            e.stand_at(hearing.failed_at())
             raise RunFailed(e.diagnostics, -e.number) from e
         except (RuntimeError, ValueError) as e:
             raise RunFailed([Diagnostic("PTO-E2609", f"the run failed: {e}")]) from e
         finally:
             hearing.stop()
         staged.bring_back()
-        found = [*unordered(engine.hazards, engine.unseen), *staged.side_effects()]
+        wrong = [] if watch is None else watch.problems()
+        hazards = engine.hazards if watch is None else watch.hazards(engine.hazards)
+        found = [*unordered(hazards, engine.unseen), *staged.side_effects()]
         if watch is None:
             for d in found:
                 d.severity = "warning" if d.code != SIDE_EFFECT else d.severity
         else:
-            found = [*watch.problems(), *as_errors(found)]
+            found = [*wrong, *as_errors(found)]
         journal.note("run", target.name, tuple(found))
 
     def _own(self, library: str) -> str:

@@ -121,10 +121,14 @@ def scalar_to_uint64(value: Any) -> int:
     raise TypeError(f"a scalar is a number, got {type(value).__name__}")
 
 
+#: Rings of a device.
+RINGS = 4
+
+
 @dataclass
 class RuntimeEnv:
-    """Sizes of rings; 0 leaves them as they are. A list has one for each ring of a device: we have one ring,
-    which gets all of it."""
+    """Sizes of rings; 0 leaves them as they are. A device has a ring for each of the first depths of scopes;
+    a list has the size of each, a number is that of every one. We have one ring, which gets all of it."""
 
     ring_task_window: Any = 0
     ring_heap: Any = 0
@@ -138,7 +142,8 @@ class RuntimeEnv:
             ("ring_dep_pool", "dep_pool"),
         ):
             given = getattr(self, name)
-            size = sum(map(int, given)) if isinstance(given, list | tuple) else int(given or 0)
+            each = list(map(int, given)) if isinstance(given, list | tuple) else [int(given or 0)] * RINGS
+            size = sum(each) if all(each) else 0
             if size and option == "task_window":
                 size = 1 << (size - 1).bit_length()
             if size:

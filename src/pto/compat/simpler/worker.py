@@ -61,18 +61,13 @@ class Worker:
         device_id: int = 0,
         device_ids: Sequence[int] | None = None,
         num_sub_workers: int = 0,
-        enable_sdma: bool = False,
+        enable_sdma: bool = False,  # copies of that engine are over when the call returns
         **others: Any,
     ) -> None:
         if int(level) not in (2, 3):
             raise refuse(
                 f"Worker(level={int(level)}): there are chips (2) and nodes of chips (3)",
                 "several nodes are several processes: mpiexec with pto ranks",
-            )
-        if enable_sdma:
-            raise refuse(
-                "Worker(enable_sdma=True): there is no engine that copies on its own",
-                "TPUT and TGET copy at once",
             )
         self.level, self.platform, self.runtime = int(level), platform_of(platform), runtime_of(runtime)
         if not platform.endswith("sim"):

@@ -112,6 +112,11 @@ class Grid:
     def all_blocks(self) -> int:
         return self.ranks * self.blocks
 
+    @property
+    def signalled(self) -> bool:
+        """Whether waits for signals of global memory are known to be over: who gives them is elsewhere."""
+        return False
+
     def span(self, op: Operation) -> Span | None:
         return op.loc.head if op.loc is not None else None
 

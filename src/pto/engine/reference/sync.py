@@ -509,7 +509,7 @@ class SignalHolds(Item):
         from .comm import holds
 
         try:
-            return holds(self.instr)
+            return holds(self.instr) or core.grid.signalled
         except MemoryFault as fault:
             raise core.fault(self.instr, fault) from None
 

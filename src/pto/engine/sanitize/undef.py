@@ -27,6 +27,8 @@ class Undef(Sanitizer):
     wants = (INSTRUCTION,)
 
     undefined: Undefined
+    #: Whether an instruction had undefined operands: what was found then also depends on the other ones.
+    followed = False
 
     def launch_started(self, launch: WatchedLaunch) -> None:
         super().launch_started(launch)
@@ -71,6 +73,7 @@ class Undef(Sanitizer):
 
     def finished(self, event: Event) -> None:
         if self.tainted and repeatable(event.op):
+            self.followed = True
             self._follow(event)
         for access in self.unspecified:
             self._undefine(event.op, access, PADDING)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ...ir.types import (
     ConvTileType,
@@ -95,42 +96,62 @@ def kind_at(address: int) -> Kind:
     return Kind(raw.kind, dtype, raw.words, made, layout, tuple(facts), address)
 
 
-def names(words: Sequence[int]) -> list[int]:
-    """Where records have what only tells things apart: addresses of global memory and of objects in C++, and
-    what registers hold."""
-    found: list[int] = []
-    known: dict[tuple[int, ...], tuple[int, list[int], list[int]]] = {}
+class Names(NamedTuple):
+    """Where records have what only tells things apart."""
+
+    objects: list[int]  # addresses of objects in C++
+    addresses: list[int]  # of global memory
+    contents: list[int]  # what registers hold
+    forms: set[int]  # texts of the calls that there are
+
+
+#: Of the types of a call: how many; where its values have such words; and the beginnings of pointers, which
+#: have one if the space is none of a core's.
+Layouts = dict[tuple[int, ...], tuple[int, list[int], list[int], list[int], list[int]]]
+
+
+def names(words: Sequence[int], known: Layouts) -> Names:
+    """What tells things apart in the records of a core. `known` is for as long as its library is there."""
+    found = Names([], [], [], set())
+    objects, addresses, contents, forms = found
     at = 0
     while at < len(words):
         count = words[at + COUNTS]
         first = at + COUNTS + 1 + (count >> 32)  # of the types, which come before the values
         types = tuple(words[first : first + (count & 0xFFFFFFFF)])
-        if types not in known:
-            known[types] = _names_of(types)
-        size, always, pointers = known[types]
-        found += [first + size + n for n in always]
-        found += [first + size + n + 1 for n in pointers if words[first + size + n] >= len(LOCATIONS)]
+        layout = known.get(types)
+        if layout is None:
+            layout = known[types] = _names_of(types)
+        first += layout[0]
+        objects += [first + n for n in layout[1]]
+        addresses += [first + n for n in layout[2]]
+        addresses += [first + n + 1 for n in layout[3] if words[first + n] >= len(LOCATIONS)]
+        contents += [first + n for n in layout[4]]
+        forms.add(words[at + 1])
         at += words[at]
     return found
 
 
-def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int]]:
-    """How many types; words behind them that are such names; and the beginnings of pointers, which are if the
-    space is none of a core's."""
-    always: list[int] = []
+def _names_of(types: Sequence[int]) -> tuple[int, list[int], list[int], list[int], list[int]]:
+    objects: list[int] = []
+    addresses: list[int] = []
     pointers: list[int] = []
+    contents: list[int] = []
     at = 0
     for address in types:
         raw = _RawType.from_address(address)
         if raw.kind == POINTER:
             pointers.append(at)
         elif raw.kind in (TILE, CONV):
-            always.append(at + 1)
+            objects.append(at + 1)
         elif raw.kind in (VECTOR, MASK):
-            always += range(at, at + raw.words)
+            objects.append(at)
+            contents += range(at + 1, at + raw.words)
         elif raw.kind == GROUP:
-            always += range(at, at + raw.words, raw.words // MEMBERS)
-        elif raw.kind != NUMBER:
-            always.append(at)
+            addresses += range(at, at + raw.words, raw.words // MEMBERS)
+        elif raw.kind in (TENSOR, PIPE):
+            addresses.append(at)
+        elif raw.kind == OBJECT:
+            objects.append(at)
         at += raw.words
-    return len(types), always, pointers
+    return len(types), objects, addresses, pointers, contents

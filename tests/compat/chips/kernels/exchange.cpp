@@ -1,9 +1,11 @@
 // Every rank puts its number into the window of the next one and says so; out is what came. How: 0 with signals, 1
-// with nobody saying anything, 2 with counters that end a task. Slots: out, window (a number, then a signal), the
-// context, how.
+// with nobody saying anything, 2 with counters that end a task, 3 as 0 with a copy that an engine is asked for. Slots:
+// out, window (a number, then a signal), the context, how.
 #include <cstdint>
 #include <pto/pto-inst.hpp>
 
+#include "backend/sdma/sdma_completion_kernel.h"
+#include "intrinsic.h"
 #include "platform_comm/comm_context.h"
 #include "pto/comm/comm_types.hpp"
 #include "pto/comm/pto_comm_inst.hpp"
@@ -17,10 +19,23 @@ extern "C" void kernel_entry(int64_t* args) {
   float* mine = reinterpret_cast<float*>(window->buffer.addr) + window->start_offset;
   const uint64_t place = reinterpret_cast<uint64_t>(mine) - context->windowsIn[me];
   float* theirs = reinterpret_cast<float*>(context->windowsIn[next] + place);
-  theirs[0] = 10.0f + static_cast<float>(me);
+  float* result = reinterpret_cast<float*>(out->buffer.addr) + out->start_offset;
+  if (args[3] == 3) {
+    using One = pto::GlobalTensor<float, pto::Shape<1, 1, 1, 1, 1>, pto::Stride<1, 1, 1, 1, 1>>;
+    pto::Tile<pto::TileType::Vec, uint8_t, 1, SDMA_SCRATCH_ALIGNMENT> scratch;
+    TASSIGN(scratch, 0);
+    result[0] = 10.0f + static_cast<float>(me);
+    AsyncCtx asks = get_async_ctx(args);
+    if (get_dma_workspace(args, DMA_WORKSPACE_URMA) != nullptr ||
+        !send_request_entry(
+            asks, SdmaTput(One(theirs), One(result), scratch, get_dma_workspace(args, DMA_WORKSPACE_SDMA))))
+      return;
+  } else {
+    theirs[0] = 10.0f + static_cast<float>(me);
+  }
   pipe_barrier(PIPE_ALL);
   pto::comm::Signal said(reinterpret_cast<int32_t*>(theirs + 1));
-  if (args[3] == 0) pto::comm::TNOTIFY(said, 1, pto::comm::NotifyOp::AtomicAdd);
+  if (args[3] == 0 || args[3] == 3) pto::comm::TNOTIFY(said, 1, pto::comm::NotifyOp::AtomicAdd);
   pto::comm::Signal heard(reinterpret_cast<int32_t*>(mine + 1));
   if (args[3] == 2) {
     send_notification(theirs + 1, 1, pto::comm::NotifyOp::Set);
@@ -29,5 +44,5 @@ extern "C" void kernel_entry(int64_t* args) {
   } else {
     pto::comm::TWAIT(heard, 1, pto::comm::WaitCmp::GE);
   }
-  reinterpret_cast<float*>(out->buffer.addr)[out->start_offset] = mine[0];
+  result[0] = mine[0];
 }

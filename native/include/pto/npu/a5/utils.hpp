@@ -1,0 +1,4 @@
+// The name under which kernels of A5 include GetScaleAddr.
+#pragma once
+
+#include "pto/pto-inst.hpp"

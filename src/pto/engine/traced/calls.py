@@ -1,0 +1,28 @@
+"""Single calls among records: the last one of a core, and where it stands in C++."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from ...diag import Span
+from ...isa import row as find_row
+from ..cpp.places import Places
+from .sites import spelled
+from .types import FRAMES
+
+
+def last_call(words: Sequence[int]) -> int | None:
+    """Where the last record begins."""
+    at, last = 0, None
+    while at < len(words):
+        last = at
+        at += words[at]
+    return last
+
+
+def place_of(places: Places, words: Sequence[int], at: int) -> Span | None:
+    """Where the call of a record stands."""
+    name = ctypes.string_at(words[at + 1]).decode().partition(":")[0].split()[0]
+    row = find_row(name)
+    return places.call(words[at + 2 : at + 2 + FRAMES], spelled(row) if row is not None else ()).span
