@@ -322,6 +322,15 @@ def header_flags(text: str) -> list[str]:
     return [NO_REGISTERS] if _CUBE.search(text) else [TILES_ONLY]
 
 
+#: What compilers of devices call their core, by the machine of a profile; kernels and headers ask for it.
+_AICORE = {"cpu": 220, "a2a3": 220, "a5": 310}
+
+
+def core_flags(profile: Profile) -> list[str]:
+    """What compilers of devices define while they compile for a core: kernels written for them ask for it."""
+    return [f"-D__CCE_AICORE__={_AICORE[profile.isa]}"]
+
+
 def arch_flags(profile: Profile) -> list[str]:
     """The profile and its capacities as macros; capacities only where they were changed."""
     from ...isa.profiles import PROFILES

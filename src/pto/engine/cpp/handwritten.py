@@ -15,7 +15,7 @@ from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
-from .compiler import TRACED, arch_flags, find, header_flags, placed
+from .compiler import TRACED, arch_flags, core_flags, find, header_flags, placed
 from .launcher import Entry, about, guard, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
@@ -235,7 +235,12 @@ def _units(
     source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, traced: bool
 ) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
-    flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
+    flags = [
+        *arch_flags(profile),
+        *core_flags(profile),
+        *header_flags(source.text),
+        f"-I{os.path.dirname(body)}",
+    ]
     flags += ["-DPTO_CHECKED"] * checked + ["-D__PTO_AUTO__"] * auto
     flags += [TRACED] * traced + placed(find()) * (checked or traced)
     described = about(made, profile.name, checked, os.path.basename(body), auto, traced)

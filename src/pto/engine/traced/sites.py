@@ -112,8 +112,22 @@ def _spelled(name: str) -> tuple[str, ...]:
     return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
 
 
-#: Functions of C++ that make calls of others.
-_ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
+#: Functions of C++ that make calls of others, and calls that are told as one of a row.
+_ALSO = {
+    "set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",),
+    "mte_gm_ub": ("copy_gm_to_ubuf", "create_cbuf_matrix", "create_cbuf_matrix_bf16"),
+    "mte_ub_gm": ("copy_ubuf_to_gm", "copy_cbuf_to_gm"),
+    "mte_gm_l1": ("copy_gm_to_cbuf",),
+    "mte_gm_l1_frac": ("copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz"),
+}  # fmt: skip
+
+
+def _in_order(row: Row, names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Arguments of a call on pointers in the order of the operands `names`: C++ has the destination first."""
+    given = [re.findall(r"\$(\w+)", part) for part in row.forms[0].cpp.partition("(")[2].split(",")]
+    places = {words[0]: at for at, words in enumerate(given) if len(words) == 1}
+    return [texts[places[n]] if places.get(n, len(texts)) < len(texts) else "" for n in names]
+
 
 #: A name as it is written: of a variable, a member, an element.
 _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
@@ -299,6 +313,8 @@ class _Making:
             n if n is not None else (next(extra, "") if k.kind == TILE else "")
             for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
         ]
+        if any(k.kind == POINTER for k in kinds):
+            texts = _in_order(row, self.names, texts)
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
         #: Of emitted C++: the operation of the program.
         self.like = like
