@@ -123,6 +123,39 @@ def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "error[PTO-E2405]" in (shown := capsys.readouterr().err) and "pto build --traced" in shown
 
 
+def test_tiles_of_auto_mode_are_watched_where_they_are(write: Any) -> None:
+    """They have storage of their own and no flags: the compiler orders pipes. What nobody wrote is found."""
+    text = """\
+using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
+using Row = Tile<TileType::Vec, float, 16, 64>;
+__global__ AICORE void twice(__gm__ float* a, __gm__ float* c) {
+  Rows ga(a), gc(c);
+  for (int i = 0; i < 40; ++i) {
+    Row x, y;
+    TASSIGN(x, 0);
+    TASSIGN(y, 0);
+    TLOAD(x, ga);
+    TADD(y, x, x);
+    TSTORE(gc, y);
+  }
+}
+__global__ AICORE void of_nothing(__gm__ float* c) {
+  Rows gc(c);
+  Row x, y;
+  TADDS(y, x, 1.0f);
+  TSTORE(gc, y);
+}
+"""
+    path = write("auto.cpp", text)
+    a, c = np.arange(1024, dtype=np.float32), np.zeros(1024, np.float32)
+    for options in ({}, {"schedule": 3}):
+        found = pto.kernel(path, "twice", auto=True).run(a, c, sanitize="all", **options)
+        assert found.ok and np.array_equal(c, 2 * a), render(found.diagnostics)
+        c[:] = 0
+    found = pto.kernel(path, "of_nothing", auto=True).run(c, sanitize="all")
+    assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (20, 3))], render(found.diagnostics)
+
+
 def test_what_cannot_be_watched_is_said(write: Any) -> None:
     text = """\
 __global__ AICORE void product(__gm__ float* a) {

@@ -36,7 +36,7 @@ from ..reference.grid import Grid
 from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
-from ..registry import refusal
+from ..reference.sync import DrainAll
 from ..watch import Watcher
 from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
@@ -73,6 +73,9 @@ class TracedCore(Core):
         self.sessions: dict[int, Any] = {}
         #: Who writes down what it does.
         self.note: CoreRecorder | None = None
+        #: In auto mode the compiler orders pipes, and gives tiles their storage.
+        self.auto = sites.auto
+        self._before: Operation | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -86,6 +89,10 @@ class TracedCore(Core):
                     self.done = True
                     break
                 site, values = sites.of(feed.words, feed.at)
+                if self._before is not None:
+                    if self.stall(DrainAll(self._before)) == BLOCKED:
+                        break
+                    self._before = None
                 self.pc = site.pc
                 if site.scope:
                     self._scope(site)
@@ -100,6 +107,8 @@ class TracedCore(Core):
                     site.after(self, feed.words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
+                if self.auto:
+                    self._before = site.op
                 feed.taken()
                 ticks += 1
         except IllegalInstruction as problem:
@@ -137,6 +146,8 @@ class TracedCore(Core):
         code.ops.append(first.op)
         registers: list[Any] = [None] * self.code.registers
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
+        if self.auto:
+            self._before = first.op
 
 
 def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
@@ -211,6 +222,8 @@ class _Traced(CompiledKernel):
     _places: Places
     #: The program that the C++ was emitted from.
     _like: Module | None = None
+    #: Whether it is of auto mode.
+    _auto = False
 
     def _told(self) -> Source:
         """What it is made of."""
@@ -266,7 +279,7 @@ class _Traced(CompiledKernel):
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
             module, self.profile, watch is not None and watch.tracks, cores,
-            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like, self._auto),
         )  # fmt: skip
         order = None
         if schedule is not None:
@@ -332,6 +345,7 @@ class TracedKernel(_Traced, FileKernel):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        self._auto = self.auto
 
     def _told(self) -> Source:
         return self.text or Source(self.path, "")
@@ -431,7 +445,4 @@ def made(request: Request) -> CompiledKernel:
     r = request
     if isinstance(r.program, Module):
         return TracedProgram(r.program, r.entry, r.target, r.check)
-    if r.auto:
-        help = "give tiles addresses with TASSIGN: nothing tells where those of auto mode lie on the device"
-        raise DiagnosticError([refusal("traced", ["auto mode"], help)])
-    return TracedKernel(r.program, r.entry, r.target, False, r.capacity)
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)

@@ -203,9 +203,11 @@ class Sites:
 
     def __init__(
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
-        like: Module | None = None,
+        like: Module | None = None, auto: bool = False,
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
+        #: Whether tiles have storage of their own, behind the capacity.
+        self.auto = auto
         self._program = program
         self._code = code
         self._block = block
@@ -559,6 +561,8 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
                 core, type, bound, (rows, cols), called or (placed.name if placed else "") or name
             )
             found.storage, found.edge = placed, edge
+            if core.auto and bound is not None:
+                _own(found)
             if not fresh:
                 core.tiles[key] = found
         return found
@@ -597,6 +601,15 @@ def register(type: Type, called: str) -> Load:
     return load
 
 
+def _own(made: Tile | ConvTile) -> None:
+    """Storage of auto mode, behind the capacity of its memory."""
+    assert made.address is not None
+    buffer, end = made.buffer, made.address + made.size
+    if made.address >= buffer.limit:
+        buffer.unplaced = max(buffer.unplaced, end)
+        buffer.grow(end)
+
+
 def conv_tile(kind: Kind, called: str) -> Load:
     type = kind.type
     assert isinstance(type, ConvTileType)
@@ -607,6 +620,8 @@ def conv_tile(kind: Kind, called: str) -> Load:
             type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called
         )
         made.dims = tuple(signed(w) for w in words[at + 2 : at + 2 + len(type.dims)])
+        if core.auto and made.address is not None:
+            _own(made)
         return made
 
     return load
