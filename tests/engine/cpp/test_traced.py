@@ -123,6 +123,44 @@ def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "error[PTO-E2405]" in (shown := capsys.readouterr().err) and "pto build --traced" in shown
 
 
+LOADS = """\
+template <class View, class InL1>
+AICORE void loaded(__gm__ int32_t* a, __gm__ int32_t* c) {
+  View view(a);
+  InL1 tile;
+  TASSIGN(tile, 0x0);
+  create_cbuf_matrix(tile.data(), int64_t{16 * 64 * 4 / 32} << 16 | 1, uint32_t{9});
+  pipe_barrier(PIPE_ALL);
+  TLOAD(tile, view);
+  pipe_barrier(PIPE_ALL);
+  copy_cbuf_to_gm(c, tile.data(), 0, 1, 16 * 64 * 4 / 32, 0, 0);
+}
+using Narrow = GlobalTensor<int32_t, Shape<1, 1, 1, 16, 61>, Stride<1024, 1024, 1024, 61, 1>>;
+using High = GlobalTensor<int32_t, Shape<1, 1, 2, 8, 61>, Stride<1024, 1024, 488, 61, 1>>;
+using Nz = Tile<TileType::Mat, int32_t, 16, 64, BLayout::ColMajor, 16, 64, SLayout::RowMajor, 512>;
+using Nd = Tile<TileType::Mat, int32_t, 16, 64, BLayout::RowMajor, 8, 61>;
+__global__ AICORE void narrow(__gm__ int32_t* a, __gm__ int32_t* c) { loaded<Narrow, Nz>(a, c); }
+__global__ AICORE void high(__gm__ int32_t* a, __gm__ int32_t* c) { loaded<High, Nd>(a, c); }
+"""
+
+
+@pytest.mark.parametrize(("target", "kernel"), [("a2a3", "narrow"), ("a5", "high")])
+def test_loads_into_l1_count_what_the_device_counts(write: Any, target: str, kernel: str) -> None:
+    """Fractals of A2 and A3 are as large as the tensor and filled with zeros; rows on A5 are those of the
+    tensor, of which the tile has fewer valid ones."""
+    path = write("loads.cpp", LOADS)
+    a = np.arange(16 * 61, dtype=np.int32)
+    want = np.zeros((16, 64), np.int32)
+    want[:, :61] = a.reshape(16, 61)
+    if kernel == "narrow":
+        want = want.reshape(16, 8, 8).swapaxes(0, 1).copy()
+    for options in ({}, {"sanitize": "all"}):
+        c = np.zeros(16 * 64, np.int32)
+        found = pto.kernel(path, kernel, target=target).run(a, c, **options)
+        assert found.ok, render(found.diagnostics)
+        assert np.array_equal(c, want.ravel())
+
+
 def test_tiles_of_auto_mode_are_watched_where_they_are(write: Any) -> None:
     """They have storage of their own and no flags: the compiler orders pipes. What nobody wrote is found."""
     text = """\
