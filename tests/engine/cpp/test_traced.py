@@ -123,6 +123,50 @@ def test_a_library(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "error[PTO-E2405]" in (shown := capsys.readouterr().err) and "pto build --traced" in shown
 
 
+def test_what_only_programs_are_asked_is_not_asked_of_c_plus_plus(write: Any) -> None:
+    """The headers of devices look at valid regions where the assembler compares sizes."""
+    text = """\
+using Wide = Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32>;
+using Narrow = Tile<TileType::Vec, float, 16, 32>;
+using Columns = Tile<TileType::Vec, float, 16, 32, BLayout::ColMajor>;
+using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>>;
+__global__ AICORE void largest(__gm__ float* c) {
+  Rows gc(c);
+  Wide x;
+  Narrow y, z;
+  Columns w;
+  TASSIGN(x, 0x0);
+  TASSIGN(y, 0x1000);
+  TASSIGN(z, 0x2000);
+  TASSIGN(w, 0x3000);
+  TEXPANDS(x, 1.0f);
+  TEXPANDS(y, 2.0f);
+  TEXPANDS(w, 3.0f);
+  pipe_barrier(PIPE_V);
+  TPARTMAX(z, x, y);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(gc, z);
+}
+"""
+    c = np.zeros(512, np.float32)
+    found = pto.kernel(write("sizes.cpp", text), target="a2a3").run(c, sanitize="all")
+    assert found.ok and (c == 2).all(), render(found.diagnostics)
+    program = """\
+module attributes {{pto.target_arch = "a2a3"}} {{
+  func.func @k() {{
+    %s = arith.constant 3.0 : f32
+    %w = pto.alloc_tile : !pto.tile_buf<vec, 16x32xf32, blayout={0}>
+    pto.texpands ins(%s : f32) outs(%w : !pto.tile_buf<vec, 16x32xf32, blayout={0}>)
+    return
+  }}
+}}
+"""
+    assert not pto.verify(pto.parse(program.format("row_major")))
+    refused = pto.verify(pto.parse(program.format("col_major")))
+    assert [d.code for d in refused] == ["PTO-E0501"]
+
+
 LOADS = """\
 template <class View, class InL1>
 AICORE void loaded(__gm__ int32_t* a, __gm__ int32_t* c) {

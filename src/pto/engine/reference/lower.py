@@ -248,6 +248,9 @@ class Lower(Control):
         """The pipe that an instruction goes to."""
         return pipe_of(op, self.program.profile)
 
+    #: Whether it lowers a program, of which more is asked than of C++.
+    is_text = True
+
     def unasked(self, row: Row) -> Collection[str]:
         """Operands that no rule is asked of."""
         return ()
@@ -258,7 +261,7 @@ class Lower(Control):
         row = op.row
         assert row is not None
         open_to = self.program.legal and row.set == "tile"
-        asks = asked(op, row, self.program.profile, self.unasked(row)) if open_to else None
+        asks = asked(op, row, self.program.profile, self.unasked(row), self.is_text) if open_to else None
         if asks is None:
             return execute
 

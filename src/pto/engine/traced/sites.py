@@ -206,6 +206,7 @@ class Sites:
         like: Module | None = None, auto: bool = False,
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
+        self._lower.is_text = like is not None
         #: Whether tiles have storage of their own, behind the capacity.
         self.auto = auto
         self._program = program
