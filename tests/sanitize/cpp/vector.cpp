@@ -577,3 +577,23 @@ __global__ AICORE void merged_over_a_source(__gm__ float* a, __gm__ float* c) {
   FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);                                            // good
   TSTORE(gc, whole);                                                             // FOUND PTO-E2201
 }
+
+// RUN: f32:64x32 i32:16 f32:16x32
+__global__ AICORE void indices_not_awaited(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c) {
+  using Table = GlobalTensor<float, Shape<1, 1, 1, 64, 32>, Stride<2048, 2048, 2048, 32, 1>>;
+  using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>>;
+  using Names = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 16>, Stride<16, 16, 16, 16, 1>>;
+  Tile<TileType::Vec, float, 16, 32> x;
+  Tile<TileType::Vec, int32_t, 1, 16> i, j;
+  TASSIGN(x, 0x0);
+  TASSIGN(i, 0x1000);
+  TASSIGN(j, 0x2000);
+  Table table(a);
+  Names names(which);
+  Rows rows(c);
+  TLOAD(i, names);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);  // good
+  TADDS(j, i, 1);                      // FOUND PTO-E2201
+  MGATHER(x, table, j);  // waits for the others, and they for it
+  TSTORE(rows, x);
+}

@@ -75,6 +75,7 @@ class TracedCore(Core):
         self.note: CoreRecorder | None = None
         #: In auto mode the compiler orders pipes, and gives tiles their storage.
         self.auto = sites.auto
+        #: What everything that follows waits for.
         self._before: Operation | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
@@ -89,6 +90,8 @@ class TracedCore(Core):
                     self.done = True
                     break
                 site, values = sites.of(feed.words, feed.at)
+                if site.waits and self._before is None:
+                    self._before = site.op
                 if self._before is not None:
                     if self.stall(DrainAll(self._before)) == BLOCKED:
                         break
@@ -107,7 +110,7 @@ class TracedCore(Core):
                     site.after(self, feed.words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
-                if self.auto:
+                if self.auto or site.waits:
                     self._before = site.op
                 feed.taken()
                 ticks += 1

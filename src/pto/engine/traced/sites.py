@@ -139,7 +139,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 class Site:
     """A call: its step, and what fills its registers from a record."""
 
-    __slots__ = ("after", "loads", "op", "pc", "scope", "step")
+    __slots__ = ("after", "loads", "op", "pc", "scope", "step", "waits")
 
     def __init__(self, op: Operation, pc: int, step: Step, loads: list[tuple[int, int, Load]]) -> None:
         self.op = op
@@ -151,6 +151,8 @@ class Site:
         self.after: Callable[[Any, list[int], int], None] | None = None
         #: Whether a vector scope begins or ends here, or it is "inside" of one.
         self.scope = ""
+        #: Whether it waits for all pipes, and they for it.
+        self.waits = False
 
     def load(self, core: Any, words: list[int], at: int) -> None:
         regs = core.regs
@@ -183,6 +185,8 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
+#: The scalar unit of A2 and A3 does these in C++, between flags to and from all pipes that touch UB.
+_WAITS = ("mgather", "mscatter")
 
 
 class _Lower(Lower):
@@ -207,6 +211,7 @@ class Sites:
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
         self._lower.is_text = like is not None
+        self.isa = program.profile.isa
         #: Whether tiles have storage of their own, behind the capacity.
         self.auto = auto
         self._program = program
@@ -334,6 +339,10 @@ class _Making:
         if self.row.name == "mem_bar":
             site = self.made()
             site.scope = "inside"
+            return site
+        if self.row.name in _WAITS and self.like is None and self.sites.isa == "a2a3":
+            site = self.made()
+            site.waits = True
             return site
         if self.row.name.endswith("_flag_dyn"):
             id = signed(self.said[2])
