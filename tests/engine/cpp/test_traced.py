@@ -238,6 +238,21 @@ __global__ AICORE void of_nothing(__gm__ float* c) {
     assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (20, 3))], render(found.diagnostics)
 
 
+def test_a_fault_is_reported_and_not_who_waits_for_it(write: Any) -> None:
+    text = """\
+__global__ AICORE void meet(__gm__ int32_t* a) {
+#if defined(__DAV_VEC__)
+  auto* ub = reinterpret_cast<__ubuf__ int32_t*>(0x10000);
+  ub[0] = 1;
+#elif defined(__DAV_CUBE__)
+  wait_flag_dev(3);
+#endif
+}
+"""
+    (found,) = pto.kernel(write("meet.cpp", text)).run(np.zeros(4, np.int32), sanitize="all").diagnostics
+    assert line(found) == ("PTO-E2101", (6, 3)) and "GetValue" in found.message
+
+
 def test_what_cannot_be_watched_is_said(write: Any) -> None:
     text = """\
 __global__ AICORE void product(__gm__ float* a) {

@@ -405,6 +405,9 @@ class TracedLaunch:
         done = grid.stream.end()
         for binding in self.bindings:
             binding.write_back()
+        if problem is not None and problem.code == "PTO-E2104" and grid.stream.frames and done.status:
+            # others wait for a core that a fault ended
+            problem = self.kernel.told(done, grid.stream.frames, self.bindings)
         if problem is not None:
             result.diagnostics.append(problem)
         if grid.watch is not None:
