@@ -238,6 +238,35 @@ __global__ AICORE void of_nothing(__gm__ float* c) {
     assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (20, 3))], render(found.diagnostics)
 
 
+def test_threads_of_a5_gather_on_the_vector_pipe(write: Any) -> None:
+    text = """\
+__global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c) {
+  GlobalTensor<float, Shape<1, 1, 1, 64, 32>, Stride<2048, 2048, 2048, 32, 1>> table(a);
+  GlobalTensor<int32_t, Shape<1, 1, 1, 1, 16>, Stride<16, 16, 16, 16, 1>> names(which);
+  GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>> out(c);
+  Tile<TileType::Vec, float, 16, 32> x;
+  Tile<TileType::Vec, int32_t, 1, 16> i;
+  TASSIGN(x, 0x0);
+  TASSIGN(i, 0x1000);
+  TLOAD(i, names);
+  set_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  wait_flag(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  MGATHER(x, table, i);
+  set_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(out, x);
+}
+"""
+    a, c = np.arange(64 * 32, dtype=np.float32), np.zeros(16 * 32, np.float32)
+    which = np.arange(16, dtype=np.int32) * 3
+    found = pto.kernel(write("rows.cpp", text), target="a5").run(a, which, c, sanitize="all")
+    assert found.ok and np.array_equal(c, a.reshape(64, 32)[which].ravel()), render(found.diagnostics)
+    flags = text.replace("set_flag(PIPE_V, PIPE_MTE3", "set_flag(PIPE_MTE2, PIPE_MTE3")
+    flags = flags.replace("wait_flag(PIPE_V, PIPE_MTE3", "wait_flag(PIPE_MTE2, PIPE_MTE3")
+    found = pto.kernel(write("other.cpp", flags), target="a5").run(a, which, c, sanitize="race")
+    assert [line(d) for d in found.diagnostics] == [("PTO-E2201", (17, 3))]
+
+
 def test_a_fault_is_reported_and_not_who_waits_for_it(write: Any) -> None:
     text = """\
 __global__ AICORE void meet(__gm__ int32_t* a) {

@@ -185,6 +185,8 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
+#: What the assembler gives to pipes of transfers, and threads of the vector unit of A5 do for tiles in UB.
+_OF_THREADS = ("mgather", "mscatter")
 #: The scalar unit of A2 and A3 does these in C++, between flags to and from all pipes that touch UB.
 _WAITS = ("mgather", "mscatter")
 
@@ -199,6 +201,10 @@ class _Lower(Lower):
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
+        if op.row.name in _OF_THREADS and not self.is_text and self.program.profile.isa == "a5":
+            tile = op.get("dst") or op.get("src")
+            assert tile is not None and isinstance(tile.type, TileBufType)
+            return "V" if tile.type.loc == "vec" else found
         return _ORDERED.get((op.row.name, found), found)
 
 
