@@ -238,6 +238,40 @@ __global__ AICORE void of_nothing(__gm__ float* c) {
     assert [line(d) for d in found.diagnostics] == [("PTO-E2203", (20, 3))], render(found.diagnostics)
 
 
+def test_a_vector_core_moves_to_the_l1_of_its_cube_core(write: Any) -> None:
+    text = """\
+__global__ AICORE void there_and_back(__gm__ half* a, __gm__ half* c) {
+  Tile<TileType::Vec, half, 16, 32> x;
+  Tile<TileType::Mat, half, 16, 32, BLayout::ColMajor, 16, 32, SLayout::RowMajor, 512> m;
+  TASSIGN(x, 0x0);
+  TASSIGN(m, 0x400);
+#if defined(__DAV_VEC__)
+  if (get_subblockid() == 0) {
+    GlobalTensor<half, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>> in(a);
+    TLOAD(x, in);
+    set_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    wait_flag(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);
+    TMOV(m, x);
+    set_intra_block(PIPE_MTE3, 1);
+  }
+#elif defined(__DAV_CUBE__)
+  wait_intra_block(PIPE_MTE3, 1);
+  copy_cbuf_to_gm(c, m.data(), 0, 1, 32, 0, 0);
+#endif
+}
+"""
+    a, c = np.arange(512, dtype=np.float16), np.zeros(512, np.float16)
+    want = a.reshape(16, 2, 16).swapaxes(0, 1).ravel()
+    k = pto.kernel(write("l1.cpp", text), target="a5")
+    for options in ({}, {"sanitize": "all"}):
+        c[:] = 0
+        found = k.run(a, c, **options)
+        assert found.ok and np.array_equal(c, want), render(found.diagnostics)
+    early = text.replace("  wait_intra_block(PIPE_MTE3, 1);\n", "")
+    found = pto.kernel(write("early.cpp", early), target="a5").run(a, c, sanitize="race")
+    assert "PTO-E2201" in [d.code for d in found.diagnostics]
+
+
 def test_threads_of_a5_gather_on_the_vector_pipe(write: Any) -> None:
     text = """\
 __global__ AICORE void rows(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c) {

@@ -7428,15 +7428,13 @@ constexpr void check_tinsert_1() {
       0x2000}, {0x10, 0x10000}, {0x11, 0x20000}}),
       "[PTO][PTO-E0302] TINSERT: the element types of dst and src are no legal combination; fix: convert "
       "with TCVT");
-  static_assert((Src::Loc == TileType::Acc && Dst::Loc == TileType::Mat) || (Src::Loc == TileType::Vec &&
-      (Dst::Loc == TileType::Mat || Dst::Loc == TileType::Vec)),
-      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: acc->mat, "
-      "vec->mat, or vec->vec; fix: move it there with TMOV");
-  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Mat) || Dst::form == Form::NZ,
-      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ layout");
-  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Mat) || (Src::form == Form::ND ||
-      Src::form == Form::NZ),
-      "[PTO][PTO-E0501] TINSERT: expects src to use the ND/NZ layout");
+  static_assert((Src::Loc == TileType::Acc || Src::Loc == TileType::Vec) && (Dst::Loc == TileType::Mat ||
+      Dst::Loc == TileType::Vec),
+      "[PTO][PTO-E0501] TINSERT: expects A5 tinsert to use a supported src/dst loc pair: from acc or vec to "
+      "mat or vec; fix: move it there with TMOV");
+  static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Mat) || ((Dst::form == Form::NZ ||
+      Dst::form == Form::ZN) && (Src::form == Form::ND || Src::form == Form::NZ || Src::form == Form::ZN)),
+      "[PTO][PTO-E0501] TINSERT: expects dst to use the NZ/ZN layout and src to use the ND/NZ/ZN layout");
   static_assert(!(Src::Loc == TileType::Vec && Dst::Loc == TileType::Vec) || (Src::form == Form::ND &&
       Dst::form == Form::ND),
       "[PTO][PTO-E0501] TINSERT: expects src to use the ND layout and dst to use the ND layout");

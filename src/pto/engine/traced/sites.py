@@ -187,6 +187,8 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 _ORDERED = {("tscatter", "S"): "V"}
 #: What the assembler gives to pipes of transfers, and threads of the vector unit of A5 do for tiles in UB.
 _OF_THREADS = ("mgather", "mscatter")
+#: Copies from UB to L1 that the assembler takes for vector or fix-pipe instructions.
+_TO_L1 = ("tmov", "textract")
 #: The scalar unit of A2 and A3 does these in C++, between flags to and from all pipes that touch UB.
 _WAITS = ("mgather", "mscatter")
 
@@ -201,11 +203,13 @@ class _Lower(Lower):
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
-        if op.row.name in _OF_THREADS and not self.is_text and self.program.profile.isa == "a5":
-            tile = op.get("dst") or op.get("src")
-            assert tile is not None and isinstance(tile.type, TileBufType)
-            return "V" if tile.type.loc == "vec" else found
-        return _ORDERED.get((op.row.name, found), found)
+        name = op.row.name
+        if self.is_text or self.program.profile.isa != "a5" or name not in (*_OF_THREADS, *_TO_L1):
+            return _ORDERED.get((name, found), found)
+        locs = {o.name: getattr(v.type, "loc", "") for o, v in op.named()}
+        if name in _OF_THREADS:
+            return "V" if "vec" in (locs.get("dst"), locs.get("src")) else found
+        return "MTE3" if (locs["src"], locs["dst"]) == ("vec", "mat") else found
 
 
 class Sites:
