@@ -2401,8 +2401,6 @@ constexpr void check_trowsum(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TROWSUM: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWSUM: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWSUM: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(are_combined<Dst, Src>({{0x1, 0x2}, {0x2, 0x4}, {0xe, 0x4000}, {0xf, 0x8000}, {0x10, 0x10000},
@@ -2441,11 +2439,6 @@ constexpr void check_trowsum(const Dst& dst, const Src& src) {
       "TROWSUM: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
       "%lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWSUM: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2466,8 +2459,6 @@ constexpr void check_trowprod(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TROWPROD: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWPROD: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWPROD: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(same_dtype<Dst, Src>(),
@@ -2505,11 +2496,6 @@ constexpr void check_trowprod(const Dst& dst, const Src& src) {
       "TROWPROD: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows "
       "= %lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWPROD: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2530,8 +2516,6 @@ constexpr void check_trowmax(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TROWMAX: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMAX: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0xff006),
@@ -2572,11 +2556,6 @@ constexpr void check_trowmax(const Dst& dst, const Src& src) {
       "TROWMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
       "%lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2597,8 +2576,6 @@ constexpr void check_trowmin(const Dst& dst, const Src& src) {
       "[PTO][PTO-E0401] TROWMIN: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWMIN: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWMIN: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(is_one_of<Dst>(0xff006),
@@ -2639,11 +2616,6 @@ constexpr void check_trowmin(const Dst& dst, const Src& src) {
       "TROWMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid rows = "
       "%lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2661,8 +2633,6 @@ constexpr void check_trowargmax_1() {
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWARGMAX: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMAX: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(all_in<TileType::Vec, Src, Dst>(),
@@ -2706,11 +2676,6 @@ constexpr void check_trowargmax(const Dst& dst, const Src& src) {
       "TROWARGMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
       "rows = %lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWARGMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2732,10 +2697,6 @@ constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMAX: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
       "dstVal columns to be 1)");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMAX: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
@@ -2764,20 +2725,10 @@ constexpr void check_trowargmax_with_dstVal(const DstVal& dstVal, const Dst& dst
       "TROWARGMAX: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
       "rows = %lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWARGMAX: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
   PTO_CHECK(v_row(dstVal) == v_row(src), "PTO-E0401",
       "TROWARGMAX: expects dstVal and src to have the same valid rows; got dstVal valid rows = %lld, src "
       "valid rows = %lld",
       as_number(v_row(dstVal)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dstVal) == 1, "PTO-E0401",
-      "TROWARGMAX: expects dstVal valid columns to be 1; got dstVal valid columns = %lld",
-      as_number(v_col(dstVal)));
-#endif
 #endif
 }
 
@@ -2795,8 +2746,6 @@ constexpr void check_trowargmin_1() {
       "[PTO][PTO-E0401] TROWARGMIN: expects src valid rows not to be 0");
   static_assert(!(Src::ValidCol != DYNAMIC) || Src::ValidCol != 0,
       "[PTO][PTO-E0401] TROWARGMIN: expects src valid columns not to be 0");
-  static_assert(!(Dst::ValidCol != DYNAMIC) || Dst::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMIN: expects dst valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(all_in<TileType::Vec, Src, Dst>(),
@@ -2840,11 +2789,6 @@ constexpr void check_trowargmin(const Dst& dst, const Src& src) {
       "TROWARGMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
       "rows = %lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWARGMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
 #endif
 }
 
@@ -2866,10 +2810,6 @@ constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
   static_assert(DstVal::form == Form::ND || (DstVal::form == Form::DN && DstVal::Cols == 1),
       "[PTO][SA-0208] TROWARGMIN: expects dstVal to use the ND layout, or (dstVal to use the DN layout and "
       "dstVal columns to be 1)");
-#endif
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  static_assert(!(DstVal::ValidCol != DYNAMIC) || DstVal::ValidCol == 1,
-      "[PTO][PTO-E0401] TROWARGMIN: expects dstVal valid columns to be 1");
 #endif
 #if defined(PTO_ISA_A5)
   static_assert(are_combined<Dst, Src>({{0xe, 0xc004}, {0xf, 0xc004}, {0x10, 0x3c006}, {0x11, 0x3c006}}),
@@ -2898,20 +2838,10 @@ constexpr void check_trowargmin_with_dstVal(const DstVal& dstVal, const Dst& dst
       "TROWARGMIN: expects dst and src to have the same valid rows; got dst valid rows = %lld, src valid "
       "rows = %lld",
       as_number(v_row(dst)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dst) == 1, "PTO-E0401",
-      "TROWARGMIN: expects dst valid columns to be 1; got dst valid columns = %lld",
-      as_number(v_col(dst)));
-#endif
   PTO_CHECK(v_row(dstVal) == v_row(src), "PTO-E0401",
       "TROWARGMIN: expects dstVal and src to have the same valid rows; got dstVal valid rows = %lld, src "
       "valid rows = %lld",
       as_number(v_row(dstVal)), as_number(v_row(src)));
-#if defined(PTO_ISA_A2A3) || defined(PTO_ISA_A5)
-  PTO_CHECK(v_col(dstVal) == 1, "PTO-E0401",
-      "TROWARGMIN: expects dstVal valid columns to be 1; got dstVal valid columns = %lld",
-      as_number(v_col(dstVal)));
-#endif
 #endif
 }
 
