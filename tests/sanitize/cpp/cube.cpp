@@ -288,3 +288,22 @@ __global__ AICORE void bias_not_awaited(__gm__ half* a, __gm__ half* b, __gm__ f
   Result gc(c);
   TSTORE(gc, z);
 }
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void handed_over_by_unit_flags(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  for (int i = 0; i < 2; ++i) {
+    TMATMUL<AccPhase::Final>(t.z, t.x0, t.y0);  // FOUND PTO-E2201
+    TSTORE<STPhase::Final>(gc, t.z);            // good
+    TSTORE(gc, t.z);                            // bad, FOUND PTO-E2201
+  }
+}

@@ -217,6 +217,8 @@ class Lower(Control):
         issuing = LAST_PIPE if pipe == EVERY_PIPE.name else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
+        if not self.is_text and unit_flag.phased(op):
+            issue = unit_flag.issue_phased
         if not results:
 
             def step(core: Core) -> int | None:
