@@ -597,3 +597,26 @@ __global__ AICORE void indices_not_awaited(__gm__ float* a, __gm__ int32_t* whic
   MGATHER(x, table, j);  // waits for the others, and they for it
   TSTORE(rows, x);
 }
+
+// RUN: f32:16x32 f32:16x32 f32:16x64
+__global__ AICORE void parts_of_a_tile(__gm__ float* a, __gm__ float* b, __gm__ float* c) {
+  using Half = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>>;
+  using Whole = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
+  Tile<TileType::Vec, float, 16, 64> x;
+  Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32> left;
+  Tile<TileType::Vec, float, 15, 64, BLayout::RowMajor, 15, 32> right;
+  Half ga(a), gb(b);
+  Whole gc(c);
+  TASSIGN(x, 0x0);
+  TASSIGN(left, (uint64_t)x.data());            // good
+  TASSIGN(right, (uint64_t)x.data() + 32 * 4);  // good
+  TASSIGN(left, 0x0);                           // bad
+  TASSIGN(right, 32 * 4);                       // bad
+  TEXPANDS(x, 1.0f);
+  FLAG(PIPE_V, PIPE_MTE2, EVENT_ID0);
+  TLOAD(left, ga);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TADDS(right, right, 1.0f);
+  FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(gc, x);  // FOUND PTO-E2210
+}

@@ -62,6 +62,8 @@ class TracedCore(Core):
         self.sites = sites
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
+        #: The storage of those that were placed for themselves, by memory and place.
+        self.storages: dict[str, dict[tuple[int, int], Any]] = {}
         self.tiles: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from ...isa.micro_tags import TAGS
 from ...isa.row import Row
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import ConvTile, Pointer, Tile, View, array_of
+from ..memory import ConvTile, Pointer, Storage, Tile, View, array_of
 from ..reference import fifo, transfers
 from ..reference.code import Code, Step
 from ..reference.core import RunError
@@ -288,6 +288,7 @@ class Sites:
         said, given = key[COUNTS:middle], key[middle:]
         if name == "untold":
             return self._untold(key, ctypes.string_at(said[0]).decode())
+        name = name.removesuffix(".within")
         if name == "tquant_axis":
             name, attrs, said = _quantised(said)
         row = find_row(name)
@@ -308,7 +309,9 @@ class Sites:
         builder = Builder(self._block).at(call.span)
         kinds = [kind_at(address) for address in given]
         like = self._like.get(call.span.line) if call.span is not None else None
-        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like).site()
+        making = _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like)
+        making.within = form.startswith("alloc_tile.within")
+        return making.site()
 
 
 class _Making:
@@ -336,6 +339,8 @@ class _Making:
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
         #: Of emitted C++: the operation of the program.
         self.like = like
+        #: Whether it is given a place in what another one has.
+        self.within = False
         self.values: dict[str, Value | list[Value]] = {}
         self.loads: list[tuple[Value, int, Load]] = []
 
@@ -665,16 +670,32 @@ def _assigned(m: _Making) -> Site:
     site = m.made([type])
     site.op.result.name = called
     slot = m.sites._lower.slot(site.op.result)
+    within = m.within
 
     def place(core: Any, words: list[int], at: int) -> None:
         made = core.regs[slot]
         if isinstance(made, Tile) and isinstance(type, TileBufType):
-            address = words[at]
-            core.placed[type.loc, address, words[at + 1]] = made.storage
-            core.placed[type.loc, address, -kind.id] = made.storage
+            address, storage = words[at], made.storage
+            around = core.storages.setdefault(type.loc, {})
+            if within:
+                storage = _around(around.values(), storage) or storage
+            if storage is made.storage and storage is not None:
+                around.pop((storage.low, storage.size), None)  # the latest comes last
+                around[storage.low, storage.size] = storage
+            core.placed[type.loc, address, words[at + 1]] = storage
+            core.placed[type.loc, address, -kind.id] = storage
 
     site.after = place
     return site
+
+
+def _around(storages: Iterable[Storage], part: Storage | None) -> Storage | None:
+    """The latest storage that all of a part lies in."""
+    if part is None:
+        return None
+    end = part.low + part.size
+    found = [s for s in storages if s.low <= part.low and end <= s.low + s.size]
+    return found[-1] if found else None
 
 
 def _renamed(m: _Making) -> Site:
