@@ -83,12 +83,14 @@ class OwnStorage {
   }
   ~OwnStorage() { drop(); }
 
-  char* make(size_t bytes) {
+  char* make([[maybe_unused]] TileType loc, size_t bytes) {
     drop();
     block_ = static_cast<Block*>(std::calloc(1, sizeof(Block) + bytes + 4096));
     if (block_ == nullptr) failf("no memory for a tile of %zu bytes", bytes);
     block_->users = 1;
-    return reinterpret_cast<char*>(block_ + 1);
+    char* const made = reinterpret_cast<char*>(block_ + 1);
+    PTO_TRACE_PLACED(made, loc, bytes);
+    return made;
   }
 
  private:
@@ -96,7 +98,10 @@ class OwnStorage {
     int users;
   };
   void drop() {
-    if (block_ != nullptr && --block_->users == 0) std::free(block_);
+    if (block_ != nullptr && --block_->users == 0) {
+      PTO_TRACE_FREED(reinterpret_cast<char*>(block_ + 1));
+      std::free(block_);
+    }
     block_ = nullptr;
   }
   Block* block_ = nullptr;
@@ -308,7 +313,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
 #ifdef __PTO_AUTO__
   TileDType& data() {
     detail::keep_order();
-    if (data_.at == nullptr) data_.at = reinterpret_cast<DType*>(own_.make(GetSizeInBytes()));
+    if (data_.at == nullptr) data_.at = reinterpret_cast<DType*>(own_.make(Loc, GetSizeInBytes()));
     return data_.at;
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }

@@ -217,6 +217,8 @@ class Lower(Control):
         issuing = LAST_PIPE if pipe == EVERY_PIPE.name else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
+        if not self.is_text and unit_flag.phased(op):
+            issue = unit_flag.issue_phased
         if not results:
 
             def step(core: Core) -> int | None:
@@ -248,6 +250,9 @@ class Lower(Control):
         """The pipe that an instruction goes to."""
         return pipe_of(op, self.program.profile)
 
+    #: Whether it lowers a program, of which more is asked than of C++.
+    is_text = True
+
     def unasked(self, row: Row) -> Collection[str]:
         """Operands that no rule is asked of."""
         return ()
@@ -258,7 +263,7 @@ class Lower(Control):
         row = op.row
         assert row is not None
         open_to = self.program.legal and row.set == "tile"
-        asks = asked(op, row, self.program.profile, self.unasked(row)) if open_to else None
+        asks = asked(op, row, self.program.profile, self.unasked(row), self.is_text) if open_to else None
         if asks is None:
             return execute
 

@@ -102,7 +102,7 @@ class Overlap(Sanitizer):
     def finished(self, event: Event) -> None:
         """An instruction reads before it writes: all its writes count at its end."""
         for access in event.accesses:
-            if access.write and access.space != "gm":
+            if access.write and access.space != "gm" and not _delivered(event, access):
                 held = self._held(access)
                 if held is not None and not any(_same(access, other) for other in self.unspecified):
                     self._write(event, access, held)
@@ -349,6 +349,12 @@ def apart(a: Storage, b: Storage) -> str:
         f"%{a.name} takes {in_hex(a.low, a.low + a.size)} and %{b.name} {in_hex(b.low, b.low + b.size)}: "
         "give one of them another address"
     )
+
+
+def _delivered(event: Event, access: Access) -> bool:
+    """Whether it goes to another core, which has names of its own for what it is given."""
+    place = access.place
+    return isinstance(place, Tile) and place.buffer is not event.core.buffers.get(place.loc, place.buffer)
 
 
 def storage_of(place: Any) -> Storage | None:

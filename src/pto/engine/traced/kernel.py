@@ -36,7 +36,7 @@ from ..reference.grid import Grid
 from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
-from ..registry import refusal
+from ..reference.sync import DrainAll
 from ..watch import Watcher
 from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
@@ -62,6 +62,8 @@ class TracedCore(Core):
         self.sites = sites
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
+        #: The storage of those that were placed for themselves, by memory and place.
+        self.storages: dict[str, dict[tuple[int, int], Any]] = {}
         self.tiles: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}
@@ -73,6 +75,10 @@ class TracedCore(Core):
         self.sessions: dict[int, Any] = {}
         #: Who writes down what it does.
         self.note: CoreRecorder | None = None
+        #: In auto mode the compiler orders pipes, and gives tiles their storage.
+        self.auto = sites.auto
+        #: What everything that follows waits for.
+        self._before: Operation | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
@@ -86,6 +92,12 @@ class TracedCore(Core):
                     self.done = True
                     break
                 site, values = sites.of(feed.words, feed.at)
+                if site.waits and self._before is None:
+                    self._before = site.op
+                if self._before is not None:
+                    if self.stall(DrainAll(self._before)) == BLOCKED:
+                        break
+                    self._before = None
                 self.pc = site.pc
                 if site.scope:
                     self._scope(site)
@@ -100,6 +112,8 @@ class TracedCore(Core):
                     site.after(self, feed.words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
+                if self.auto or site.waits:
+                    self._before = site.op
                 feed.taken()
                 ticks += 1
         except IllegalInstruction as problem:
@@ -137,6 +151,8 @@ class TracedCore(Core):
         code.ops.append(first.op)
         registers: list[Any] = [None] * self.code.registers
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
+        if self.auto:
+            self._before = first.op
 
 
 def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
@@ -216,6 +232,8 @@ class _Traced(CompiledKernel):
     _places: Places
     #: The program that the C++ was emitted from.
     _like: Module | None = None
+    #: Whether it is of auto mode.
+    _auto = False
 
     def _told(self) -> Source:
         """What it is made of."""
@@ -271,7 +289,7 @@ class _Traced(CompiledKernel):
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
             module, self.profile, watch is not None and watch.tracks, cores,
-            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like, self._auto),
         )  # fmt: skip
         order = None
         if schedule is not None:
@@ -337,6 +355,7 @@ class TracedKernel(_Traced, FileKernel):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        self._auto = self.auto
 
     def _told(self) -> Source:
         return self.text or Source(self.path, "")
@@ -393,6 +412,9 @@ class TracedLaunch:
         done = grid.stream.end()
         for binding in self.bindings:
             binding.write_back()
+        if problem is not None and problem.code == "PTO-E2104" and grid.stream.frames and done.status:
+            # others wait for a core that a fault ended
+            problem = self.kernel.told(done, grid.stream.frames, self.bindings)
         if problem is not None:
             result.diagnostics.append(problem)
         if grid.watch is not None:
@@ -436,7 +458,4 @@ def made(request: Request) -> CompiledKernel:
     r = request
     if isinstance(r.program, Module):
         return TracedProgram(r.program, r.entry, r.target, r.check)
-    if r.auto:
-        help = "give tiles addresses with TASSIGN: nothing tells where those of auto mode lie on the device"
-        raise DiagnosticError([refusal("traced", ["auto mode"], help)])
-    return TracedKernel(r.program, r.entry, r.target, False, r.capacity)
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)
