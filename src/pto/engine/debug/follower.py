@@ -411,6 +411,6 @@ def _touches(access: Access, matrix: Matrix, rows: range, cols: range) -> bool:
     inside = mine[(mine >= first) & (mine < last)]
     if not inside.size:
         return False
-    if access.region is not None and access.region.fills(first, last):
+    if access.region is not None and access.region.dense:
         return True
     return bool(np.isin(inside, access.bytes()).any())

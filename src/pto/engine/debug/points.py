@@ -41,7 +41,7 @@ def line_of(op: Operation) -> int:
 def _rank(op: Operation) -> int:
     """0 for constants and synchronisation, 1 for scalars, descriptors and control flow, 2 for the rest."""
     row = op.row
-    if op.name == "arith.constant" or (row is not None and row.name in sync.HANDLERS):
+    if op.name == "arith.constant" or (row is not None and sync.orders(row.name)):
         return 0
     if row is None or row.family in ("shared-arith", "shared-math") or row.name in handles.HANDLERS:
         return 1

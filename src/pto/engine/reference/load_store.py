@@ -7,6 +7,7 @@ of the tile where it lies on chip.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -70,12 +71,17 @@ def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) ->
     if given or (layout and not view.layout):
         view = view.copy()
         view.layout = given.upper() if given else layout
-    rows, cols = views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
+    rows, cols = _matrix_shape(view.effective_layout(), view.dims5[0], view.bits)
     i.require(
         shape[0] <= rows and shape[1] <= cols,
         f"expects {name} to hold the valid region of the tile, {shape[0]}x{shape[1]}, got {rows}x{cols}",
     )
     return view
+
+
+@lru_cache(maxsize=1024)
+def _matrix_shape(layout: str, dims: tuple[int, ...], bits: int) -> Shape:
+    return views.matrix_shape(layout, dims, tiles.block_elements(bits))
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:

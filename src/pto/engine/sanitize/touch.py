@@ -34,8 +34,8 @@ class Touch:
         self.at: Array | None = None
         self.marks: tuple[int, Array] | None = None
         if region is not None:
-            self.low, self.high = low, high = region.bounds
-            self.dense = region.fills(low, high)
+            self.low, self.high = region.bounds
+            self.dense = region.dense
         elif access.at is None or not access.at.size:
             self.low = self.high = 0
             self.dense = False

@@ -78,29 +78,35 @@ class TracedCore(Core):
         if self.queued:
             self.drain()
         self.waiting = ""
-        feed, sites, code = self.feed, self.sites, self.code
+        feed, sites, code, regs = self.feed, self.sites, self.code, self.regs
+        words, at = feed.words, feed.at
         ticks = 0
         try:
             while ticks < limit:
-                if not feed.ready():
-                    self.done = True
-                    break
-                site, values = sites.of(feed.words, feed.at)
+                if at >= len(words):
+                    if not feed.ready():
+                        self.done = True
+                        break
+                    words, at = feed.words, feed.at
+                site, values = sites.of(words, at)
                 self.pc = site.pc
                 if site.scope:
                     self._scope(site)
+                    words, at = feed.words, feed.at
                     ticks += 1
                     continue
-                if len(self.regs) < code.registers:
-                    self.regs += [None] * (code.registers - len(self.regs))
-                site.load(self, feed.words, values)
+                if len(regs) < code.registers:
+                    regs += [None] * (code.registers - len(regs))
+                for slot, offset, make in site.loads:
+                    regs[slot] = make(self, words, values + offset)
                 if site.step(self) == BLOCKED:
                     break
                 if site.after is not None:
-                    site.after(self, feed.words, values)
+                    site.after(self, words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
-                feed.taken()
+                at += words[at]
+                feed.at = at
                 ticks += 1
         except IllegalInstruction as problem:
             raise self.illegal(code.ops[self.pc], problem) from None
