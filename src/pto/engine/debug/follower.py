@@ -217,7 +217,17 @@ class Follower(Watcher):
         if self.grid.broken is not self._broken:
             self._broken = self.grid.broken
             found = found or self.grid.broken.diagnostic  # type: ignore[union-attr]
-        return found
+        return None if found is None else self.grid.words.told(found)
+
+    @property
+    def findings(self) -> list[Diagnostic]:
+        """All that was found so far."""
+        if self.grid is None:
+            return []
+        found = list(self._reports.found.values()) if self._reports is not None else []
+        if not found and self.grid.broken is not None:
+            found = [self.grid.broken.diagnostic]
+        return [self.grid.words.told(d) for d in found]
 
     # -- deciding --------------------------------------------------------------------------------------
 
