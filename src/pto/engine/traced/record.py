@@ -5,14 +5,16 @@
 Every call that the kernel told of is an operation at its line of C++; numbers are constants, tiles have their
 addresses, tensors are views of the arguments. So the program computes what the kernel does wherever control
 goes the same way: with the same numbers, and arrays that no branch depends on. Numbers that are arguments may
-have gone into anything; the program asks for them, and stops (`pto.trap`) where it is given others. Of several
-cores each has a part of its own. What has no words in a program, or would be too long for one, is refused.
+have gone into anything; the program asks for them, and stops (`pto.trap`) where it is given others. Of
+several cores each has a part of its own. What has no words in a program, or would be too long for one, is
+refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, Span
@@ -291,11 +293,7 @@ class Program:
 
     def _ask(self, block: Block, arg: Value, recorded: Any) -> None:
         """Stop where a number is not the one that was recorded."""
-        if (
-            not isinstance(recorded, int | float)
-            or not isinstance(arg.type, ScalarType)
-            or recorded != recorded
-        ):
+        if not isinstance(arg.type, ScalarType) or not isinstance(recorded, int | float) or isnan(recorded):
             return
         b = Builder(block)
         float_ = arg.type.is_float
