@@ -154,7 +154,7 @@ def test_blocks_that_ended_leave_no_accesses_behind(monkeypatch: pytest.MonkeyPa
 
 
 def access(region: Region) -> Touch:
-    event = SimpleNamespace(core=None, op=SimpleNamespace(row=None), pipe="V")
+    event = SimpleNamespace(core=None, op=SimpleNamespace(row=None), pipe="V", scope=None, number=0)
     return Touch(event, (0, 1, []), Clock("a5"), Access(None, region, None, True), False)  # type: ignore[arg-type]
 
 

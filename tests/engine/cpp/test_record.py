@@ -26,6 +26,8 @@ REFUSED = {
     "push_before_product": "a FIFO",
     "popped_tile_read_early": "a FIFO",
     "pop_without_push": "a FIFO",
+    "popped_over_what_is_read": "a FIFO",
+    "product_over_a_push": "a FIFO",
     "merged_over_a_source": "the list of counts that tmrgsort wants",
 }
 #: Kernels of which every run has the time: of one core, of several blocks, of the cube and of vector registers.

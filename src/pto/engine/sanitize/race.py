@@ -285,6 +285,8 @@ class RaceChecker:
             learn_of(know, old.agent, old.sequence)
         if old.core is not new.core and old.write != new.write:
             old, new = _sides(old, new, seen)
+        elif old.core is new.core and old.issued > new.issued:
+            old, new = new, old  # a pipe that had to wait comes late; who reads the program sees it first
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
         note = (_other_side(new, old), self.launch.span(old.op))

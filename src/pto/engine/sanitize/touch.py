@@ -19,8 +19,8 @@ class Touch:
     are its place among those of its buffer (`seen`)."""
 
     __slots__ = (
-        "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "know", "low", "marks", "number",
-        "op", "pipe", "place", "region", "replaced", "sequence", "write",
+        "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "issued", "know", "low", "marks",
+        "number", "op", "pipe", "place", "region", "replaced", "sequence", "write",
     )  # fmt: skip
 
     def __init__(
@@ -47,6 +47,7 @@ class Touch:
         self.bucket: tuple[int, int] | None = None
         self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
         self.op = event.op
+        self.issued = (event.scope or event).number  # the order of the program, on one core
         self.pipe = agent_pipe(event.pipe)
         self.place = access.place
         self.atomic = atomic
