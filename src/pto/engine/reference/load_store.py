@@ -7,6 +7,7 @@ of the tile where it lies on chip.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -66,7 +67,7 @@ def tprefetch_async(i: Instr) -> int:
 def loaded(i: Instr, dst: Tile, view: View) -> Shape:
     """What a load moves: the valid region of the tile, or what the view has where the device counts that."""
     layout = view.effective_layout()
-    extent = views.matrix_shape(layout, view.dims5[0], tiles.block_elements(view.bits))
+    extent = _matrix_shape(layout, view.dims5[0], view.bits)
     shape = views.loaded(i.isa, dst.loc, dst.layout, layout, dst.valid, extent)
     if views.is_bounded(i.isa, layout):
         _holds(i, "src", shape, extent)
@@ -81,7 +82,7 @@ def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) ->
     """The view of an instruction in the layout it gives, which must hold `shape` elements. `layout` is for a
     view that nothing gives one."""
     view = laid_out(i, name, layout)
-    extent = views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
+    extent = _matrix_shape(view.effective_layout(), view.dims5[0], view.bits)
     _holds(i, name, shape, extent)
     return view
 
@@ -101,6 +102,11 @@ def _holds(i: Instr, name: str, shape: Shape, extent: Shape) -> None:
         shape[0] <= rows and shape[1] <= cols,
         f"expects {name} to hold the valid region of the tile, {shape[0]}x{shape[1]}, got {rows}x{cols}",
     )
+
+
+@lru_cache(maxsize=1024)
+def _matrix_shape(layout: str, dims: tuple[int, ...], bits: int) -> Shape:
+    return views.matrix_shape(layout, dims, tiles.block_elements(bits))
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:

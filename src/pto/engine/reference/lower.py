@@ -81,8 +81,8 @@ class Lower(Control):
             self.scalar(op)
         elif name in handles.HANDLERS:
             self.handled(op, handles.HANDLERS[name])
-        elif name in sync.HANDLERS:
-            self.synced(op, sync.HANDLERS[name])
+        elif sync.orders(name):
+            self.synced(op)
         elif name in fifo.HANDLERS:
             self.handled(op, fifo.HANDLERS[name], may_block=True, event=True)
         elif name in transfers.HANDLERS:
@@ -201,9 +201,14 @@ class Lower(Control):
 
         self.emit(op, step, event)
 
-    def synced(self, op: Operation, handler: sync.Handler) -> None:
-        arguments = self.arguments(op)
-        step: Step = lambda core: handler(core, op, arguments(core))  # noqa: E731
+    def synced(self, op: Operation) -> None:
+        assert op.row is not None
+        make = sync.MAKERS.get(op.row.name)
+        if make is not None:
+            step: Step = make(op, self.program.profile)
+        else:
+            handler, arguments = sync.HANDLERS[op.row.name], self.arguments(op)
+            step = lambda core: handler(core, op, arguments(core))  # noqa: E731
         for value in op.operands:
             if isinstance(value.type, ScalarType):
                 step = self.decision(op, self.slot(value), step, "an event id")

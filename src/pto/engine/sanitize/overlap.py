@@ -108,10 +108,13 @@ class Overlap(Sanitizer):
                     self._write(event, access, held)
 
     def _held(self, access: Access) -> Held | None:
-        storage = storage_of(access.place)
+        place = access.place
+        storage = storage_of(place)
         if storage is None:
             return None
-        known: dict[Storage, Held] = access.place.buffer.shadows.setdefault("overlap", {})
+        known: dict[Storage, Held] | None = place.buffer.shadows.get("overlap")
+        if known is None:
+            known = place.buffer.shadows["overlap"] = {}
         found = known.get(storage)
         return found if found is not None else _introduce(known, storage)
 
@@ -123,8 +126,8 @@ class Overlap(Sanitizer):
         held.turn = self.turn
         region = access.region
         if not held.rivals or not any(rival.last is not None for rival in held.rivals):
-            key = None if region is None else (region.base, region.rows, region.cols)
-            if key is None or held.last != key or any(view.some for view in (held, *held.views)):
+            key = None if region is None else region.key
+            if key is None or held.last != key or held.some or any(view.some for view in held.views):
                 self._keep(access, held)
                 held.last = key or ()
             return
@@ -359,6 +362,6 @@ def _delivered(event: Event, access: Access) -> bool:
 
 def storage_of(place: Any) -> Storage | None:
     """The storage a place belongs to, if somebody placed it."""
-    if isinstance(place, Pointer):
-        return place.home.storage if place.home is not None else None
-    return place.storage if isinstance(place, Tile) else None
+    if isinstance(place, Tile):
+        return place.storage
+    return place.home.storage if isinstance(place, Pointer) and place.home is not None else None

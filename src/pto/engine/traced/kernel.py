@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import Diagnostic, DiagnosticError, Source, has_errors
+from ...diag import Diagnostic, DiagnosticError, Source, Span, has_errors
 from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
+from ...ir.types import Type
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
@@ -41,7 +42,7 @@ from ..watch import Watcher
 from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
 from .sites import Site, Sites
-from .spelling import in_cpp
+from .spelling import CppWords, first_calls, in_cpp
 from .stream import Feed, Recorded, Stream
 
 if TYPE_CHECKING:
@@ -84,14 +85,17 @@ class TracedCore(Core):
         if self.queued:
             self.drain()
         self.waiting = ""
-        feed, sites, code = self.feed, self.sites, self.code
+        feed, sites, code, regs = self.feed, self.sites, self.code, self.regs
+        words, at = feed.words, feed.at
         ticks = 0
         try:
             while ticks < limit:
-                if not feed.ready():
-                    self.done = True
-                    break
-                site, values = sites.of(feed.words, feed.at)
+                if at >= len(words):
+                    if not feed.ready():
+                        self.done = True
+                        break
+                    words, at = feed.words, feed.at
+                site, values = sites.of(words, at)
                 if site.waits and self._before is None:
                     self._before = site.op
                 if self._before is not None:
@@ -101,20 +105,23 @@ class TracedCore(Core):
                 self.pc = site.pc
                 if site.scope:
                     self._scope(site)
+                    words, at = feed.words, feed.at
                     ticks += 1
                     continue
-                if len(self.regs) < code.registers:
-                    self.regs += [None] * (code.registers - len(self.regs))
-                site.load(self, feed.words, values)
+                if len(regs) < code.registers:
+                    regs += [None] * (code.registers - len(regs))
+                for slot, offset, make in site.loads:
+                    regs[slot] = make(self, words, values + offset)
                 if site.step(self) == BLOCKED:
                     break
                 if site.after is not None:
-                    site.after(self, feed.words, values)
+                    site.after(self, words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
                 if self.auto or site.waits:
                     self._before = site.op
-                feed.taken()
+                at += words[at]
+                feed.at = at
                 ticks += 1
         except IllegalInstruction as problem:
             raise self.illegal(code.ops[self.pc], problem) from None
@@ -175,6 +182,16 @@ class TracedGrid(Grid):
     stream: Stream
     sites: dict[str, Sites]
     recorder: Recorder | None = None
+    #: Of C++ that somebody wrote: what was given to it by rank, and where its calls stand.
+    given: Sequence[Sequence[tuple[str, Any, Type]]] = ()
+    places: Places | None = None
+
+    def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
+        found = next((s.frames[op] for s in self.sites.values() if op in s.frames), ())
+        return self.places.functions(found) if self.places is not None else ()
+
+    def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
+        return self.given[rank] if self.given else ()
 
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         a, b = old.loc, new.loc
@@ -302,6 +319,15 @@ class _Traced(CompiledKernel):
             max_steps, False, preset(semantics), timeout,
         )  # fmt: skip
         grid.sites = sites
+        if isinstance(self, FileKernel):
+            grid.words, grid.places = CppWords(), self._places
+            grid.given = [
+                [
+                    (p.name, v, t)
+                    for p, v, t in zip(self.args, b.values[self._longest], self._types, strict=True)
+                ]
+                for b in bindings
+            ]
         words = [
             word(t, v) if isinstance(v, int | float | str) else memory.word(t, v)
             for binding in bindings
@@ -359,6 +385,10 @@ class TracedKernel(_Traced, FileKernel):
 
     def _told(self) -> Source:
         return self.text or Source(self.path, "")
+
+    def first_calls(self) -> dict[str, tuple[str, int]]:
+        """Functions by name: the file and line of their first call."""
+        return first_calls(self.text) if self.text is not None else {}
 
     def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
         if self.kind != "mixed":

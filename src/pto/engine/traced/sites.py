@@ -230,6 +230,8 @@ class Sites:
         self._places = places
         self._memory = memory
         self._found: dict[tuple[int, ...], Site] = {}
+        #: Where calls return to, and their callers do, by operation.
+        self.frames: dict[Operation, tuple[int, ...]] = {}
         #: Operations by line, of a program that the C++ was emitted from.
         self._like: dict[int, Operation] = {}
         for op in like.walk() if like is not None else ():
@@ -244,6 +246,7 @@ class Sites:
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._make(key)
+            self.frames[found.op] = key[1 : 1 + FRAMES]
         return found, start
 
     def slots(self, site: Site) -> list[int]:
