@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from ..ir.core import Block, Operation, Region, Value, constant_of
-from ..ir.types import MemRefType, PtrType, TileBufType
+from ..ir.types import MemRefType, PtrType, TileBufType, ViewType
 from ..isa.machine import MEMORIES, SECTIONS
 
 _MEMORIES = ("mat", "left", "right")
@@ -126,7 +126,10 @@ class _Function:
         if op.name in _COPIES and op.operands[-1] in bits:
             target = op.operands[-1].type
             assert isinstance(target, TileBufType)
-            whole = target.v_row == target.rows and target.v_col == target.cols
+            whole = (target.v_row, target.v_col) == (target.rows, target.cols)
+            source = op.operands[0].type
+            if isinstance(source, ViewType):  # of which L1 gets no more than there is
+                whole = whole and source.elems == target.rows * target.cols
             return bits.get(op.operands[0], 0), bits[op.operands[-1]] if whole else 0
         return 0, 0
 

@@ -103,7 +103,8 @@ def of_products(seed: int) -> Written:
     stores = ["z", "x", "y"] if dtype == "f32" else ["z"]
 
     def load(to: int) -> None:
-        window, type = made.window(chance.choice("xy"), 32, 32)
+        shape = chance.choice(((32, 32), (32, 32), (32, 16), (16, 32)))  # L1 keeps the rest
+        window, type = made.window(chance.choice("xy"), *shape)
         made.lines.append(f"pto.tload ins({window} : {type}) outs(%m{to} : {mat})")
 
     def move(side: str, to: int) -> None:
