@@ -688,7 +688,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2018",
         "no recording",
-        "What a kernel did has no words in a program without control flow (FIFOs, registers that C++ made by "
+        "What a kernel did has no words in a program without control flow (registers that C++ made by "
         "itself, memory that is no argument, several ranks), or there is more of it than --limit allows.",
         "Record fewer turns of loops and fewer blocks, or raise --limit; run other kernels under --sanitize.",
     ),

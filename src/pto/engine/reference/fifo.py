@@ -108,6 +108,9 @@ class Fifo:
 class Ends:
     """What a core knows of a TPipe: its FIFOs by direction, and where the consumer's tiles lie."""
 
+    #: What describes it, its slots in global memory, and where tiles lie by direction: as it was opened.
+    opened: tuple[Operation, Pointer | None, dict[int, Any]]
+
     def __init__(
         self, fifos: dict[int, Fifo], staging: dict[int, tuple[Buffer, int] | None], local_slots: int
     ) -> None:
@@ -143,7 +146,9 @@ def open_ends(core: Core, op: Operation, key: Any, memory: Pointer | None, buffe
         at = buffers.get(direction)
         loc = "vec" if direction == C2V else "mat"
         staging[direction] = None if at is None else (core.buffers[loc], int(at))
-    return Ends(fifos, staging, int(op.attr("local_slot_num") or 2) if memory is not None else slots)
+    made = Ends(fifos, staging, int(op.attr("local_slot_num") or 2) if memory is not None else slots)
+    made.opened = op, memory, buffers
+    return made
 
 
 def _gm(value: Any) -> Pointer | None:

@@ -30,6 +30,7 @@ class Clock:
         self.isa = isa
         self.block = block
         self.agents: dict[tuple[WatchedCore, str], int] = {}
+        self._of: dict[WatchedCore, dict[str, int]] = {}  # the same by core, and by pipe as events name it
         self._ordered: list[bool] = []  # whether the events of an agent follow one another
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
@@ -42,6 +43,16 @@ class Clock:
         self.learned: dict[WatchedCore, list[dict[int, Token]]] = {}
 
     def agent(self, core: WatchedCore, pipe: str) -> int:
+        """The agent of a pipe; the scalar unit is that of what has none or all."""
+        mine = self._of.get(core)
+        if mine is None:
+            mine = self._of[core] = {}
+        found = mine.get(pipe)
+        if found is None:
+            found = mine[pipe] = self._found(core, agent_pipe(pipe))
+        return found
+
+    def _found(self, core: WatchedCore, pipe: str) -> int:
         found = self.agents.get((core, pipe))
         if found is None:
             found = self.agents[core, pipe] = len(self.know)
@@ -54,7 +65,7 @@ class Clock:
 
     def instruction(self, core: WatchedCore, pipe: str) -> tuple[int, int, Token]:
         """The next event of a pipe: its agent, its number, and what it knows."""
-        agent = self.agent(core, agent_pipe(pipe))
+        agent = self.agent(core, pipe)
         know, count = self.know[agent], self.count[agent]
         if self._ordered[agent]:
             learn_of(know, agent, count)
@@ -94,9 +105,15 @@ class Clock:
         join(stalls, token)
         self.stalls[core] = stalls
 
+    def stalled(self, core: WatchedCore, pipe: str) -> Token | None:
+        """What the scalar unit has waited for, of which what it now issues to a pipe has to be told: the pipe
+        performs in order, so nothing where it has begun with something that knew the same."""
+        stalls = self.stalls.get(core)
+        return stalls if stalls and stalls is not self._resumed[self.agent(core, pipe)] else None
+
     def resume(self, core: WatchedCore, pipe: str, stalls: Token | None) -> None:
         """A pipe begins with something: that knows what the scalar unit had waited for when it issued it."""
-        agent = self.agent(core, agent_pipe(pipe))
+        agent = self.agent(core, pipe)
         if stalls and stalls is not self._resumed[agent]:
             self._resumed[agent] = stalls
             join(self.know[agent], stalls)

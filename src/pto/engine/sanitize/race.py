@@ -90,14 +90,15 @@ class Race(Sanitizer):
 
     def issued(self, event: Event) -> None:
         if event.scope is None:  # else the pipe has begun with its vecscope
-            stalls = self.cores[event.core].clock.stalls
-            if stalls:
-                event.keeps["stalls"] = stalls.get(event.core)
+            stalls = self.cores[event.core].clock.stalled(event.core, event.pipe)
+            if stalls is not None:
+                event.keeps["stalls"] = stalls
 
     def took(self, event: Event) -> None:
         core = self.cores[event.core]
-        if "stalls" in event.keeps:
-            core.clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
+        stalls = event.keeps.pop("stalls", None)
+        if stalls is not None:
+            core.clock.resume(event.core, event.pipe, stalls)
         for given in event.waits:
             token = given.keeps["race"][1]
             if given.kind == "flag":
@@ -110,7 +111,7 @@ class Race(Sanitizer):
     def started(self, event: Event) -> None:
         core = self.cores[event.core]
         stalls = event.keeps.pop("stalls", None)
-        if stalls:
+        if stalls is not None:
             core.clock.resume(event.core, event.pipe, stalls)
         if event.what != INSTRUCTION:
             return

@@ -66,6 +66,8 @@ class TracedCore(Core):
         #: The storage of those that were placed for themselves, by memory and place.
         self.storages: dict[str, dict[tuple[int, int], Any]] = {}
         self.tiles: dict[Any, Any] = {}
+        #: Tiles by what records say of them, since one was placed or cut last.
+        self.latest: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}
         #: Windows that leave their source, by the object in C++.

@@ -18,7 +18,7 @@ from math import isnan
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, Span
-from ...ir.attrs import Attribute, EnumAttr, StrAttr, UnitAttr
+from ...ir.attrs import Attribute, EnumAttr, IntAttr, StrAttr, UnitAttr
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation, Region, Value
 from ...ir.types import INDEX, PtrType, ScalarType, TileBufType, Type, ViewType
@@ -28,6 +28,7 @@ from ...isa.profiles import Profile
 from ...isa.row import Operand
 from ..binding import Binding
 from ..memory import Buffer, Pointer, Tile, View
+from ..reference.fifo import Ends
 from ..registers import Register
 from .sites import Site
 
@@ -135,10 +136,29 @@ class CoreRecorder:
             return self._view(op, type, value)
         if isinstance(value, Pointer):
             return self._pointer(op, value)
+        if isinstance(value, Ends):
+            return self._fifo(op, type, value)
         if isinstance(value, int | float) and isinstance(type, ScalarType):
             return self._constant(value, type)
         name = op.row.name if op.row is not None else op.name
         raise DiagnosticError([_refusal(f"{name}: {type}", op.loc)])
+
+    def _fifo(self, op: Operation, type: Type, ends: Ends) -> Value:
+        """The FIFO of a `TPipe`: with slots in global memory, or where the consumer works."""
+        made, memory, local = ends.opened
+        directions = list(ends.fifos)
+        attrs = {n: a for n, a in made.attrs.items() if n != "nosplit" or made.attr("nosplit")}
+        attrs["dir_mask"] = IntAttr(sum(directions), ScalarType("i32"))
+        at = [self._constant(int(local[d]), ScalarType("i32")) for d in directions]
+        operands = dict(zip(("local_addr", "peer_local_addr"), at, strict=False))
+        if memory is None:
+            attrs.pop("local_slot_num", None)
+            return self._make(("fifo", id(ends)), "pto.initialize_l2l_pipe", [type], attrs, **operands)
+        home = self._whole.homes.get(memory.buffer)
+        dtype = str(home[1].dtype) if home is not None else memory.dtype
+        slots = self._pointer(op, Pointer(memory.buffer, memory.offset, dtype, ""))
+        name = "pto.initialize_l2g2l_pipe"
+        return self._make(("fifo", id(ends)), name, [type], attrs, gm_addr=slots, **operands)
 
     def _make(
         self, key: Any, name: str, results: list[Type], attrs: dict[str, Attribute] | None = None,

@@ -579,6 +579,10 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
 
     def load(core: Any, words: list[int], at: int) -> Tile:
         address, this, rows, cols = words[at : at + 4]
+        last = id, called, address, this, rows, cols
+        found = core.latest.get(last)
+        if found is not None:
+            return found
         placed = core.placed.get((loc, address, this)) or core.placed.get((loc, address, id))
         key = (id, called, address, rows, cols)
         edge = core.edges.get(this)
@@ -593,6 +597,8 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
                 _own(found)
             if not fresh:
                 core.tiles[key] = found
+        if not fresh:
+            core.latest[last] = found
         return found
 
     return load
@@ -685,6 +691,7 @@ def _assigned(m: _Making) -> Site:
             if storage is made.storage and storage is not None:
                 around.pop((storage.low, storage.size), None)  # the latest comes last
                 around[storage.low, storage.size] = storage
+            core.latest.clear()
             core.placed[type.loc, address, words[at + 1]] = storage
             core.placed[type.loc, address, -kind.id] = storage
 
@@ -729,6 +736,7 @@ def _renamed(m: _Making) -> Site:
         if source.storage is not None:
             core.placed[loc, words[at], words[at + 1]] = source.storage
             core.placed[loc, words[at], -m.kinds[0].id] = source.storage
+        core.latest.clear()
         core.edges.pop(words[at + 1], None)
         if window:
             r, c = words[at + 8], words[at + 9]
