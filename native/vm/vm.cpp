@@ -211,7 +211,8 @@ struct Lie {
     const auto form = static_cast<detail::Form>(s[1]);
     const ptrdiff_t cols = tile.Cols, ir = s[2], ic = s[3];
     const ptrdiff_t pitch =
-        detail::pitch_of(static_cast<CompactMode>(s[5]), tile.Rows, static_cast<int>(tile.RowMaskInternal));
+        detail::pitch_of(static_cast<CompactMode>(s[5]), tile.Rows, static_cast<int>(tile.RowMaskInternal),
+                         form == detail::Form::NN ? static_cast<int>(ir) : 16);
     if (form == detail::Form::ND) return r * cols + c;
     if (form == detail::Form::DN) return c * pitch + r;
     const ptrdiff_t br = r / ir, pr = r % ir, bc = c / ic, pc = c % ic;

@@ -235,7 +235,7 @@ def _tile_axes(
     c: int,
 ) -> tuple[Axis, Axis]:
     """Row and column part of the offsets of a rectangle of a tile."""
-    between = tiles.compact_pitch(compact, pitch[0], v_row)
+    between = tiles.compact_pitch(compact, pitch[0], v_row, tiles.block_height(layout, box))
     block_row, row, block_col, col = tile_steps(layout, *pitch, box, between)
     return blocked(r, rows, box[0], block_row, row), blocked(c, cols, box[1], block_col, col)
 
@@ -328,7 +328,8 @@ class Tile:
 
     def element_offset(self, r: int, c: int) -> int:
         """Storage offset of one element, in elements from the start of the tile."""
-        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
+        height = tiles.block_height(self.layout, self.box)
+        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row, height)
         return tiles.offset(self.layout, *self.pitch, self.box, r, c, pitch)
 
     def __repr__(self) -> str:

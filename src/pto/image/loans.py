@@ -24,14 +24,14 @@ _OWN = ("set", "wait", "barrier")
 _UB = MEMORIES["vec"].space
 
 
-def loans(function: Operation, kind: str) -> frozenset[Operation]:
-    """The loads and pops of a function, on one kind of core, that may lend."""
+def loans(function: Operation, kind: str) -> dict[Operation, Value]:
+    """The loads and pops of a function, on one kind of core, that may lend, and their tiles."""
     found = _Function(kind)
     try:
         found.collect(function.regions[0])
     except _Unclear:
-        return frozenset()
-    return frozenset(op for op, block, at in found.takes if found.lends(op, block, at))
+        return {}
+    return {op: _tile(op) for op, block, at in found.takes if found.lends(op, block, at)}
 
 
 class _Unclear(Exception):
@@ -93,7 +93,7 @@ class _Function:
     # -- one load or pop ----------------------------------------------------------------------------------
 
     def lends(self, op: Operation, block: Block, at: int) -> bool:
-        tile = op.operands[-1] if op.name == _LOAD else op.operands[0]
+        tile = _tile(op)
         if not _is_tile(tile) or not _is_dense(tile.type) or tile.op is None:
             return False
         if op.name == _LOAD and view_layout(op.operands[0]) not in (None, "ND"):
@@ -124,6 +124,10 @@ class _Function:
 
 def _is_popped(tile: Value) -> bool:
     return tile.op is not None and tile.op.name == "pto.declare_tile"
+
+
+def _tile(op: Operation) -> Value:
+    return op.operands[-1] if op.name == _LOAD else op.operands[0]
 
 
 def _is_tile(value: Value) -> bool:

@@ -144,7 +144,7 @@ class Lowering:
             if self.lives is not None:
                 self.call("vm.owe", 1)
             self.loans = loans(function, self.kind)
-            self.homes = {op.operands[1]: self.room(_TILE) for op in self.loans if op.name == "pto.tload"}
+            self.homes = {t: self.room(_TILE) for op, t in self.loans.items() if op.name == "pto.tload"}
             self.body(function, [])
         except NoCall as e:
             self.refuse(function, str(e))

@@ -145,6 +145,7 @@ def of_products(seed: int) -> Written:
 
     for n in range(3):
         load(n)
+    for n in range(3):
         move("l", n)
         move("r", n)
     made.steps(18, step)

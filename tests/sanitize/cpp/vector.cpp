@@ -604,7 +604,7 @@ __global__ AICORE void parts_of_a_tile(__gm__ float* a, __gm__ float* b, __gm__ 
   using Whole = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
   Tile<TileType::Vec, float, 16, 64> x;
   Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32> left;
-  Tile<TileType::Vec, float, 15, 64, BLayout::RowMajor, 15, 32> right;
+  Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32> right;
   Half ga(a), gb(b);
   Whole gc(c);
   TASSIGN(x, 0x0);

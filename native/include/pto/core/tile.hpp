@@ -53,10 +53,12 @@ constexpr ptrdiff_t offset(ptrdiff_t cols, ptrdiff_t pitch, ptrdiff_t r, ptrdiff
   return bc * pitch * ic + br * n + pc * ir + pr;
 }
 
-/// Rows between two column blocks of a tile with `valid` valid rows.
-constexpr int pitch_of(CompactMode compact, int rows, int valid) {
-  if (compact == CompactMode::Normal) return (valid + 15) / 16 * 16;
-  if (compact == CompactMode::RowPlusOne) return (valid + 15) / 16 * 16 + 1;
+/// Rows between two column blocks of a tile with `valid` valid rows, in fractals that are `height` rows high: 16, but 2
+/// for scales in NN.
+constexpr int pitch_of(CompactMode compact, int rows, int valid, int height = 16) {
+  const int whole = (valid + height - 1) / height * height;
+  if (compact == CompactMode::Normal) return whole;
+  if (compact == CompactMode::RowPlusOne) return whole + 1;
   return rows;
 }
 
@@ -347,7 +349,10 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
 
   /// Rows between two column blocks, as the compact mode says.
-  int pitch() const { return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow())); }
+  int pitch() const {
+    return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow()),
+                            form == detail::Form::NN ? InnerRows : 16);
+  }
   /// Offset of element (r, c) in storage, in elements.
   ptrdiff_t offset(ptrdiff_t r, ptrdiff_t c) const {
     return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);

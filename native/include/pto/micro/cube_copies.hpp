@@ -138,7 +138,7 @@ template <class T>
 inline void load_bias(uint64_t to, const T* from, bool widen, uint64_t count, uint64_t length,
                       uint64_t from_gap, uint64_t to_gap) {
   constexpr uint64_t each = 32 / sizeof(T);
-  using Entry = std::conditional_t<std::is_integral_v<T>, int32_t, float>;
+  using Entry [[maybe_unused]] = std::conditional_t<std::is_integral_v<T>, int32_t, float>;
   PTO_TRACE("copy_cbuf_to_bt src dst conv_control n_burst len_burst source_gap dst_gap:", PTO_SAYS(),
             traced_pointer<std::remove_cv_t<T> >(from, TileType::Mat),
             traced_pointer<Entry>(reinterpret_cast<const void*>(static_cast<uintptr_t>(to)), TileType::Bias),

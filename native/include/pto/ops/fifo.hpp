@@ -189,10 +189,17 @@ inline bool empty_slot(const Place<T>& to, const FifoSlot& slot, const Part& par
   part.pitch = about.cols;
   char* base = entry_of(fifo, part.index, about.bits);
   const size_t bytes =
-      (static_cast<size_t>(about.rows) * static_cast<size_t>(about.cols) * about.bits + 7) / 8 +
-      static_cast<size_t>(prod.entryOffset);
-  if (bytes > fifo.size * (in_ring(fifo, base) ? 2u : 1u))
-    failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
+      (static_cast<size_t>(about.rows) * static_cast<size_t>(about.cols) * about.bits + 7) / 8;
+  const auto into = static_cast<size_t>(prod.entryOffset);
+  if (bytes + into > fifo.size * (in_ring(fifo, base) ? 2u : 1u)) {
+    if (into == 0)
+      failf("[PTO-E2102] TPUSH: a tile of %zu bytes does not fit a slot of %u", bytes, fifo.size);
+    failf(
+        "[PTO-E2102] TPUSH: a tile of %zu bytes, %zu bytes into its entry, does not fit a slot of %u; fix: "
+        "the parts "
+        "of vector cores are set apart by the split, do not call setEntryOffset for them as well",
+        bytes, into, fifo.size);
+  }
   part.at = base + prod.entryOffset;
   part.touch("TPUSH", fifo, about.bits, Use::write);
   Holding hold(fifo.ring);

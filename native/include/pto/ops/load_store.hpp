@@ -122,6 +122,22 @@ constexpr bool by_stride(Layout layout) {
          layout == Layout::MX_B_DN;
 }
 
+/// More of a tile in L1 than is valid is about to be written: where the tile was placed nobody has looked at that.
+template <class T>
+[[gnu::noinline]] void reach_farther(const Place<T>& tile, ptrdiff_t rows, ptrdiff_t cols) {
+  constexpr int space = static_cast<int>(TileType::Mat);
+  const char *base = core().space[space], *data = reinterpret_cast<const char*>(tile.data);
+  if (rows <= 0 || cols <= 0 || data < base || data >= base + room(space)) return;
+  int64_t low, high, left, right;
+  tile.rows.span(rows, low, high);
+  tile.cols.span(cols, left, right);
+  const auto end = static_cast<size_t>(data - base + bytes_of(bits_of<T>, 0, high + right).high);
+  if (end > room(space))
+    failf("[PTO-E2101] TLOAD: touches bytes %zu..%zu of %s, which has %zu bytes",
+          static_cast<size_t>(data - base), end, kSpaceNames[space], room(space));
+  use_space(core(), space, end);
+}
+
 template <class TileT, class Global>
 inline void load(TileT& dst, Global& src) {
   const auto from = place(src);
@@ -130,7 +146,8 @@ inline void load(TileT& dst, Global& src) {
     check_holds("TLOAD", from, to.rows.count, to.cols.count, Use::read);
     copy(to, from, to.rows.count, to.cols.count);
   } else {
-    ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
+    const ptrdiff_t valid_rows = dst.GetValidRow(), valid_cols = dst.GetValidCol();
+    ptrdiff_t rows = valid_rows, cols = valid_cols;
     constexpr bool in_l1 = TileT::Loc == TileType::Mat;
     if constexpr (in_l1) {
       const FromTensor sizes = from_tensor(kIsa, TileT::form, Global::layout);
@@ -140,6 +157,7 @@ inline void load(TileT& dst, Global& src) {
         failf("[PTO-E2102] TLOAD: expects the tile to have room for the tensor, %lldx%lld, got %lldx%lld",
               static_cast<long long>(rows), static_cast<long long>(cols),
               static_cast<long long>(own_rows(dst)), static_cast<long long>(own_cols(dst)));
+      if (rows > valid_rows || cols > valid_cols) reach_farther(place(dst), rows, cols);
     }
     if (in_l1 && kIsa != Isa::cpu && by_stride(Global::layout)) {
       touch("TLOAD", from, rows, cols, Use::read);

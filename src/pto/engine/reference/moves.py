@@ -79,6 +79,10 @@ def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
     vectors = i.core.cluster.vectors if dst.loc == "vec" and i.core.kind == "cube" else []
     if not vectors:
         return [(dst, (0, 0))]
+    i.require(
+        dst.address is None or dst.address < dst.buffer.limit,
+        "expects dst to have an address: nothing tells where a tile of auto mode lies on another core",
+    )
     mode = str(i.attr("accToVecMode"))
     places = [dst.copy() for _ in vectors]
     for place, core in zip(places, vectors, strict=True):

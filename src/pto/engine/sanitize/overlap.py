@@ -11,7 +11,7 @@ storage from there on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -356,8 +356,8 @@ def apart(a: Storage, b: Storage) -> str:
 
 def _delivered(event: Event, access: Access) -> bool:
     """Whether it goes to another core, which has names of its own for what it is given."""
-    place = access.place
-    return isinstance(place, Tile) and place.buffer is not event.core.buffers.get(place.loc, place.buffer)
+    place, core = access.place, cast("Any", event.core)
+    return isinstance(place, Tile) and place.buffer is not core.buffers.get(place.loc, place.buffer)
 
 
 def storage_of(place: Any) -> Storage | None:

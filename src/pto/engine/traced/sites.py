@@ -687,7 +687,7 @@ def _assigned(m: _Making) -> Site:
             address, storage = words[at], made.storage
             around = core.storages.setdefault(type.loc, {})
             if within:
-                storage = _around(around.values(), storage) or storage
+                storage = _around(around.values(), made) or storage
             if storage is made.storage and storage is not None:
                 around.pop((storage.low, storage.size), None)  # the latest comes last
                 around[storage.low, storage.size] = storage
@@ -699,12 +699,10 @@ def _assigned(m: _Making) -> Site:
     return site
 
 
-def _around(storages: Iterable[Storage], part: Storage | None) -> Storage | None:
-    """The latest storage that all of a part lies in."""
-    if part is None:
-        return None
-    end = part.low + part.size
-    found = [s for s in storages if s.low <= part.low and end <= s.low + s.size]
+def _around(storages: Iterable[Storage], part: Tile) -> Storage | None:
+    """The latest storage that all that is valid of a part lies in: a window has the lines of the whole."""
+    low, high = part.region(*part.valid).bounds
+    found = [s for s in storages if s.low <= low and high <= s.low + s.size] if all(part.valid) else []
     return found[-1] if found else None
 
 
