@@ -233,7 +233,7 @@ def gemm(table: Table) -> None:
     a, b = (rng.standard_normal((size, size)).astype(np.float16) for _ in range(2))
     wide_a, wide_b, c = a.astype(np.float32), b.astype(np.float32), np.zeros((size, size), np.float32)
     d = np.zeros_like(c)
-    kernels = both((Path(__file__).parents[1] / "examples" / "kernels" / "gemm.pto").read_text())
+    kernels = both(Path(__file__).with_name("gemm.pto").read_text())
     for threads in (1, 2):
         with ThreadPoolExecutor(threads) as pool:
             parts = [slice(n * size // threads, (n + 1) * size // threads) for n in range(threads)]
@@ -255,7 +255,8 @@ def attention(table: Table) -> None:
     length, dim = 1024, 128
     rng = np.random.default_rng(2)
     q, k, v = (rng.standard_normal((length, dim)).astype(np.float16) for _ in range(3))
-    scale, slots = dim**-0.5, (length // 64, 32768)
+    scale, blocks = dim**-0.5, 1
+    slots = blocks, 32768
     fifos = [np.zeros(slots, t) for t in (np.float32, np.float16, np.float32)]
     o = np.zeros((length, dim), np.float32)
     wide = [x.astype(np.float32) for x in (q, k, v)]
@@ -270,7 +271,7 @@ def attention(table: Table) -> None:
         return scores @ wide[2]
 
     works: list[Work] = [
-        lambda k_=kernel: k_(q, k, v, o, *fifos, length, scale, blocks=length // 64, threads=1)
+        lambda k_=kernel: k_(q, k, v, o, *fifos, length, scale, blocks=blocks, threads=1)
         for kernel in both(Path(__file__).with_name("flash_attention.pto").read_text())
     ]
     native, cpp, numpy = best([*works, peer], 8, time.process_time)

@@ -211,7 +211,8 @@ struct Lie {
     const auto form = static_cast<detail::Form>(s[1]);
     const ptrdiff_t cols = tile.Cols, ir = s[2], ic = s[3];
     const ptrdiff_t pitch =
-        detail::pitch_of(static_cast<CompactMode>(s[5]), tile.Rows, static_cast<int>(tile.RowMaskInternal));
+        detail::pitch_of(static_cast<CompactMode>(s[5]), tile.Rows, static_cast<int>(tile.RowMaskInternal),
+                         form == detail::Form::NN ? static_cast<int>(ir) : 16);
     if (form == detail::Form::ND) return r * cols + c;
     if (form == detail::Form::DN) return c * pitch + r;
     const ptrdiff_t br = r / ir, pr = r % ir, bc = c / ic, pc = c % ic;
@@ -407,6 +408,40 @@ void make_pipe(char* frame, const uint32_t* s) {
 }
 static_assert(sizeof(OpenPipe) <= 128, "_PIPE of image/lower.py");
 
+/// From here on the core notes copies that it owes, or does no longer: see ops/owed.hpp.
+void owe_copies(char*, const uint32_t* s) {
+  detail::core().owed->wanted = true;
+  detail::core().owed->notes = s[0] != 0;
+}
+/// Those that read global memory are done, or all.
+void settle_copies(char*, const uint32_t* s) { detail::settle_owed(*detail::core().owed, s[0] != 0); }
+/// Nobody reads a tile before it is written; its bytes.
+void forget_tile(char* frame, const uint32_t* s) {
+  const auto* data = reinterpret_cast<const char*>(at<AnyTile>(frame, s[0]).data());
+  detail::forget_owed(*detail::core().owed, data, s[1]);
+}
+
+/// A tile that is loaded: there, where its rows lie side by side in the view as they would in the tile, or at home,
+/// where the load is missing.
+void lend_view(char* frame, const uint32_t* s) {  // missing, tile, home, view, bits
+  AnyTile& tile = at<AnyTile>(frame, s[1]);
+  tile = at<AnyTile>(frame, s[2]);
+  const pto_view& view = at<pto_view>(frame, s[3]);
+  bool dense = view.stride[4] == 1 && view.shape[4] == tile.Cols;
+  int64_t rows = 1;
+  for (int d = 3; d >= 0; --d) {
+    dense = dense && (view.shape[d] == 1 || view.stride[d] == rows * tile.Cols);
+    rows = view.shape[d] > tile.Rows ? 0 : rows * view.shape[d];
+  }
+  const size_t bytes = static_cast<size_t>(tile.Numel) * s[4] / 8;
+  const bool lent = dense && rows == tile.Rows && detail::goes_on_behind(view.data, bytes);
+  at<uint64_t>(frame, s[0]) = lent ? 0 : 1;
+  if (!lent) return;
+  detail::touch("TLOAD", view.data, 0, static_cast<int64_t>(bytes), detail::Use::read);
+  detail::bind(tile, view.data);
+}
+void lend_entry(char*, const uint32_t*) { detail::core().lends = true; }
+
 void first_vector_core(char* frame, const uint32_t* s) {  // result
   at<uint8_t>(frame, s[0]) = get_subblockid() == 0;
 }
@@ -441,6 +476,11 @@ constexpr struct {
             {"vm.add", add_to_pointer},
             {"vm.pipe", make_pipe},
             {"vm.first", first_vector_core},
+            {"vm.owe", owe_copies},
+            {"vm.settle", settle_copies},
+            {"vm.forget", forget_tile},
+            {"vm.lent", lend_view},
+            {"vm.lend", lend_entry},
             {"vm.rows", rows_of_tile},
             {"vm.back", back_to_tile},
             PTO_VM_VALUES};
@@ -476,6 +516,12 @@ void second_code(const pto_launch& launch, const detail::Core& core) {
 
 void execute(const pto_program& program, const pto_code& code, char* frame, detail::Core& core,
              bool in_launch) {
+  const struct Owing {
+    detail::Core& core;
+    detail::OwedCopies copies;
+    explicit Owing(detail::Core& of) : core(of) { core.owed = &copies; }
+    ~Owing() { core.owed = nullptr; }
+  } owing(core);
   if (code.run != nullptr) {
     Asked patience(core, in_launch);
     return code.run(frame, code.words, program.functions, &core.mark, &patience);

@@ -79,6 +79,10 @@ CASES = {
         EXAMPLES / "07_mixed_sections.pto", 47, ("%l", "%r"), "%acc[0, 1]",
         (_H, np.eye(64, dtype=np.float16), np.zeros((64, 64), np.float32), np.zeros((64, 64), np.float32)), 3,
     ),
-    # as soon as C++ runs on the reference engine this case does, too
     "cpp": Case(Path(__file__).with_name("add.cpp"), 23, ("x", "y"), "z[0, 1]", (_A, _A, 0 * _A)),
+    "mixed cpp": Case(
+        Path(__file__).with_name("mixed.cpp"), 30, ("x0", "y0"), "z[0, 1]",
+        (_H[:32, :32].copy(), np.eye(32, dtype=np.float16), np.zeros((32, 32), np.float32),
+         np.zeros((32, 32), np.float32)), 3,
+    ),
 }  # fmt: skip

@@ -135,6 +135,8 @@ def test_as_an_editor_asks(tmp_path: Path, tool_folder: Path) -> None:
         assert thread in [t["id"] for t in c.ask("threads")["threads"]]
         frames = c.ask("stackTrace", threadId=thread, startFrame=0, levels=20)["stackFrames"]
         assert (frames[0]["line"], frames[0]["source"]["path"]) == (case.line, path)
+        assert [f["name"] for f in frames] == ["add: TADD"]
+        assert [t["label"] for t in c.ask("completions", text="g", column=2)["targets"]] == ["ga", "gb"]
         frame = frames[0]["id"]
         for scope in c.ask("scopes", frameId=frame)["scopes"]:
             c.ask("variables", variablesReference=scope["variablesReference"])
@@ -148,6 +150,38 @@ def test_as_an_editor_asks(tmp_path: Path, tool_folder: Path) -> None:
         assert c.stopped()["reason"] == "breakpoint" and c.top(thread)["line"] == case.line
         c.ask("disconnect", restart=False, terminateDebuggee=True)
     assert c.process.returncode == 0
+
+
+def test_headers_and_functions_of_cpp(tmp_path: Path, tool_folder: Path) -> None:
+    """Breakpoints in a file that is included, and at a function; what is found ends in an exit code of 1."""
+    case = CASES["mixed cpp"]
+    args: list[str] = []
+    for n, array in enumerate(case.arrays):
+        np.save(tmp_path / f"{n}.npy", array)
+        args.append(f"@{tmp_path / f'{n}.npy'}")
+    text = case.path.read_text().replace("  wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);\n", "")
+    program, header = tmp_path / "mixed.cpp", tmp_path / "parts.hpp"
+    program.write_text(text)
+    header.write_text(case.path.with_name("parts.hpp").read_text())
+    with Client(tool_folder) as c:
+        c.begin({str(header): [17]}, program=str(program), args=args, sanitize="race")
+        assert "TMATMUL writes 'z'" in c.event("output")["output"]
+        found = c.stopped()
+        assert found["reason"] == "exception"
+        assert found["description"].startswith("Found: AIC, PIPE_FIX after TSTORE")
+        assert c.ask("exceptionInfo")["description"].startswith("TSTORE: RAW race")
+        (point,) = c.ask("setFunctionBreakpoints", breakpoints=[{"name": "exponent"}])["breakpoints"]
+        assert (point["verified"], point["line"]) == (True, 15)
+        c.ask("continue")
+        assert c.stopped()["hitBreakpointIds"] == [point["id"]]
+        c.ask("continue")
+        thread = c.stopped()["threadId"]
+        frame = c.top(thread)
+        assert (frame["name"], frame["line"], frame["source"]["path"]) == ("exponent: TEXP", 17, str(header))
+        assert "TEXP" in c.ask("source", source={"path": str(header)})["content"]
+        assert c.value("y[0, 0]") == "0" and c.value("$src[0, 1]") == c.value("x[0, 1]")
+        c.ask("disconnect")
+        assert c.event("exited") == {"exitCode": 1}
 
 
 def test_stacks_conditions_and_log_points(folder: Path, tool_folder: Path) -> None:

@@ -16,13 +16,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.debug.kernels import LOOP, loop, loop_args
+from tests.debug.kernels import CASES, LOOP, loop, loop_args
 from tests.each import each
 
 from pto.cli.main import main
 from pto.engine.debug.commands import COMMANDS, GROUPS, TOPICS, Interpreter, find
 from pto.engine.debug.points import Breakpoint
 from pto.engine.debug.session import Session
+from pto.engine.traced.kernel import TracedKernel
 
 ROOT = Path(__file__).parents[2]
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -57,6 +58,18 @@ SESSIONS: dict[str, tuple[str, list[str]]] = {
     ]),
     "stops": ("run loop.pto --break 4:2 --break 24 -- @x.npy 3", []),  # nothing typed: it goes on
     "fault": ("run loop.pto -- @small.npy 3 --command x", ["quit"]),
+    "cpp": ("debug tests/debug/mixed.cpp --break 30 --break parts.hpp:17 -- @h32.npy @eye32.npy f32:32x32 f32:32x32", [
+        "where", "info args", "info names", "print x0[0:2, 0:4]", "print a[0:4]", "print $dst[0, 0]", "step", "step",
+        "info flags", "continue", "where", "info files", "list 7,19", "info cores", "watch y[1, 1]", "continue",
+        "reverse-step", "break @sync", "info breakpoints", "continue", "print q", "print x[99, 0]", "delete",
+        "continue",
+    ]),
+    "cpp race": ("debug race.cpp --sanitize all -- @a.npy @b.npy f32:64x128", [
+        "info args", "continue", "where", "info flags", "print z[0, 0:4]", "reverse-step", "quit",
+    ]),
+    "cpp schedule": ("run race.cpp --schedule seed=4 --break 23 -- @a.npy @b.npy f32:64x128", [
+        "info pipes", "info waits", "step", "quit",
+    ]),
     "stuck": ("debug tests/sanitize/programs/crossed_waits.bad.pto -- f32:8x64 f32:8x64", [
         "continue", "info waits", "info pipes", "reverse-step", "step",
     ]),
@@ -70,10 +83,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("examples", "tests"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "loop.pto").write_text(LOOP)
+    correct = (ROOT / "tests/debug/add.cpp").read_text()
+    (tmp_path / "race.cpp").write_text(correct.replace("  wait_flag(PIPE_V, PIPE_MTE3, EVENT_ID0);\n", ""))
     a = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
     half = (np.arange(64 * 64) % 5).reshape(64, 64).astype(np.float16)
     arrays: dict[str, Any] = {
         "a": a, "b": np.ones_like(a), "h": half, "eye": np.eye(64, dtype=np.float16), "h16": half[:16, :16] / 8,
+        "h32": half[:32, :32] / 8, "eye32": np.eye(32, dtype=np.float16),
         "v": np.arange(100, dtype=np.float32), "x": np.arange(30, dtype=np.float32).reshape(3, 10),
         "small": np.zeros((2, 10), np.float32),
     }  # fmt: skip
@@ -121,6 +137,41 @@ def test_commands_without_a_place_begin_at_the_first_operation(
 ) -> None:
     assert main(["run", "loop.pto", "--command", "print %n", "--command", "quit", "--", "@x.npy", "3"]) == 0
     assert "before arith.constant at loop.pto:8" in (out := capsys.readouterr().out) and "%n = 3" in out
+
+
+def test_who_leaves_at_a_finding_is_told_what_a_run_would_say(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    race = [
+        "--sanitize",
+        "race",
+        "--command",
+        "continue",
+        "--command",
+        "quit",
+        "--",
+        "@a.npy",
+        "@b.npy",
+        "f32:64x128",
+    ]
+    assert main(["debug", "race.cpp", *race]) == 1
+    assert "race.cpp:25:3: error[PTO-E2201]: TSTORE: RAW race" in capsys.readouterr().err
+    assert main(["debug", "examples/12_race.pto", *race]) == 1
+    assert "12_race.pto:34:5: error[PTO-E2201]: tadd: RAW race" in capsys.readouterr().err
+
+
+def test_names_of_cpp_are_completed(folder: Path) -> None:
+    case = CASES["cpp"]
+    kernel: Any = TracedKernel(str(case.path))
+    with Session(kernel, list(case.arrays), {}) as session:
+        interpreter = Interpreter(session, lambda text: None)
+        assert interpreter.completions("break @") == ["break @add"]
+        session.points.add(Breakpoint.parsed("26", session.places))
+        session.start()
+        assert interpreter.completions("print g") == ["print ga", "print gb", "print gc"]
+        assert interpreter.completions("print ") == [
+            f"print {n}" for n in ("a", "addr", "b", "c", "ga", "gb", "gc", "x", "y", "z")
+        ]
 
 
 def test_results_are_saved_as_without(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

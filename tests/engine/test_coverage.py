@@ -19,7 +19,7 @@ def has_executor(row: Row) -> bool:
         (row.set == "scalar" and bool(row.expr))
         or kind_of(row)[0] in scalars.ALGORITHMS
         or row.name in handles.HANDLERS
-        or row.name in sync.HANDLERS
+        or sync.orders(row.name)
         or row.name in fifo.HANDLERS
         or control.is_structured(row.name)
         or registry.find(row) is not None

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pto.engine.memory import Buffer, Tile, View
 from pto.engine.region import Axis, Region, blocked, load_at, scattered, store_at
+from pto.ir.types import ScalarType, TileBufType
 
 SIZE = 1 << 14
 
@@ -87,3 +89,30 @@ def test_outside() -> None:
     four = Region(SIZE - 4, blocked(0, 2, 1, 8, 0), blocked(0, 8, 1, 1, 0), 4)
     with pytest.raises(IndexError):
         four.load(np.zeros(SIZE, np.uint8), np.uint8)
+
+
+def test_a_tile_keeps_the_region_asked_for_last_until_something_about_it_changes() -> None:
+    """Instructions of a loop ask for the same one every time, and those who watch for what follows from it."""
+    buffer = Buffer("UB", "vec", np.zeros(SIZE, np.uint8))
+    tile = Tile(TileBufType(ScalarType("f32"), "vec", 16, 32, 16, 32), buffer, 0, (16, 32))
+    first = tile.region(16, 32)
+    assert tile.region(16, 32) is first and first.bounds == (0, 2048) and first.dense
+    data = first.load(buffer.data, np.dtype(np.float32))
+    assert first.load(buffer.data, np.dtype(np.float32)) is data
+    assert tile.region(8, 32).bounds == (0, 1024)
+    moved = tile.copy()
+    moved.address = 4096
+    assert moved.region(16, 32).bounds == (4096, 6144) and tile.region(16, 32).bounds == (0, 2048)
+    buffer.grow(2 * SIZE)
+    assert tile.region(16, 32).load(buffer.data, np.dtype(np.float32)).base is not data.base
+
+
+def test_a_view_keeps_the_region_asked_for_last_until_it_moves() -> None:
+    view = View(Buffer("x", "gm", np.zeros(SIZE, np.uint8)), 0, (16, 32), (32, 1), "f32")
+    first = view.region(16, 32)
+    assert view.region(16, 32) is first
+    view.offset = 128
+    moved = view.region(16, 32)
+    assert moved.bounds == (128, 128 + 2048) and view.region(16, 32) is moved
+    view.layout = "DN"
+    assert view.region(16, 32) is not moved

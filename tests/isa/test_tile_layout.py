@@ -9,6 +9,7 @@ from tests.each import together
 
 from pto.isa.tile import (
     LAYOUT_PARTS,
+    block_height,
     compact_pitch,
     inner_box,
     offset,
@@ -70,6 +71,12 @@ def test_nz_and_zz_differ_where_blocks_do() -> None:
     assert offset("NZ", 32, 64, (16, 16), 16, 0) == 256
     assert offset("ZZ", 32, 64, (16, 16), 16, 0) == 64 * 16
     assert offset("NZ", 32, 64, (16, 16), 0, 16) == 32 * 16
+
+
+def test_scales_are_compact_in_boxes_of_two_rows() -> None:
+    """A right operand of 8 scales a column takes half of what 16 would."""
+    assert compact_pitch("normal", 16, 8, block_height("NN", (2, 16))) == 8
+    assert compact_pitch("normal", 16, 8, block_height("NZ", (16, 16))) == 16
 
 
 @pytest.mark.parametrize(("mode", "pitch"), [("null", 64), ("normal", 32), ("row_plus_one", 33)])

@@ -93,7 +93,7 @@ def _pointer(array: Array) -> ctypes.c_void_p:
 def _expected_offsets(k: int, valid: int) -> Array:
     dtype, rows, cols, layout, fractal, compact = TILES[k]
     box = tile.inner_box(DTYPES[dtype].bits, tile.LAYOUT_PARTS[layout][1], fractal)
-    pitch = tile.compact_pitch(compact, rows, valid)
+    pitch = tile.compact_pitch(compact, rows, valid, tile.block_height(layout, box))
     return np.array(
         [[tile.offset(layout, rows, cols, box, r, c, pitch) for c in range(cols)] for r in range(valid)]
     )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import Namespace
 from collections.abc import Sequence
+from typing import Any
 
 from ..asm import to_text
 from ..diag import Diagnostic, DiagnosticError, has_errors
@@ -20,7 +22,8 @@ _EXAMPLES = """\
   pto run k.pto --sanitize all -- @a.npy @b.npy f32:16x64 4
 
 arguments are those of pto run. Loops are unrolled, branches are those that were taken: the program does the
-same as the kernel for the same numbers. Operations say where in the C++ they come from, with loc(..).
+same as the kernel for the same numbers, and traps where it is given others. Operations say where in the C++
+they come from, with loc(..).
 """
 
 
@@ -50,6 +53,20 @@ def main(arguments: Sequence[str]) -> int:
     return FAILED if has_errors(problems) else OK
 
 
+def _about(options: Namespace, name: str, args: Sequence[Any], values: Sequence[Argument]) -> str:
+    """Comments: what was recorded, and with which numbers."""
+    blocks = f"{options.blocks} block{'' if options.blocks == 1 else 's'}"
+    said = f"// What {name} of {os.path.basename(options.input)} did in one launch of {blocks}.\n"
+    fixed = [
+        f"{p.name} = {a.values[0]}"
+        for p, a in zip(args, values, strict=False)
+        if isinstance(a.values[0], int | float)
+    ]
+    if fixed:
+        said += f"// Numbers are part of it, and others are refused: {', '.join(fixed)}.\n"
+    return said + "// Where C++ branches on what arrays hold, it went the way of those that it was given.\n"
+
+
 def record(options: Namespace) -> list[Diagnostic]:
     if not options.input.endswith((*SUFFIXES, ".so")):
         help = "give a C++ file; a program is one already: ptoas --emit=pto shows what passes make of it"
@@ -67,7 +84,7 @@ def record(options: Namespace) -> list[Diagnostic]:
         )  # fmt: skip
     except DiagnosticError as e:
         return e.diagnostics
-    text = to_text(module, locations=True)
+    text = _about(options, kernel.name, kernel.args, values) + to_text(module, locations=True)
     if options.output is not None:
         return write_output(options.output, text.encode())
     sys.stdout.write(text)

@@ -390,15 +390,16 @@ class Prepared:
                 [Diagnostic("PTO-E2016", str(e), help="'pto debug --help' has examples")]
             ) from None
 
-    def debug(self) -> LaunchResult | None:
-        """Run it under a prompt, or a list of commands; nothing where the user leaves before the end."""
+    def debug(self) -> LaunchResult | list[Diagnostic]:
+        """Run it under a prompt, or a list of commands; what was found so far where the user leaves before
+        the end."""
         from ..engine.debug.prompt import Prompt
 
         stops, options = self.stops(), self.options
         commands = [*options.commands, *_command_file(options)]
         interactive = not commands and options.command_file is None and sys.stdin.isatty()
         ended = Prompt(stops.session, commands, interactive).run(options.stop_first)
-        return stops.result if ended else None
+        return stops.result if ended and stops.result is not None else stops.session.findings
 
 
 def _command_file(options: Namespace) -> list[str]:
@@ -421,7 +422,7 @@ def run(options: Namespace) -> list[Diagnostic]:
         result = ready.debug() if options.debug else ready.run()
     except DiagnosticError as e:
         return e.diagnostics
-    return [] if result is None else finished(ready, result)
+    return result if isinstance(result, list) else finished(ready, result)
 
 
 def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:

@@ -3,7 +3,7 @@
 Of every form of a row comes a function over its operands, `check_tgatherb<Dst, Src, Offsets>(dst)`. Forms
 with the same operands share one. What types decide is asserted; rules that speak of valid regions, extents of
 tensors and numbers are asked of the values where PTO_CHECKED is defined. Those that speak of absent operands
-or of scratch are neither.
+or of scratch are neither, nor those of programs only.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _check_name(row: Row, form: Form, call: Call) -> str:
         return f"{name}_{form.check}" if form.check else name
     declared, mentioned = _declared(row), Alternative(row, form.cpp)
     texts = [
-        *(f"{r.expr} {r.when}" for r in row.rules),
+        *(f"{r.expr} {r.when}" for r in row.rules if not r.text),
         *(f"{' '.join(c.operands)} {c.when}" for c in row.combos),
     ]
     asked = {*row.dtype_of, *(n for text in texts for n in re.findall(r"\w+", text))}
@@ -138,7 +138,8 @@ def _check(row: Row, name: str, group: list[tuple[Form, Call]]) -> Check:
     there |= {n for n, value in fixed.items() if value is not None}
     scratch = {o.name for o in row.operands if _is_scratch(o, form)}
     known = _Known(frozenset(there), frozenset(scratch), fixed)
-    rules, combos = tuple(known.rules(row.rules)), tuple(known.combos(row.combos))
+    rules = tuple(known.rules(r for r in row.rules if not r.text))
+    combos = tuple(known.combos(row.combos))
     used = {n for r in rules for n in re.findall(r"\w+", f"{r.expr} {r.when}")}
     used |= {n for n in open_ if _is_limited(row.attr_index[n])}
     attrs = {n: open_[n] for n in sorted(open_, key=lambda n: n in defaults) if n in used}

@@ -235,7 +235,7 @@ def _tile_axes(
     c: int,
 ) -> tuple[Axis, Axis]:
     """Row and column part of the offsets of a rectangle of a tile."""
-    between = tiles.compact_pitch(compact, pitch[0], v_row)
+    between = tiles.compact_pitch(compact, pitch[0], v_row, tiles.block_height(layout, box))
     block_row, row, block_col, col = tile_steps(layout, *pitch, box, between)
     return blocked(r, rows, box[0], block_row, row), blocked(c, cols, box[1], block_col, col)
 
@@ -247,8 +247,8 @@ class Tile:
     """
 
     __slots__ = (
-        "address", "bits", "box", "buffer", "cols", "compact", "dtype", "edge", "layout", "loc", "name",
-        "nibble", "pad", "pitch", "rows", "slot", "storage", "v_col", "v_row",
+        "address", "bits", "box", "buffer", "cols", "compact", "cut", "dtype", "edge", "layout", "loc",
+        "name", "nibble", "pad", "pitch", "rows", "slot", "storage", "v_col", "v_row",
     )  # fmt: skip
 
     def __init__(
@@ -274,6 +274,8 @@ class Tile:
         self.edge: tuple[Tile, int, int] | None = (
             None  # of a window that leaves its source: where it lies there
         )
+        #: The region asked for last, and all that it follows from: instructions ask for the same again.
+        self.cut: tuple[tuple[Any, ...], Region] | None = None
 
     @property
     def valid(self) -> tuple[int, int]:
@@ -314,14 +316,20 @@ class Tile:
         """`rows` x `cols` elements from element (r, c)."""
         if self.address is None:
             raise LookupError(self.name)
-        row_axis, col_axis = _tile_axes(
-            self.layout, self.pitch, self.box, self.compact, self.v_row, rows, cols, r, c
-        )
-        return Region(self.address, row_axis, col_axis, self.bits, self.nibble, (r, c))
+        shape = self.layout, self.pitch, self.box, self.compact, self.v_row, rows, cols, r, c
+        of = self.address, self.nibble, *shape
+        cut = self.cut
+        if cut is not None and cut[0] == of:
+            return cut[1]
+        row_axis, col_axis = _tile_axes(*shape)
+        made = Region(self.address, row_axis, col_axis, self.bits, self.nibble, (r, c))
+        self.cut = of, made
+        return made
 
     def element_offset(self, r: int, c: int) -> int:
         """Storage offset of one element, in elements from the start of the tile."""
-        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row)
+        height = tiles.block_height(self.layout, self.box)
+        pitch = tiles.compact_pitch(self.compact, self.pitch[0], self.v_row, height)
         return tiles.offset(self.layout, *self.pitch, self.box, r, c, pitch)
 
     def __repr__(self) -> str:
@@ -383,7 +391,7 @@ class ConvTile:
 class View:
     """A strided window of global memory (or of a FIFO slot): pointer, extents and strides in elements."""
 
-    __slots__ = ("buffer", "dims", "dtype", "layout", "name", "offset", "strides", "whole_of")
+    __slots__ = ("buffer", "cut", "dims", "dtype", "five", "layout", "name", "offset", "strides", "whole_of")
 
     def __init__(
         self, buffer: Buffer, offset: int, dims: tuple[int, ...], strides: tuple[int, ...], dtype: str,
@@ -397,6 +405,9 @@ class View:
         self.layout = layout  # as declared, upper case; None leaves it to the shape
         self.name = name
         self.whole_of = whole_of or dims  # extents of the view that a window is taken from
+        #: `dims5` of a layout, and the region asked for last with all that it follows from.
+        self.five: tuple[str | None, tuple[tuple[int, ...], tuple[int, ...]]] | None = None
+        self.cut: tuple[tuple[Any, ...], Region] | None = None
 
     @property
     def bits(self) -> int:
@@ -421,6 +432,12 @@ class View:
     @property
     def dims5(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Extents and strides in five dimensions, ones in front; scales as they are packed."""
+        five = self.five
+        if five is None or five[0] != self.layout:
+            five = self.five = self.layout, self._five()
+        return five[1]
+
+    def _five(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         packed = views.packed_scales(self.layout or "", self.dims, self.whole_of)
         if packed is not None:
             return packed
@@ -440,10 +457,16 @@ class View:
 
     def region(self, rows: int, cols: int, r: int = 0, c: int = 0, layout: str | None = None) -> Region:
         """`rows` x `cols` elements of the view seen as a matrix of its layout, from element (r, c)."""
+        of = self.offset, self.layout, layout, rows, cols, r, c
+        cut = self.cut
+        if cut is not None and cut[0] == of:
+            return cut[1]
         shape, strides = self.dims5
         found = self.effective_layout(layout)
         row_axis, col_axis = _view_axes(found, shape, strides, self.bits, rows, cols, r, c)
-        return Region(self.offset, row_axis, col_axis, self.bits)
+        made = Region(self.offset, row_axis, col_axis, self.bits)
+        self.cut = of, made
+        return made
 
     def whole(self) -> Region:
         """Every element in index order, one row per index of all but the last dimension."""

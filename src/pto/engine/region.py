@@ -55,9 +55,11 @@ def scattered(offsets: Array) -> Axis:
 
 
 class Region:
-    """`rows` x `cols` elements of `bits` bits from byte `base` (and nibble `nibble`) of an array."""
+    """`rows` x `cols` elements of `bits` bits from byte `base` (and nibble `nibble`) of an array. It does not
+    change; what follows from it is computed when it is first asked for and kept: those who watch ask often.
+    """
 
-    __slots__ = ("base", "bits", "cols", "first", "nibble", "rows")
+    __slots__ = ("_bounds", "_dense", "_key", "_seen", "base", "bits", "cols", "first", "nibble", "rows")
 
     def __init__(
         self, base: int, rows: Axis, cols: Axis, bits: int, nibble: int = 0, first: tuple[int, int] = (0, 0)
@@ -68,6 +70,11 @@ class Region:
         self.bits = bits
         self.nibble = nibble
         self.first = first  # indices of the first element in the tile or view
+        self._bounds: tuple[int, int] | None = None
+        self._dense: bool | None = None
+        self._key: tuple[Any, ...] | None = None
+        #: The array that was looked at last, the element type, and its elements there.
+        self._seen: tuple[Any, Any, Array] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -76,6 +83,12 @@ class Region:
     @property
     def bounds(self) -> tuple[int, int]:
         """First byte and the byte after the last one; equal where the region is empty."""
+        found = self._bounds
+        if found is None:
+            found = self._bounds = self._extent()
+        return found
+
+    def _extent(self) -> tuple[int, int]:
         if not self.rows.size or not self.cols.size:
             return self.base, self.base
         low = (self.rows.span[0] + self.cols.span[0]) * self.bits
@@ -85,11 +98,19 @@ class Region:
     @property
     def dense(self) -> bool:
         """Whether every byte of `bounds` belongs to the region."""
-        return self.fills(*self.bounds)
+        found = self._dense
+        if found is None:
+            low, high = self.bounds
+            found = self._dense = self.rows.size * self.cols.size * self.bits == (high - low) * 8
+        return found
 
-    def fills(self, low: int, high: int) -> bool:
-        """Whether all of these bytes, its `bounds`, belong to the region."""
-        return self.rows.size * self.cols.size * self.bits == (high - low) * 8
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for regions of the same bytes in the same order."""
+        found = self._key
+        if found is None:
+            found = self._key = (self.base, self.rows, self.cols, self.bits, self.nibble)
+        return found
 
     def byte_offsets(self) -> Array:
         """Every byte of the region, in no particular order."""
@@ -101,6 +122,15 @@ class Region:
 
     def view(self, data: Array, dtype: Any) -> Array | None:
         """The elements in place, as an array of the given element type; None where no strides reach them."""
+        seen = self._seen
+        if seen is not None and seen[0] is data and seen[1] is dtype:
+            return seen[2]
+        found = self._view(data, dtype)
+        if found is not None:
+            self._seen = data, dtype, found
+        return found
+
+    def _view(self, data: Array, dtype: Any) -> Array | None:
         if self.bits == 4:
             return None
         item, base = self.bits // 8, self.base

@@ -17,17 +17,14 @@ from ..engine.cpp.build import included, key_of
 from ..isa.profiles import Profile
 from .rewrite import units
 
-#: What compilers of devices call their core, by the machine of a profile; headers of others ask for it.
-_AICORE = {"cpu": 220, "a2a3": 220, "a5": 310}
-
 
 def compile_flags(profile: Profile) -> list[str]:
     """What sources are compiled with, but for what the compiler itself takes. Both kinds of core are there: a
     launch has one core per block, which does all there is to do."""
     include = compilers.include_dir()
     return [
-        *compilers.arch_flags(profile), "-D__DAV_CUBE__", "-D__DAV_VEC__",
-        f"-D__CCE_AICORE__={_AICORE[profile.isa]}", f"-I{include}", f"-I{include / 'host'}",
+        *compilers.arch_flags(profile), *compilers.core_flags(profile), "-D__DAV_CUBE__", "-D__DAV_VEC__",
+        f"-I{include}", f"-I{include / 'host'}",
     ]  # fmt: skip
 
 

@@ -49,6 +49,8 @@ from ..isa.view import is_packed, packed_scales
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 from .functions import Called, small
+from .lives import Lives, lives
+from .loans import loans
 
 _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that hold of themselves where a core does one thing after another.
@@ -124,6 +126,11 @@ class Lowering:
         self.inside: list[Operation] = []
         self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
         self.tiles: dict[Value, Value] = {}  # memrefs of which is said what tile they are
+        self.lives: Lives | None = None  # where copies are owed
+        self.loans: frozenset[Operation] = (
+            frozenset()
+        )  # loads and pops that may leave elements where they are
+        self.homes: dict[Value, int] = {}  # of the tiles of such loads: they in their own memory
         self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
         self._made: dict[tuple[object, ...], Call] = {}
@@ -133,6 +140,11 @@ class Lowering:
         try:
             for value in function.regions[0].blocks[0].args:
                 arguments.append((self.slot(value), int(isinstance(value.type, ViewType | MemRefType))))
+            self.lives = lives(function, self.kind)
+            if self.lives is not None:
+                self.call("vm.owe", 1)
+            self.loans = loans(function, self.kind)
+            self.homes = {t: self.room(_TILE) for op, t in self.loans.items() if op.name == "pto.tload"}
             self.body(function, [])
         except NoCall as e:
             self.refuse(function, str(e))
@@ -275,6 +287,29 @@ class Lowering:
             self.operation(op)
 
     def operation(self, op: Operation) -> None:
+        if self.lives is not None:
+            self._owing(self.lives, op)
+        else:
+            self._operation(op)
+
+    def _owing(self, alive: Lives, op: Operation) -> None:
+        """An operation of a core that owes copies."""
+        before = len(self.words)
+        if alive.tells(op):
+            self.call("vm.settle", 0)
+        elif op.name == "pto.tpop":  # the memory of FIFOs is as it should be
+            self.call("vm.owe", 0)
+        at = len(self.words)
+        self._operation(op)
+        if len(self.words) == at:
+            del self.words[before:]
+        elif op.name == "pto.tpop":
+            self.call("vm.owe", 1)
+        for tile in alive.ended.get(op, ()):
+            assert isinstance(tile.type, TileBufType)
+            self.call("vm.forget", self.slot(tile), tile.type.size)
+
+    def _operation(self, op: Operation) -> None:
         at = len(self.words)
         try:
             handler = HANDLERS.get(op.name)
@@ -316,6 +351,9 @@ class Lowering:
                 self.slots.update((result, self.slot(v)) for v in op.operands if is_align(v.type))
         made = self._call(op)
         places = [self._argument(op, kind, n) for kind, n in made.arguments]
+        if op in self.loans:
+            self._lent(op, made.name, places)
+            return
         if _only_copies(made.name):
             self.emit(COPY, *places, _size(op.results[0].type)[0])
             return
@@ -323,6 +361,20 @@ class Lowering:
         self.call(made.name, *(turned[place][0] if place in turned else place for place in places))
         for place, (rows, bits) in turned.items():
             self.call("vm.back", place, rows, bits)
+
+    def _lent(self, op: Operation, name: str, places: Sequence[int]) -> None:
+        """A load or a pop whose tile may lie where the elements come from."""
+        if op.name == "pto.tpop":
+            self.call("vm.lend")
+            self.call(name, *places)
+            return
+        view, tile = op.operands
+        assert isinstance(tile.type, TileBufType)
+        missing = self.room(8)
+        self.call("vm.lent", missing, self.slot(tile), self.homes[tile], self.slot(view), tile.type.bits or 8)
+        hole = self.emit(UNLESS, missing, 0) + 2
+        self.call(name, *places)
+        self.here(hole)
 
     def _in_rows(self, op: Operation) -> dict[int, tuple[int, int]]:
         """Tiles that have their columns side by side, as tiles that have their rows so: a single column is
@@ -600,6 +652,8 @@ def _alloc(f: Lowering, op: Operation) -> None:
         address = op.get("addr") if op.name == "pto.alloc_tile" else op.group("addrs")[0]
         if address is not None:
             assign(f, result, address)
+        if result in f.homes:
+            f.emit(COPY, f.homes[result], f.slot(result), _TILE)
 
 
 @handles("pto.set_validshape")

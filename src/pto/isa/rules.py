@@ -38,13 +38,20 @@ class Rule(Record):
     msg: str = ""  # message; empty = derived from the expression
     when: str = ""  # guard: the rule applies only where this holds
     written: bool = False  # of what the program says only: a run goes on with what it meets
+    text: bool = False  # of programs only: the headers of devices take it, and so do ours
 
 
 @cache
 def R(  # noqa: N802
-    expr: str, on: str = "", code: str = "", msg: str = "", when: str = "", written: bool = False
+    expr: str,
+    on: str = "",
+    code: str = "",
+    msg: str = "",
+    when: str = "",
+    written: bool = False,
+    text: bool = False,
 ) -> Rule:
-    return Rule(expr, tuple(on.split()), code, msg, when, written)
+    return Rule(expr, tuple(on.split()), code, msg, when, written, text)
 
 
 CONSTANTS: dict[str, Any] = {

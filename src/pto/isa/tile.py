@@ -83,13 +83,15 @@ def offset(
     raise ValueError(f"unknown layout {layout!r}")
 
 
-def compact_pitch(compact: str, rows: int, valid_rows: int) -> int:
-    """Rows between column blocks of an NZ tile under a compact mode."""
-    if compact == "normal":
-        return -(-valid_rows // 16) * 16
-    if compact == "row_plus_one":
-        return -(-valid_rows // 16) * 16 + 1
-    return rows
+def compact_pitch(compact: str, rows: int, valid_rows: int, height: int = 16) -> int:
+    """Rows between column blocks of a tile under a compact mode: whole fractals, of `height` rows."""
+    whole = -(-valid_rows // height) * height
+    return {"normal": whole, "row_plus_one": whole + 1}.get(compact, rows)
+
+
+def block_height(layout: str, box: tuple[int, int]) -> int:
+    """Rows of a fractal that compact modes count in: those of NN are boxes of scales, two rows high."""
+    return box[0] if layout == "NN" else 16
 
 
 def size_bytes(rows: int, cols: int, bits: int) -> int:

@@ -104,6 +104,36 @@ def matrix_shape(layout: str, shape: Sequence[int], c0: int = 1) -> tuple[int, i
     return rows, cols * c0 if layout == "NDC1HWC0" else cols
 
 
+#: Which sizes of a load into L1 come from the view, by column of the legality tables and the layouts of tile
+#: and view; all others are those of the valid region. The loads of A2 and A3 that make fractals take both,
+#: those of A5 count rows (of column-major matrices and of fractals: columns), as wide as the tile says.
+_FROM_VIEW: dict[str, dict[tuple[str, str], tuple[bool, bool]]] = {
+    "a2a3": {("NZ", "ND"): (True, True), ("ZN", "DN"): (True, True)},
+    "a5": {
+        ("NZ", "ND"): (True, False), ("NZ", "DN"): (True, False), ("ND", "ND"): (True, False),
+        ("DN", "DN"): (False, True), ("ZN", "DN"): (False, True), ("NZ", "NZ"): (False, True),
+        ("ZZ", "MX_A_ZZ"): (True, True), ("NN", "MX_B_NN"): (True, True),
+    },
+}  # fmt: skip
+#: Loads of scales that look at one stride of a view only, and not at its extents.
+_BY_STRIDE = ("MX_A_ND", "MX_A_DN", "MX_B_ND", "MX_B_DN")
+
+
+def loaded(
+    isa: str, loc: str, tile: str, view: str, valid: tuple[int, int], extent: tuple[int, int]
+) -> tuple[int, int]:
+    """Rows and columns that a load moves: of a tile in memory `loc`, its layout and that of the view, the
+    valid region of the tile and the extent of the view."""
+    by_view = _FROM_VIEW.get(isa, {}).get((tile, view), (False, False)) if loc == "mat" else (False, False)
+    rows, cols = (e if from_view else v for from_view, v, e in zip(by_view, valid, extent, strict=True))
+    return rows, cols
+
+
+def is_bounded(isa: str, layout: str) -> bool:
+    """Whether a load stays within the extents of a view of that layout."""
+    return isa == "cpu" or layout not in _BY_STRIDE
+
+
 #: Extents and strides of a matrix of scales, by its rows and columns, which lie packed.
 _PACKED: dict[str, Callable[[int, int], tuple[Index5, Index5]]] = {
     "MX_A_ZZ": lambda r, c: ((1, r // 16, c // 2, 16, 2), (r * c, c * 16, 32, 2, 1)),

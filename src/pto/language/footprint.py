@@ -143,7 +143,7 @@ class Footprint(Watcher):
             return
         memory = memories[0]
         start -= memory.address
-        dense = access.region is not None and access.region.fills(low, high)
+        dense = access.region is not None and access.region.dense
         at = slice(start + low, start + high) if dense else np.asarray(access.bytes() + start, np.int64)
         if access.write:
             memory.written[at] = True

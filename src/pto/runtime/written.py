@@ -97,7 +97,7 @@ class Written:
     def _placed(where: Where, base: int) -> tuple[int, int, bool]:
         """Bounds, and whether all between them belongs to it."""
         low, high = bounds(where)
-        dense = isinstance(where, Region) and where.fills(low, high)
+        dense = isinstance(where, Region) and where.dense
         return low + base, high + base, dense
 
     def _holds(self, low: int, high: int) -> bool:

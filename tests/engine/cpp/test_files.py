@@ -146,6 +146,21 @@ def test_the_target_that_the_file_names(tmp_path: Path) -> None:
     assert handwritten.target_of("// target: zx\n") is None
 
 
+def test_what_compilers_of_devices_define(tmp_path: Path) -> None:
+    """Kernels ask for the core before they include anything."""
+    path = tmp_path / "guarded.cpp"
+    path.write_text("""\
+#if (__CCE_AICORE__ == 220 && defined(__DAV_C220_VEC__)) || (__CCE_AICORE__ == 310 && defined(__DAV_C310_VEC__))
+#include "pto/pto-inst.hpp"
+__global__ AICORE void mark(__gm__ int32_t* out) { out[0] = __CCE_AICORE__; }
+#endif
+""")
+    out = np.zeros(1, np.int32)
+    for target, number in (("a2a3", 220), ("a5", 310)):
+        assert pto.kernel(str(path), target=target).run(out).ok
+        assert out[0] == number
+
+
 def test_what_the_assembler_writes_names_its_target() -> None:
     text = pto.emit_cpp(pto.parse("func.func @k() { return }"), target="a5")
     assert handwritten.target_of(text) == "a5"

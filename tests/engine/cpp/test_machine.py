@@ -68,7 +68,7 @@ def test_a_barrier_that_one_block_skips_is_stuck(machine: Library, threads: int)
 X86 = platform.machine() == "x86_64"  # checks divisions itself; elsewhere the compiler does, by a trap
 EITHER = "[PTO-E2102] an integer is divided by zero, or the code traps"
 DIVIDED = "[PTO-E2102] an integer is divided by zero, or a quotient does not fit" if X86 else EITHER
-NULL = "a null pointer, or a tile that TASSIGN gave no address"
+NULL = "a null pointer, a tile that TASSIGN gave no address, or an address on chip, which is for instructions only"
 TRAPPED = "[PTO-E2102] the code traps, or has an instruction that is none here" if X86 else EITHER
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ REFUSED = {
     "push_before_product": "a FIFO",
     "popped_tile_read_early": "a FIFO",
     "pop_without_push": "a FIFO",
+    "popped_over_what_is_read": "a FIFO",
+    "product_over_a_push": "a FIFO",
     "merged_over_a_source": "the list of counts that tmrgsort wants",
 }
 #: Kernels of which every run has the time: of one core, of several blocks, of the cube and of vector registers.
@@ -80,6 +83,51 @@ def test_places_and_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     result = pto.kernel(module, engine="reference").run(a, found, sanitize="race")
     assert np.array_equal(found, wanted)
     assert {(d.code, d.span.place[0]) for d in result.diagnostics if d.span} == {("PTO-E2201", 25)}
+
+
+NUMBERS = """#include "pto/pto-inst.hpp"
+using namespace pto;
+using Matrix = GlobalTensor<float, Shape<1, 1, 1, 8, 64>, Stride<512, 512, 512, 64, 1>>;
+__global__ AICORE void scale(__gm__ float* a, __gm__ float* c, int32_t n, float s, uint32_t at) {
+  Tile<TileType::Vec, float, 8, 64> x;
+  TASSIGN(x, at);
+  for (int i = 0; i < n; ++i) {
+    Matrix ga(a + i * 512), gc(c + i * 512);
+    TLOAD(x, ga);
+    pipe_barrier(PIPE_ALL);
+    TMULS(x, x, s);
+    pipe_barrier(PIPE_ALL);
+    TSTORE(gc, x);
+    pipe_barrier(PIPE_ALL);
+  }
+}
+"""
+
+
+def test_numbers_are_those_of_the_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They may have gone into anything: with others the program would do what the kernel does not."""
+    cpp, path = tmp_path / "k.cpp", tmp_path / "k.pto"
+    cpp.write_text(NUMBERS, encoding="utf-8")
+    assert (
+        main(["record", str(cpp), "-o", str(path), "--", "f32:32x64", "f32:32x64", "2", "1.5", "4096"]) == 0
+    )
+    first, second, *_ = path.read_text(encoding="utf-8").splitlines()
+    assert first == "// What scale of k.cpp did in one launch of 1 block."
+    assert second == "// Numbers are part of it, and others are refused: n = 2, s = 1.5, at = 4096."
+    a = np.ones((32, 64), np.float32)
+
+    def run(engine: str, numbers: tuple[Any, ...], said: str) -> None:
+        c, out = np.zeros_like(a), io.StringIO()
+        result = pto.kernel(pto.parse(path), engine=engine).run(a, c, *numbers, out=out)
+        assert [d.code for d in result.diagnostics] == (["PTO-E2105"] if said else [])
+        assert out.getvalue() == said and c.sum() == (0 if said else 16 * 64 * 1.5)
+
+    each(run, [
+        ("reference", (2, 1.5, 4096), ""), ("native", (2, 1.5, 4096), ""),
+        ("reference", (3, 1.5, 4096), "this is a recording of n = 2, got 3\n"),
+        ("native", (2, 1.25, 4096), "this is a recording of s = 1.5, got 1.250000\n"),
+        ("reference", (2, 1.5, 0), "this is a recording of at = 4096, got 0\n"),
+    ])  # fmt: skip
 
 
 def test_a_kernel_with_a_flag_too_many(tmp_path: Path) -> None:

@@ -255,3 +255,55 @@ __global__ AICORE void product_of_pointers(__gm__ half* a, __gm__ float* c) {
   wait_flag(PIPE_M, PIPE_FIX, EVENT_ID0);
   TSTORE(gc, z);
 }
+
+// RUN: i32:8
+__global__ AICORE void fill_not_awaited(__gm__ int32_t* c) {
+  auto* l1 = reinterpret_cast<__cbuf__ int32_t*>(0x1000);
+  create_cbuf_matrix(l1, int64_t{1} << 16 | 1, uint32_t{7});
+  FLAG(PIPE_MTE2, PIPE_MTE3, EVENT_ID0);  // good
+  copy_cbuf_to_gm(c, l1, 0, 1, 1, 0, 0);  // FOUND PTO-E2201
+}
+
+// RUN: f16:32x32 f16:32x32 f32:32 f32:32x32
+__global__ AICORE void bias_not_awaited(__gm__ half* a, __gm__ half* b, __gm__ float* bias, __gm__ float* c) {
+  auto *x1 = reinterpret_cast<__cbuf__ half*>(0), *y1 = reinterpret_cast<__cbuf__ half*>(kBytes);
+  auto* bias1 = reinterpret_cast<__cbuf__ float*>(2 * kBytes);
+  auto* x0 = reinterpret_cast<__ca__ half*>(0);
+  auto* y0 = reinterpret_cast<__cb__ half*>(0);
+  auto* z0 = reinterpret_cast<__cc__ float*>(0);
+  set_mte2_nz_para(uint64_t{kSize} << 32 | 1 << 16 | 1);
+  copy_gm_to_cbuf_multi_nd2nz(x1, a, 0, kSize * 2, 0, kSize, kSize, 0, false);
+  copy_gm_to_cbuf_multi_nd2nz(y1, b, 0, kSize * 2, 0, kSize, kSize, 0, false);
+  copy_gm_to_cbuf_align_v2(bias1, bias, 0, 1, kSize * 4, 0, 0, false, 0, 0, 0);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  load_cbuf_to_ca(x0, x1, 0, 0, 2, 2, 2, 2, false);
+  load_cbuf_to_cb(y0, y1, 0, 0, 2, 2, 2, 2, true);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  copy_cbuf_to_bt(0, bias1, 0, 1, kSize * 4 / 32, 0, 0);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID1);                               // good
+  mad(z0, x0, y0, kSize, kSize, kSize, 0, true, true, false);       // FOUND PTO-E2201
+  FLAG(PIPE_M, PIPE_FIX, EVENT_ID0);
+  Acc z;
+  TASSIGN(z, 0);
+  Result gc(c);
+  TSTORE(gc, z);
+}
+
+// RUN: f16:32x32 f16:32x32 f32:32x32
+__global__ AICORE void handed_over_by_unit_flags(__gm__ half* a, __gm__ half* b, __gm__ float* c) {
+  Operand ga(a), gb(b);
+  Result gc(c);
+  Tiles t;
+  t.assign();
+  TLOAD(t.x1, ga);
+  TLOAD(t.y1, gb);
+  FLAG(PIPE_MTE2, PIPE_MTE1, EVENT_ID0);
+  TMOV(t.x0, t.x1);
+  TMOV(t.y0, t.y1);
+  FLAG(PIPE_MTE1, PIPE_M, EVENT_ID0);
+  for (int i = 0; i < 2; ++i) {
+    TMATMUL<AccPhase::Final>(t.z, t.x0, t.y0);  // FOUND PTO-E2201
+    TSTORE<STPhase::Final>(gc, t.z);            // good
+    TSTORE(gc, t.z);                            // bad, FOUND PTO-E2201
+  }
+}

@@ -577,3 +577,46 @@ __global__ AICORE void merged_over_a_source(__gm__ float* a, __gm__ float* c) {
   FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);                                            // good
   TSTORE(gc, whole);                                                             // FOUND PTO-E2201
 }
+
+// RUN: f32:64x32 i32:16 f32:16x32
+__global__ AICORE void indices_not_awaited(__gm__ float* a, __gm__ int32_t* which, __gm__ float* c) {
+  using Table = GlobalTensor<float, Shape<1, 1, 1, 64, 32>, Stride<2048, 2048, 2048, 32, 1>>;
+  using Rows = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>>;
+  using Names = GlobalTensor<int32_t, Shape<1, 1, 1, 1, 16>, Stride<16, 16, 16, 16, 1>>;
+  Tile<TileType::Vec, float, 16, 32> x;
+  Tile<TileType::Vec, int32_t, 1, 16> i, j;
+  TASSIGN(x, 0x0);
+  TASSIGN(i, 0x1000);
+  TASSIGN(j, 0x2000);
+  Table table(a);
+  Names names(which);
+  Rows rows(c);
+  TLOAD(i, names);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);  // good
+  TADDS(j, i, 1);                      // FOUND PTO-E2201
+  MGATHER(x, table, j);  // waits for the others, and they for it
+  TSTORE(rows, x);
+}
+
+// RUN: f32:16x32 f32:16x32 f32:16x64
+__global__ AICORE void parts_of_a_tile(__gm__ float* a, __gm__ float* b, __gm__ float* c) {
+  using Half = GlobalTensor<float, Shape<1, 1, 1, 16, 32>, Stride<512, 512, 512, 32, 1>>;
+  using Whole = GlobalTensor<float, Shape<1, 1, 1, 16, 64>, Stride<1024, 1024, 1024, 64, 1>>;
+  Tile<TileType::Vec, float, 16, 64> x;
+  Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32> left;
+  Tile<TileType::Vec, float, 16, 64, BLayout::RowMajor, 16, 32> right;
+  Half ga(a), gb(b);
+  Whole gc(c);
+  TASSIGN(x, 0x0);
+  TASSIGN(left, (uint64_t)x.data());            // good
+  TASSIGN(right, (uint64_t)x.data() + 32 * 4);  // good
+  TASSIGN(left, 0x0);                           // bad
+  TASSIGN(right, 32 * 4);                       // bad
+  TEXPANDS(x, 1.0f);
+  FLAG(PIPE_V, PIPE_MTE2, EVENT_ID0);
+  TLOAD(left, ga);
+  FLAG(PIPE_MTE2, PIPE_V, EVENT_ID0);
+  TADDS(right, right, 1.0f);
+  FLAG(PIPE_V, PIPE_MTE3, EVENT_ID0);
+  TSTORE(gc, x);  // FOUND PTO-E2210
+}

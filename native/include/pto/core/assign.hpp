@@ -109,7 +109,11 @@ PTO_INST void TASSIGN(T& object, Address address) {
     if constexpr (!std::is_pointer_v<Address>)
       detail::bind(object, detail::resolve(static_cast<int>(T::Loc), static_cast<uint64_t>(address),
                                            detail::used_bytes(object)));
-    PTO_TRACE("alloc_tile result:", PTO_SAYS(), object);
+    // A pointer comes from a tile, of which this one is a part then.
+    PTO_TRACE(static_cast<uint64_t>(address) < detail::room(static_cast<int>(T::Loc))
+                  ? "alloc_tile result:"
+                  : "alloc_tile.within result:",
+              PTO_SAYS(), object);
 #else
     (void)object, (void)address;
 #endif

@@ -66,7 +66,7 @@ struct ConvTile {
 #ifdef __PTO_AUTO__
   TileDType& data() {
     detail::keep_order();
-    if (data_ == nullptr) data_ = reinterpret_cast<DType*>(own_.make(GetSizeInBytes()));
+    if (data_ == nullptr) data_ = reinterpret_cast<DType*>(own_.make(Loc, GetSizeInBytes()));
     return data_;
   }
   const TileDType& data() const { return const_cast<ConvTile*>(this)->data(); }

@@ -26,8 +26,8 @@ alignas(64) inline constexpr LogPart kLogParts[16] = {
     {0x1.8618618618618p-1, 0x1.1675cababa60fp-2},  {0x1.745d1745d1746p-1, 0x1.4618bc21c5ec2p-2}};
 
 /// log(1 + r) = r + r^2 (kLogTail[0] + kLogTail[1] r + ..)
-inline constexpr double kLogTail[8] = {-0x1.fffffffffffc7p-2, 0x1.55555555554e2p-2,  -0x1.00000000bfdd7p-2,
-                                       0x1.9999999badff7p-3,  -0x1.55553fb930fdcp-3, 0x1.249230ad1af7ep-3,
-                                       -0x1.00734a52826d3p-3, 0x1.c801d0a0c7febp-4};
+inline constexpr double kLogTail[7] = {-0x1.0000000000000p-1, 0x1.55555555872e4p-2,  -0x1.000000002cdd2p-2,
+                                       0x1.99998d23ae84dp-3,  -0x1.55554a1e567b4p-3, 0x1.24f5f0d7c0917p-3,
+                                       -0x1.0059b0f4702dbp-3};
 
 }  // namespace pto::detail::math

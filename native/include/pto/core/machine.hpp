@@ -194,10 +194,12 @@ struct Core {
   CubeRegisters cube;
   int8_t hf32 = -1;  // how f32 operands of products are rounded to 11 bits; -1: not at all
   SqueezeRegisters squeeze;
-  int32_t mark = -1;         // place in the source of the program
-  Trace* trace = nullptr;    // where somebody wants to know what it does
-  int64_t task = -1;         // of a graph of tasks: its number
-  uint64_t touched[2] = {};  // bytes of global memory that are no part of an array
+  struct OwedCopies* owed = nullptr;  // where it notes copies instead of doing them: ops/owed.hpp
+  bool lends = false;                 // the next pop may leave the entry where it is: core/loans.hpp
+  int32_t mark = -1;                  // place in the source of the program
+  Trace* trace = nullptr;             // where somebody wants to know what it does
+  int64_t task = -1;                  // of a graph of tasks: its number
+  uint64_t touched[2] = {};           // bytes of global memory that are no part of an array
   int8_t flags[kPipes][kPipes][kEventIds] =
       {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };

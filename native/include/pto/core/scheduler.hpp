@@ -13,6 +13,8 @@ namespace pto::detail {
 
 /// Addresses that a null pointer and an offset give.
 inline constexpr uintptr_t kNearNull = uintptr_t{1} << 16;
+/// Below this an address may be one of a memory on chip, which has no more bytes.
+inline constexpr uintptr_t kOnChip = uintptr_t{1} << 20;
 
 /// A function of a kernel, called with the words of a launch.
 using Body = void (*)(const pto_launch& launch, const Core& core);
@@ -194,7 +196,7 @@ inline struct sigaction old_actions[kSignalCount];
     pass_signal_on(old_actions[at], signal, info, context);
     return;
   }
-  char text[160];
+  char text[240];
   Fiber& fiber = *thread->running;
   if (thread->launch->tracer != nullptr && !thread->launch->over.load())
     note_fault(*thread->launch->tracer, context);
@@ -208,9 +210,17 @@ inline struct sigaction old_actions[kSignalCount];
   } else if (at >= fiber.stack && at < fiber.stack + kGuard) {
     std::snprintf(text, sizeof text, "[PTO-E2101] the stack of the core overflows: %zu bytes", kStack);
   } else {
-    const bool null = reinterpret_cast<uintptr_t>(at) < kNearNull;
+    const auto address = reinterpret_cast<uintptr_t>(at);
+    const char* why = "";
+    if (address < kNearNull) {
+      why =
+          ": a null pointer, a tile that TASSIGN gave no address, or an address on chip, which is for "
+          "instructions only";
+    } else if (address < kOnChip) {
+      why = ": an address on chip is for instructions only; elements have GetValue and SetValue of a tile";
+    }
     std::snprintf(text, sizeof text, "[PTO-E2101] access to address %p, which is not mapped%s", info->si_addr,
-                  null ? ": a null pointer, or a tile that TASSIGN gave no address" : "");
+                  why);
   }
   host_fail(fiber.core, text);
 }

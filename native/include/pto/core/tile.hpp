@@ -53,10 +53,12 @@ constexpr ptrdiff_t offset(ptrdiff_t cols, ptrdiff_t pitch, ptrdiff_t r, ptrdiff
   return bc * pitch * ic + br * n + pc * ir + pr;
 }
 
-/// Rows between two column blocks of a tile with `valid` valid rows.
-constexpr int pitch_of(CompactMode compact, int rows, int valid) {
-  if (compact == CompactMode::Normal) return (valid + 15) / 16 * 16;
-  if (compact == CompactMode::RowPlusOne) return (valid + 15) / 16 * 16 + 1;
+/// Rows between two column blocks of a tile with `valid` valid rows, in fractals that are `height` rows high: 16, but 2
+/// for scales in NN.
+constexpr int pitch_of(CompactMode compact, int rows, int valid, int height = 16) {
+  const int whole = (valid + height - 1) / height * height;
+  if (compact == CompactMode::Normal) return whole;
+  if (compact == CompactMode::RowPlusOne) return whole + 1;
   return rows;
 }
 
@@ -83,12 +85,14 @@ class OwnStorage {
   }
   ~OwnStorage() { drop(); }
 
-  char* make(size_t bytes) {
+  char* make([[maybe_unused]] TileType loc, size_t bytes) {
     drop();
     block_ = static_cast<Block*>(std::calloc(1, sizeof(Block) + bytes + 4096));
     if (block_ == nullptr) failf("no memory for a tile of %zu bytes", bytes);
     block_->users = 1;
-    return reinterpret_cast<char*>(block_ + 1);
+    char* const made = reinterpret_cast<char*>(block_ + 1);
+    PTO_TRACE_PLACED(made, loc, bytes);
+    return made;
   }
 
  private:
@@ -96,7 +100,10 @@ class OwnStorage {
     int users;
   };
   void drop() {
-    if (block_ != nullptr && --block_->users == 0) std::free(block_);
+    if (block_ != nullptr && --block_->users == 0) {
+      PTO_TRACE_FREED(reinterpret_cast<char*>(block_ + 1));
+      std::free(block_);
+    }
     block_ = nullptr;
   }
   Block* block_ = nullptr;
@@ -308,7 +315,7 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
 #ifdef __PTO_AUTO__
   TileDType& data() {
     detail::keep_order();
-    if (data_.at == nullptr) data_.at = reinterpret_cast<DType*>(own_.make(GetSizeInBytes()));
+    if (data_.at == nullptr) data_.at = reinterpret_cast<DType*>(own_.make(Loc, GetSizeInBytes()));
     return data_.at;
   }
   const TileDType& data() const { return const_cast<Tile*>(this)->data(); }
@@ -342,7 +349,10 @@ struct Tile : detail::TileSize<Element_, Rows_, Cols_>,
   }
 
   /// Rows between two column blocks, as the compact mode says.
-  int pitch() const { return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow())); }
+  int pitch() const {
+    return detail::pitch_of(Compact_, Rows, static_cast<int>(GetValidRow()),
+                            form == detail::Form::NN ? InnerRows : 16);
+  }
   /// Offset of element (r, c) in storage, in elements.
   ptrdiff_t offset(ptrdiff_t r, ptrdiff_t c) const {
     return detail::offset<form, InnerRows, InnerCols>(Cols, pitch(), r, c);

@@ -27,6 +27,8 @@
 #define PTO_VECTOR_SCOPE
 #define PTO_UNTOLD(...) ((void)0)
 #define PTO_UNTRACED ((void)0)
+#define PTO_TRACE_PLACED(...) ((void)0)
+#define PTO_TRACE_FREED(...) ((void)0)
 #else
 
 #define PTO_SAYS(...) ::pto::detail::said(__VA_ARGS__)
@@ -47,16 +49,76 @@
 #define PTO_TRACE_PHASE(phase) ::pto::detail::say_phase(static_cast<uint64_t>(phase))
 #define PTO_UNTRACED \
   const ::pto::detail::Tracing pto_tracing_ {}
+/// Storage of a tile in auto mode is made, and given back.
+#define PTO_TRACE_PLACED(at, loc, bytes) ::pto::detail::traced_places.add(at, loc, bytes)
+#define PTO_TRACE_FREED(at) ::pto::detail::traced_places.remove(at)
 
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
+#ifdef __PTO_AUTO__
+#include <deque>
+#include <map>
+#endif
 
 #include "pto/core/dtypes.hpp"
 #include "pto/core/enums.hpp"
 #include "pto/core/machine.hpp"
 
 namespace pto::detail {
+
+#ifdef __PTO_AUTO__
+/// Addresses of the storage that tiles have in auto mode, as the reference engine gives them to tiles that nobody
+/// placed: behind the capacity of their memory. Those given back are taken again once there are many, so that loops do
+/// not need more and more, and so late that what a tile leaves is not taken for data of the next. A traced launch is
+/// one thread.
+class TracedPlaces {
+ public:
+  void add(const char* at, TileType loc, size_t bytes) {
+    const int space = static_cast<int>(loc);
+    const uint64_t size = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    if (next_[space] == 0)
+      next_[space] = (capacity(space) + kAlignment - 1) / kAlignment * kAlignment + kFifos;
+    uint64_t place = next_[space];
+    std::deque<uint64_t>& free = free_[{space, size}];
+    if (free.size() >= kWaiting) {
+      place = free.front();
+      free.pop_front();
+    } else {
+      next_[space] += size;
+    }
+    held_[reinterpret_cast<uintptr_t>(at)] = {space, size, place};
+  }
+  void remove(const char* at) {
+    const auto found = held_.find(reinterpret_cast<uintptr_t>(at));
+    if (found == held_.end()) return;
+    free_[{found->second.space, found->second.size}].push_back(found->second.place);
+    held_.erase(found);
+  }
+  /// The address of a byte of some storage, or not far behind it; what lies elsewhere is `otherwise`.
+  uint64_t of(const char* byte, uint64_t otherwise) const {
+    auto found = held_.upper_bound(reinterpret_cast<uintptr_t>(byte));
+    if (found == held_.begin()) return otherwise;
+    --found;
+    const uint64_t offset = reinterpret_cast<uintptr_t>(byte) - found->first;
+    return offset < found->second.size + kBehind ? found->second.place + offset : otherwise;
+  }
+
+ private:
+  static constexpr uint64_t kAlignment = 512;
+  static constexpr uint64_t kFifos = 1 << 20;  // the slots of FIFOs that nobody placed come first
+  static constexpr size_t kWaiting = 16;
+  static constexpr uint64_t kBehind = 1 << 16;
+  struct Held {
+    int space;
+    uint64_t size, place;
+  };
+  std::map<uintptr_t, Held> held_;
+  std::map<std::pair<int, uint64_t>, std::deque<uint64_t> > free_;
+  uint64_t next_[kSpaces] = {};
+};
+inline TracedPlaces traced_places;
+#endif
 
 /// Kinds of operands.
 enum class Traced : int32_t { number, tile, tensor, pointer, conv_tile, object, pipe, vector, mask, group };
@@ -259,7 +321,11 @@ inline uint64_t* traced_value(Core& me, uint64_t* at, const T& value) {
     at += sizeof value / sizeof *at;
   } else if constexpr (TracedTile<T> || TracedConvTile<T>) {
     const auto* data = reinterpret_cast<const char*>(const_cast<T&>(value).data());
-    *at++ = data == nullptr ? ~uint64_t{0} : static_cast<uint64_t>(data - me.space[static_cast<int>(T::Loc)]);
+    uint64_t offset = static_cast<uint64_t>(data - me.space[static_cast<int>(T::Loc)]);
+#ifdef __PTO_AUTO__
+    if (offset >= room(static_cast<int>(T::Loc))) offset = traced_places.of(data, offset);
+#endif
+    *at++ = data == nullptr ? ~uint64_t{0} : offset;
     *at++ = reinterpret_cast<uintptr_t>(&value);
     if constexpr (TracedTile<T>) {
       *at++ = value.GetValidRow();

@@ -78,8 +78,8 @@ alignas(64) inline constexpr Constant kExp[] = {0x1.8p52,
                                                 0x1.ffffffffffed2p-2,
                                                 1.0,
                                                 1.0};
-alignas(64) inline constexpr Constant kLog[] = {-1.0,        kLogTail[6], kLogTail[5], kLogTail[4],
-                                                kLogTail[3], kLogTail[2], kLogTail[1], kLogTail[0]};
+alignas(64) inline constexpr Constant kLog[] = {-1.0,        kLogTail[5], kLogTail[4], kLogTail[3],
+                                                kLogTail[2], kLogTail[1], kLogTail[0]};
 
 PTO_MATH Two part_at(const LogPart* parts, std::uint32_t bytes) {
   return *reinterpret_cast<const Two*>(reinterpret_cast<const char*>(parts) + bytes);
@@ -140,7 +140,7 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
   constexpr int vectors = 4;
   FourInts first = FourInts{} + static_cast<std::int32_t>(kLogFirst), mask = FourInts{} + 0x7FFFFF,
            part = FourInts{} + 0xF0;
-  Two ln2 = both(kLogOfTwo), last = both(kLogTail[7]);
+  Two ln2 = both(kLogOfTwo), last = both(kLogTail[6]);
   const Constant* c = kLog;
   const LogPart* parts = kLogParts;
   __asm__ volatile("" : "+w"(first), "+w"(mask), "+w"(part), "+w"(ln2), "+w"(last), "+r"(c), "+r"(parts));
@@ -164,7 +164,7 @@ PTO_BODY std::ptrdiff_t log_many(std::ptrdiff_t n, float* out, const float* in) 
       p[q] = fused(last, r[q], fresh(c[1]));
     }
     PTO_LOOP
-    for (int k = 2; k < 8; ++k) {
+    for (int k = 2; k < 7; ++k) {
       PTO_LOOP
       for (int q = 0; q < 2 * vectors; ++q) p[q] = fused(p[q], r[q], fresh(c[k]));
     }

@@ -107,8 +107,7 @@ PTO_MATH Doubles log_of(Doubles x, const LogTable& table) {
   const Doubles m = std::bit_cast<Doubles>((bits & 0xFFFFFFFFFFFFF) + first);
   const DoubleBits part = bits >> 48;
   const Doubles r = fused(m, chosen(part, table.c_low, table.c_high), all(-1.0));
-  Doubles q = fused(all(kLogTail[7]), r, all(kLogTail[6]));
-  q = fused(q, r, all(kLogTail[5]));
+  Doubles q = fused(all(kLogTail[6]), r, all(kLogTail[5]));
   q = fused(q, r, all(kLogTail[4]));
   q = fused(q, r, all(kLogTail[3]));
   q = fused(q, r, all(kLogTail[2]));

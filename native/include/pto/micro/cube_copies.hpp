@@ -20,6 +20,13 @@ inline void fractals_in(const char* name, const void* to, const void* from, uint
   const uint64_t word = core().cube.fractals;
   const uint64_t groups = bits(word, 0, 16), row = bits(word, 16, 16), column = bits(word, 32, 16),
                  matrix = bits(word, 48, 16);
+  PTO_TRACE(across == size
+                ? "mte_gm_l1_frac src dst n_value d_value src_inner_stride src_outer_stride group_count "
+                  "dst_loop2_stride dst_loop3_stride dst_loop4_stride l2_cache_ctrl smallc0_en: mode=nd2nz"
+                : "mte_gm_l1_frac src dst n_value d_value src_inner_stride src_outer_stride group_count "
+                  "dst_loop2_stride dst_loop3_stride dst_loop4_stride l2_cache_ctrl smallc0_en: mode=dn2nz",
+            PTO_SAYS(), static_cast<const T*>(from), traced_pointer<T>(to, TileType::Mat), n, d,
+            across == size ? down : across, outer, groups, row, column, matrix, 0, small);
   if (groups == 0 || n == 0 || d == 0) return;
   if (small && d > narrow)
     failf("[PTO-E2102] %s: expects at most 4 columns in small-C0 mode, got %llu", name,
@@ -104,10 +111,17 @@ inline void load_operand(const char* name, TileType space, const void* to, const
 inline void load_scales(const char* name, TileType operands, TileType space, uint64_t to, const void* from,
                         uint64_t x, uint64_t y, uint64_t xs, uint64_t ys, uint64_t from_stride,
                         uint64_t to_stride) {
-  if (xs == 0 || ys == 0) return;
   const auto address = reinterpret_cast<uint64_t>(core().space[static_cast<int>(operands)]);
   const uint64_t apart = (to << 4) - address;
   if (to >= static_cast<uint64_t>(kOffsets) && apart < room(static_cast<int>(operands))) to = apart >> 4;
+  PTO_TRACE(operands == TileType::Left ? "load_cbuf_to_ca_mx src dst x_start_position y_start_position "
+                                         "x_step y_step src_stride dst_stride:"
+                                       : "load_cbuf_to_cb_mx src dst x_start_position y_start_position "
+                                         "x_step y_step src_stride dst_stride:",
+            PTO_SAYS(), traced_pointer<uint8_t>(from, TileType::Mat),
+            traced_pointer<uint8_t>(reinterpret_cast<const void*>(to << 4), operands), x, y, xs, ys,
+            from_stride, to_stride);
+  if (xs == 0 || ys == 0) return;
   const auto place = reinterpret_cast<const void*>(static_cast<uintptr_t>(to));
   const auto reach = [](uint64_t a, uint64_t b) { return static_cast<int64_t>((a + b + 1) * 32); };
   char* const target = on_chip_bytes(name, place, space, 0, reach((xs - 1) * to_stride, ys - 1));
@@ -124,6 +138,11 @@ template <class T>
 inline void load_bias(uint64_t to, const T* from, bool widen, uint64_t count, uint64_t length,
                       uint64_t from_gap, uint64_t to_gap) {
   constexpr uint64_t each = 32 / sizeof(T);
+  using Entry [[maybe_unused]] = std::conditional_t<std::is_integral_v<T>, int32_t, float>;
+  PTO_TRACE("copy_cbuf_to_bt src dst conv_control n_burst len_burst source_gap dst_gap:", PTO_SAYS(),
+            traced_pointer<std::remove_cv_t<T> >(from, TileType::Mat),
+            traced_pointer<Entry>(reinterpret_cast<const void*>(static_cast<uintptr_t>(to)), TileType::Bias),
+            widen, count, length, from_gap, to_gap);
   const Burst burst = blocks_of(count, length, from_gap, to_gap);
   const uint64_t grow = widen ? 4 / sizeof(T) : 1;
   const Burst there{count, burst.length * grow, 0, burst.to * grow};
@@ -219,6 +238,19 @@ PTO_INST void create_cbuf_matrix(__cbuf__ T* to, int64_t config, Value value) {
   }
   const Burst burst = blocks_of(bits(word, 0, 16), bits(word, 16, 16), 0, word >> 32);
   constexpr DmaLoops once{};
+#ifdef PTO_TRACED
+  // Programs have no such instruction: it is a copy of nothing but padding.
+  with_size(sizeof(T), [&](auto element) {
+    using E = decltype(element);
+    PTO_TRACE(
+        "mte_gm_ub gm_src ub_dst l2_cache_ctl len_burst n_burst src_stride dst_stride loop loop loop "
+        "pad_value "
+        "left_padding right_padding:",
+        PTO_SAYS(), static_cast<const E*>(nullptr), traced_pointer<E>(to, pto::TileType::Mat), 0, 0, 1, 0,
+        burst.length, burst.count, 0, burst.to, static_cast<E>(code), 0, 0);
+  });
+#endif
+  PTO_UNTRACED;
   const Reach reached = reach_of(burst, burst.to, once, once.to, burst.length);
   char* const target = on_chip_bytes("create_cbuf_matrix", to, pto::TileType::Mat, reached.low, reached.high);
   const Padding pad{true, sizeof(T), code};

@@ -134,9 +134,11 @@ inline void mad_scaled(const MadResult<C>& result, const MadOperand<A>& a, const
         for (ptrdiff_t r = 0; r < m; ++r)
           for (ptrdiff_t l = 0; l < k; ++l) to[r * k + l] = static_cast<float>(a.get(r, l));
       },
-      [&](float* to, ptrdiff_t pitch, int col, int cols) {
-        for (ptrdiff_t l = 0; l < k; ++l)
-          for (ptrdiff_t c = 0; c < cols; ++c) to[l * pitch + c] = static_cast<float>(b.get(col + c, l));
+      [&](float* first, ptrdiff_t panel) {
+        gemm::by_panels(first, panel, n, [&](float* to, ptrdiff_t pitch, int col, int cols) {
+          for (ptrdiff_t l = 0; l < k; ++l)
+            for (ptrdiff_t c = 0; c < cols; ++c) to[l * pitch + c] = static_cast<float>(b.get(col + c, l));
+        });
       },
       sink);
 }
@@ -170,6 +172,22 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
     const auto both = reinterpret_cast<uint64_t>(dst);
     bias = from_half(both >> 32, TileType::Bias);
     dst = static_cast<C*>(const_cast<void*>(from_half(both & 0xFFFFFFFF, TileType::Acc)));
+  }
+#ifdef PTO_TRACED
+  const A* const traced_lhs = traced_pointer<A>(lhs, TileType::Left);
+  const B* const traced_rhs = traced_pointer<B>(rhs, TileType::Right);
+  const C* const traced_dst = traced_pointer<C>(dst, TileType::Acc);
+  const C* const traced_bias = traced_pointer<C>(bias, TileType::Bias);
+  const char* const plain = Scaled
+                                ? (from_zero ? "mad_mx lhs rhs dst m n k:" : "mad_mx_acc lhs rhs dst m n k:")
+                                : (from_zero ? "mad lhs rhs dst m n k:" : "mad_acc lhs rhs dst m n k:");
+  const char* const biased =
+      Scaled ? "mad_mx_bias lhs rhs dst bias m n k:" : "mad_bias lhs rhs dst bias m n k:";
+  PTO_TRACE_EITHER(from_bias,
+                   (biased, PTO_SAYS(), traced_lhs, traced_rhs, traced_dst, traced_bias, rows, cols, depth),
+                   (plain, PTO_SAYS(), traced_lhs, traced_rhs, traced_dst, rows, cols, depth));
+#endif
+  if (from_bias) {
     bias = on_chip_bytes(name, bias, TileType::Bias, 0, n * static_cast<int64_t>(sizeof(C)));
   }
   const Place<A> a = placed(
@@ -206,13 +224,6 @@ inline void micro_product(const char* name, C* dst, A* lhs, B* rhs, uint64_t row
 template <class C, class A, class B>
 PTO_INST void mad(__cc__ C* dst, __ca__ A* lhs, __cb__ B* rhs, uint64_t m, uint64_t k, uint64_t n,
                   uint64_t /*unit_flag*/, bool fractals, bool from_bias, bool from_zero) {
-  if (from_bias) PTO_UNTOLD("mad with a bias");  // whose address is half of that of dst
-  PTO_TRACE(from_bias   ? nullptr
-            : from_zero ? "mad lhs rhs dst m n k:"
-                        : "mad_acc lhs rhs dst m n k:",
-            PTO_SAYS(), pto::detail::traced_pointer<A>(lhs, pto::TileType::Left),
-            pto::detail::traced_pointer<B>(rhs, pto::TileType::Right),
-            pto::detail::traced_pointer<C>(dst, pto::TileType::Acc), m, n, k);
   pto::detail::micro_product<false>("mad", dst, lhs, rhs, m, k, n, fractals, from_bias, from_zero);
 }
 template <class C, class A, class B>

@@ -254,15 +254,11 @@ inline void whole_elements(const char* name, const void* to, const void* from, c
 
 inline void bursts_out(const char* name, void* to, const void* from, TileType space, const Burst& burst,
                        const DmaLoops& loops) {
-  if (space == TileType::Vec) {
-    PTO_TRACE(
-        "mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
-        PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
-        burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
-        loops.from[0], loops.to[0]);
-  }
-  if (space != TileType::Vec) PTO_UNTOLD(name);
-  PTO_UNTRACED;
+  // Out of L1 it is the same instruction, which programs have for UB only.
+  PTO_TRACE("mte_ub_gm ub_src gm_dst len_burst n_burst src_stride dst_stride loop loop loop loop loop loop:",
+            PTO_SAYS(), traced_pointer<uint8_t>(from, space), static_cast<const uint8_t*>(to), burst.length,
+            burst.count, burst.from, burst.to, loops.size[1], loops.from[1], loops.to[1], loops.size[0],
+            loops.from[0], loops.to[0]);
   const Reach reached = reach_of(burst, burst.from, loops, loops.from, burst.length);
   const char* const source = on_chip_bytes(name, from, space, reached.low, reached.high);
   touch_bursts(name, to, burst, burst.to, loops, loops.to, use_of_stores());

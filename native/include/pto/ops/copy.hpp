@@ -8,6 +8,7 @@
 //   put_row(place, r, c, n, from), take_row(...)       runs of a row
 #pragma once
 
+#include "pto/ops/owed.hpp"
 #include "pto/ops/place.hpp"
 #include "pto/ops/transpose.hpp"
 
@@ -133,6 +134,11 @@ template <class T>
 inline void fill(const Place<T>& to, ptrdiff_t row, ptrdiff_t col, ptrdiff_t rows, ptrdiff_t cols,
                  code_t<T> code) {
   using Code = std::conditional_t<bits_of<T> == 4, int4b_t, code_t<T>>;
+#ifdef PTO_CPU_OPEN
+  if (OwedCopies* owed = owed_copies(); owed != nullptr && bits_of<T> >= 8 && rows > 0 && cols > 0)
+    make_way(*owed, {reinterpret_cast<char*>(to.data), to.rows, to.cols}, bits_of<T> / 8, row + rows,
+             col + cols);
+#endif
   const auto value = __builtin_bit_cast(Code, code);
   auto* data = reinterpret_cast<Code*>(to.data);
   if (to.rows.side_by_side()) return fill_codes(data, to.cols, to.rows, col, row, cols, rows, value);
@@ -262,9 +268,24 @@ PTO_BODY void copy_rows(ptrdiff_t size, char* to, const Axis& to_rows, const Axi
   }
 }
 
+PTO_BODY ptrdiff_t size_of(const Copier& copier) { return copier.size; }
+
 PTO_BODY void copy_matrix(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
                           const void* from_data, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
                           ptrdiff_t cols) {
+#ifdef PTO_CPU_OPEN
+  if (OwedCopies* owed = owed_copies(); owed != nullptr) {
+    const AnyPlace to{static_cast<char*>(to_data), to_rows, to_cols};
+    const AnyPlace from{static_cast<char*>(const_cast<void*>(from_data)), from_rows, from_cols};
+    if (owe(*owed, copier, to, from, rows, cols)) return;
+  }
+#endif
+  copy_now(copier, to_data, to_rows, to_cols, from_data, from_rows, from_cols, rows, cols);
+}
+
+PTO_BODY void copy_now(const Copier& copier, void* to_data, const Axis& to_rows, const Axis& to_cols,
+                       const void* from_data, const Axis& from_rows, const Axis& from_cols, ptrdiff_t rows,
+                       ptrdiff_t cols) {
   const ptrdiff_t size = copier.size;
   char* const to = static_cast<char*>(to_data);
   const char* const from = static_cast<const char*>(from_data);

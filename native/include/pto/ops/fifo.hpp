@@ -9,6 +9,7 @@
 #pragma once
 
 #include "pto/core/bounds.hpp"
+#include "pto/core/loans.hpp"
 #include "pto/ops/fixpipe.hpp"
 #include "pto/ops/pipe.hpp"
 
@@ -344,6 +345,22 @@ template <class T>
   if (copies && cons.isFree) fifo.release(part.index, part.lane, pop.split);
 }
 
+#ifdef PTO_CPU_OPEN
+/// Where an entry lies as the tile would, or null. The slot stays taken until TFREE.
+[[gnu::noinline]] inline char* lent_entry(const Fifo& fifo, const PipeConsumer& cons, const Popped& pop,
+                                          const PopFacts& facts, DType dtype, int bits) {
+  if (!pop.takes_part || bits < 8) return nullptr;
+  Part part = pop.part;
+  const FifoSlot slot = fifo.slot(part.index);
+  if (!slot.is_tile || static_cast<DType>(slot.dtype) != dtype ||
+      !part_of(fifo, slot, cons.entryOffset, pop.split, pop.vector, facts.rows, facts.cols, bits, part) ||
+      part.rows != facts.rows || part.cols != facts.cols || part.pitch != facts.cols)
+    return nullptr;
+  char* const at = part.at + part.row * part.pitch * (bits / 8);
+  return in_ring(fifo, at) || goes_on_behind(at, facts.bytes) ? at : nullptr;
+}
+#endif
+
 template <class Pipe, class TileT>
 inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   constexpr bool cube_tile = TileT::Loc != TileType::Vec;
@@ -357,6 +374,13 @@ inline void pop_tile(Pipe& pipe, TileT& tile, int split, int lane) {
   const Fifo fifo = pipe.side_with_slots(pipe.incoming(cube_tile));
   const uint32_t buffer = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
   Popped pop = begin_pop(fifo, pipe.cons, facts, Binder<TileT>::at(tile), split, lane, buffer);
+#ifdef PTO_CPU_OPEN
+  if (!cube_tile && core().lends) {
+    core().lends = false;
+    using T = typename TileT::DType;
+    if (char* at = lent_entry(fifo, pipe.cons, pop, facts, dtype_of<T>, bits_of<T>)) return bind(tile, at);
+  }
+#endif
   bind(tile, pop.data);
   pop_copy(fifo, pipe.cons, pop, place(tile), tile.GetValidRow(), tile.GetValidCol());
 }

@@ -126,9 +126,15 @@ PTO_COMMON void multiply_packed(int m, int n, int k, const float* a, std::ptrdif
 // Chains of more than this many products of 8-bit integers may leave the whole numbers that f32 has.
 inline constexpr int kExactDepth = 256;
 
-// pack_a(to) writes the lines of a, k floats each; pack_b(to, pitch, col, cols) the k x cols elements of b from column
-// col on. Where both are 8-bit integers, k comes in parts of kExactDepth
-// whose sums are whole numbers.
+// pack(to, pitch, col, cols) for every panel of b: the k x cols elements from column col on.
+template <class Pack>
+inline void by_panels(float* to, std::ptrdiff_t panel, int n, const Pack& pack) {
+  for (int col = 0; col < n; col += kWidth, to += panel)
+    pack(to, kWidth, col, n - col < kWidth ? n - col : kWidth);
+}
+
+// pack_a(to) writes the lines of a, k floats each; pack_b(to, panel) the panels of b, `panel` floats apart. Where both
+// are 8-bit integers, k comes in parts of kExactDepth whose sums are whole numbers.
 template <class PackA, class PackB>
 inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const PackB& pack_b,
                      const Sink& sink) {
@@ -138,11 +144,9 @@ inline void multiply(int m, int n, int k, int part, const PackA& pack_a, const P
   float* const pa = scratch(left + static_cast<std::size_t>(panels * panel) + kWidth);
   float* const pb = pa + left;
   pack_a(pa);
-  for (int p = 0; p < panels; ++p) {
-    const int cols = n - p * kWidth < kWidth ? n - p * kWidth : kWidth;
-    if (cols < kWidth) std::memset(pb + p * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
-    pack_b(pb + p * panel, kWidth, p * kWidth, cols);
-  }
+  if (n % kWidth != 0)
+    std::memset(pb + (panels - 1) * panel, 0, static_cast<std::size_t>(panel) * sizeof(float));
+  pack_b(pb, panel);
   int from = 0;
   do {
     const int depth = k - from < part ? k - from : part;

@@ -97,6 +97,47 @@ inline void store(Global& dst, TileT& src, const Words& words) {
 
 namespace detail {
 
+/// Which sizes of a load into L1 come from the tensor (src/pto/isa/view.py has the same as a table): devices count what it
+/// has, and not always what is valid of the tile.
+struct FromTensor {
+  bool rows, cols;
+};
+constexpr FromTensor from_tensor(Isa isa, Form tile, Layout tensor) {
+  if (isa == Isa::a2a3) {
+    const bool both =
+        (tile == Form::NZ && tensor == Layout::ND) || (tile == Form::ZN && tensor == Layout::DN);
+    return {both, both};
+  }
+  if (isa != Isa::a5) return {false, false};
+  const bool scales =
+      (tile == Form::ZZ && tensor == Layout::MX_A_ZZ) || (tile == Form::NN && tensor == Layout::MX_B_NN);
+  const bool nz = tile == Form::NZ;
+  return {scales || (tensor == Layout::ND && (nz || tile == Form::ND)) || (tensor == Layout::DN && nz),
+          scales || (tensor == Layout::DN && (tile == Form::DN || tile == Form::ZN)) ||
+              (tensor == Layout::NZ && nz)};
+}
+/// Of these layouts of scales devices look at one stride only.
+constexpr bool by_stride(Layout layout) {
+  return layout == Layout::MX_A_ND || layout == Layout::MX_A_DN || layout == Layout::MX_B_ND ||
+         layout == Layout::MX_B_DN;
+}
+
+/// More of a tile in L1 than is valid is about to be written: where the tile was placed nobody has looked at that.
+template <class T>
+[[gnu::noinline]] void reach_farther(const Place<T>& tile, ptrdiff_t rows, ptrdiff_t cols) {
+  constexpr int space = static_cast<int>(TileType::Mat);
+  const char *base = core().space[space], *data = reinterpret_cast<const char*>(tile.data);
+  if (rows <= 0 || cols <= 0 || data < base || data >= base + room(space)) return;
+  int64_t low, high, left, right;
+  tile.rows.span(rows, low, high);
+  tile.cols.span(cols, left, right);
+  const auto end = static_cast<size_t>(data - base + bytes_of(bits_of<T>, 0, high + right).high);
+  if (end > room(space))
+    failf("[PTO-E2101] TLOAD: touches bytes %zu..%zu of %s, which has %zu bytes",
+          static_cast<size_t>(data - base), end, kSpaceNames[space], room(space));
+  use_space(core(), space, end);
+}
+
 template <class TileT, class Global>
 inline void load(TileT& dst, Global& src) {
   const auto from = place(src);
@@ -105,11 +146,27 @@ inline void load(TileT& dst, Global& src) {
     check_holds("TLOAD", from, to.rows.count, to.cols.count, Use::read);
     copy(to, from, to.rows.count, to.cols.count);
   } else {
-    const ptrdiff_t rows = dst.GetValidRow(), cols = dst.GetValidCol();
-    check_holds("TLOAD", from, rows, cols, Use::read);
+    const ptrdiff_t valid_rows = dst.GetValidRow(), valid_cols = dst.GetValidCol();
+    ptrdiff_t rows = valid_rows, cols = valid_cols;
+    constexpr bool in_l1 = TileT::Loc == TileType::Mat;
+    if constexpr (in_l1) {
+      const FromTensor sizes = from_tensor(kIsa, TileT::form, Global::layout);
+      if (sizes.rows) rows = from.rows.count;
+      if (sizes.cols) cols = from.cols.count;
+      if (rows > own_rows(dst) || cols > own_cols(dst)) [[unlikely]]
+        failf("[PTO-E2102] TLOAD: expects the tile to have room for the tensor, %lldx%lld, got %lldx%lld",
+              static_cast<long long>(rows), static_cast<long long>(cols),
+              static_cast<long long>(own_rows(dst)), static_cast<long long>(own_cols(dst)));
+      if (rows > valid_rows || cols > valid_cols) reach_farther(place(dst), rows, cols);
+    }
+    if (in_l1 && kIsa != Isa::cpu && by_stride(Global::layout)) {
+      touch("TLOAD", from, rows, cols, Use::read);
+    } else {
+      check_holds("TLOAD", from, rows, cols, Use::read);
+    }
     copy(place(dst), from, rows, cols);
-    // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and anything on hardware.
-    if constexpr (!TileT::isWhole) {
+    // Custom pads are for TFILLPAD. Without a pad the rest is zeroed here, and on hardware in L1 only.
+    if constexpr (in_l1 || !TileT::isWhole) {
       constexpr auto pad = isCustomPadValue(static_cast<PadValue>(TileT::PadVal))
                                ? PadValue::Null
                                : static_cast<PadValue>(TileT::PadVal);

@@ -8,6 +8,7 @@
 #include "pto/core/events.hpp"
 #include "pto/ops/legality.hpp"
 #include "pto/ops/matmul_operands.hpp"
+#include "pto/ops/owed.hpp"
 
 namespace pto {
 
@@ -135,8 +136,10 @@ inline void product_in_double(Dst& dst, const A& a, const B& b, int m, int n, in
 
 /// The product of operands that are not scaled.
 template <class TA, class TB>
-[[gnu::noinline]] void multiply_places(int m, int n, int k, const Place<TA>& a, const Place<TB>& b,
+[[gnu::noinline]] void multiply_places(int m, int n, int k, const Place<TA>& lhs, const Place<TB>& rhs,
                                        const gemm::Sink& sink) {
+  const Place<TA> a = readable(lhs, m, k);
+  const Place<TB> b = readable(rhs, k, n);
   const Operand<TA> left;
   const Operand<TB> right;
   gemm::multiply(
@@ -145,9 +148,9 @@ template <class TA, class TB>
         pack(to, k, a, m, 0, k);
         left.adjust(to, static_cast<ptrdiff_t>(m) * k);
       },
-      [&](float* to, ptrdiff_t pitch, int col, int cols) {
-        pack(to, pitch, b, k, col, cols);
-        right.adjust(to, pitch * k);
+      [&](float* to, ptrdiff_t panel) {
+        pack_all(to, panel, b, k, n);
+        right.adjust(to, (n + gemm::kWidth - 1) / gemm::kWidth * panel);
       },
       sink);
 }
@@ -180,15 +183,17 @@ inline void product(Dst& dst, A& a, B& b, const ScaleA& scale_a, const ScaleB& s
           for (ptrdiff_t r = 0; r < m; ++r)
             for (ptrdiff_t i = 0; i < k; i += kChunk) left.read(r, i, lesser(k - i, kChunk), to + r * k + i);
         },
-        [&](float* to, ptrdiff_t pitch, int col, int cols) {
-          float line[kChunk];
-          for (ptrdiff_t c = 0; c < cols; ++c) {
-            for (ptrdiff_t i = 0; i < k; i += kChunk) {
-              const ptrdiff_t count = lesser(k - i, kChunk);
-              right.read(col + c, i, count, line);
-              for (ptrdiff_t j = 0; j < count; ++j) to[(i + j) * pitch + c] = line[j];
+        [&](float* first, ptrdiff_t panel) {
+          gemm::by_panels(first, panel, n, [&](float* to, ptrdiff_t pitch, int col, int cols) {
+            float line[kChunk];
+            for (ptrdiff_t c = 0; c < cols; ++c) {
+              for (ptrdiff_t i = 0; i < k; i += kChunk) {
+                const ptrdiff_t count = lesser(k - i, kChunk);
+                right.read(col + c, i, count, line);
+                for (ptrdiff_t j = 0; j < count; ++j) to[(i + j) * pitch + c] = line[j];
+              }
             }
-          }
+          });
         },
         sink);
   } else {

@@ -129,11 +129,18 @@ struct Hif4Scale {
 
 // --- packing ----------------------------------------------------------------------------------------------
 
+/// Lines that are asked for while one is read: those of global memory are far apart, and processors do not foresee them.
+inline constexpr ptrdiff_t kAhead = 8, kFarApart = 512;
+
 /// Lines of n elements that lie side by side, `step` elements apart, as lines of numbers, `pitch` apart.
 template <class T>
 [[gnu::noinline]] void read_lines(const T* from, ptrdiff_t step, float* to, ptrdiff_t pitch, ptrdiff_t lines,
                                   ptrdiff_t n) {
+  const bool far = step * static_cast<ptrdiff_t>(sizeof(T)) >= kFarApart;
   for (ptrdiff_t l = 0; l < lines; ++l, from += step, to += pitch) {
+    if (far)
+      for (ptrdiff_t i = 0; i < n; i += 64 / static_cast<ptrdiff_t>(sizeof(T)))
+        __builtin_prefetch(from + kAhead * step + i);
     if constexpr (std::is_same_v<T, float>) {
       std::memcpy(to, from, static_cast<size_t>(n) * sizeof(float));
       continue;
@@ -143,6 +150,11 @@ template <class T>
       if (n == 16) {  // the width of a box
         PTO_UNROLL
         for (int i = 0; i < 16; i += kHalves) widen_halves(from + i, to + i);
+        continue;
+      }
+      if (n == gemm::kWidth) {  // and of a panel
+        PTO_UNROLL
+        for (int i = 0; i < gemm::kWidth; i += kHalves) widen_halves(from + i, to + i);
         continue;
       }
       if (n == kHalves) {  // and of a square
@@ -306,6 +318,29 @@ template <class T>
       }
       for (ptrdiff_t i = 0; i < high; ++i)
         for (ptrdiff_t l = 0; l < wide; ++l) at[i * pitch + l] = square[l][i];
+    }
+  }
+}
+
+/// All panels of a place. Where its columns lie side by side, a few rows of all panels at a time: a long line of memory
+/// serves them all while it is near.
+template <class T>
+[[gnu::noinline]] void pack_all(float* to, ptrdiff_t panel, const Place<T>& from, int rows, int cols) {
+  constexpr ptrdiff_t width = gemm::kWidth, band = 8;
+  if (bits_of<T> == 4 || !from.cols.side_by_side()) {
+    gemm::by_panels(to, panel, cols, [&](float* at, ptrdiff_t pitch, int first, int count) {
+      pack(at, pitch, from, rows, first, count);
+    });
+    return;
+  }
+  for (ptrdiff_t r = 0, high; r < rows; r += high) {
+    high = lesser(lesser(rows - r, band), from.rows.left(r));
+    const T* const row = from.data + from.rows.at(r);
+    Walk f(from.cols);
+    for (ptrdiff_t c = 0, wide; c < cols; c += wide, f.go(wide)) {
+      wide = lesser(lesser(cols - c, width - c % width), f.left);
+      read_lines(row + f.at, from.rows.step[0], to + c / width * panel + r * width + c % width, width, high,
+                 wide);
     }
   }
 }

@@ -31,6 +31,10 @@ namespace pto::detail {
 inline constexpr struct BlockIndex {
   operator int64_t() const { return get_block_idx(); }
 } block_idx{};
+/// How many blocks there are, likewise.
+inline constexpr struct BlockCount {
+  operator int64_t() const { return get_block_num(); }
+} block_num{};
 
 /// A clock that only goes forward.
 inline int64_t get_sys_cnt() {

@@ -19,7 +19,7 @@ inline constexpr Split split_of(AccToVecMode mode) { return static_cast<Split>(m
 
 /// go(place of dst, down, right) for every tile that dst stands for, with the start of its window in the
 /// source. A cube core moves to the buffers of its vector cores: to one of them, or half the rows or columns
-/// to each.
+/// to each. A vector core moves to the L1 of its cube core.
 template <Split S, class Dst, class Go>
 inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
   auto to = place(dst, row, col);
@@ -36,6 +36,14 @@ inline void for_receivers(Dst& dst, ptrdiff_t row, ptrdiff_t col, Go go) {
            S == Split::cols ? n * static_cast<ptrdiff_t>(dst.GetValidCol()) : 0);
       }
       return;
+    }
+  }
+  if constexpr (Dst::Loc == TileType::Mat) {
+    const Core& me = core();
+    if (me.kind == CoreKind::Vector && me.cluster != nullptr && me.cluster->cube_memory != nullptr) {
+      const ptrdiff_t at = reinterpret_cast<char*>(to.data) - me.space[static_cast<int>(TileType::Mat)];
+      if (at >= 0 && at < static_cast<ptrdiff_t>(room(static_cast<int>(TileType::Mat))))
+        to.data = reinterpret_cast<typename Dst::DType*>(me.cluster->cube_memory + at);
     }
   }
   go(to, ptrdiff_t{0}, ptrdiff_t{0});

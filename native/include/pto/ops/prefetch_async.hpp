@@ -7,6 +7,9 @@
 namespace pto {
 
 struct PrefetchAsyncContext {
+  using ScratchTile = Tile<TileType::Vec, uint8_t, 1, 256>;  // where sessions keep their words
+
+  ScratchTile scratchTile;
   uint8_t* workspace = nullptr;
   comm::AsyncSession session{};
   comm::AsyncSession* externalSession = nullptr;

@@ -322,6 +322,19 @@ def header_flags(text: str) -> list[str]:
     return [NO_REGISTERS] if _CUBE.search(text) else [TILES_ONLY]
 
 
+#: What compilers of devices call their core, by the machine of a profile; kernels and headers ask for it.
+_AICORE = {"cpu": 220, "a2a3": 220, "a5": 310}
+
+
+def core_flags(profile: Profile, kind: str = "") -> list[str]:
+    """What compilers of devices define while they compile for a core, of a kind where there is one: kernels
+    written for them ask for it."""
+    number = _AICORE[profile.isa]
+    named = {"cube": "CUBE", "vector": "VEC"}.get(kind)
+    of_kind = [f"-D__DAV_{named}__", f"-D__DAV_C{number}_{named}__"] if named else []
+    return [f"-D__CCE_AICORE__={number}", *of_kind]
+
+
 def arch_flags(profile: Profile) -> list[str]:
     """The profile and its capacities as macros; capacities only where they were changed."""
     from ...isa.profiles import PROFILES

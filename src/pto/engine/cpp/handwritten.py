@@ -15,8 +15,8 @@ from ...diag import Diagnostic, Source, did_you_mean
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import ALIASES, Profile
 from .build import Built, Unit, cached_with_includes, compile_units
-from .compiler import TRACED, arch_flags, find, header_flags, placed
-from .launcher import Entry, about, guard, half, joined, whole
+from .compiler import TRACED, arch_flags, core_flags, find, header_flags, placed
+from .launcher import Entry, about, half, joined, whole
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:\\.|[^\"\\\n])*\"", re.DOTALL)
 _KERNEL = re.compile(
@@ -235,17 +235,21 @@ def _units(
     source: Source, made: list[Entry], profile: Profile, checked: bool, auto: bool, traced: bool
 ) -> tuple[list[Unit], list[str]]:
     body = os.path.abspath(source.name)
-    flags = [*arch_flags(profile), *header_flags(source.text), f"-I{os.path.dirname(body)}"]
+    flags = [
+        *arch_flags(profile),
+        *header_flags(source.text),
+        f"-I{os.path.dirname(body)}",
+    ]
     flags += ["-DPTO_CHECKED"] * checked + ["-D__PTO_AUTO__"] * auto
     flags += [TRACED] * traced + placed(find()) * (checked or traced)
     described = about(made, profile.name, checked, os.path.basename(body), auto, traced)
     if made[0].mixed:
         units = [
-            Unit(f"{kind}.cpp", half(kind, made, body), (guard(kind),), apart=True)
+            Unit(f"{kind}.cpp", half(kind, made, body), tuple(core_flags(profile, kind)), apart=True)
             for kind in ("cube", "vector")
         ]
         units.append(Unit("launch.cpp", joined(made, described)))
     else:
         kind = made[0].kind
-        units = [Unit("launch.cpp", whole(made, body, described), () if kind == "mix" else (guard(kind),))]
+        units = [Unit("launch.cpp", whole(made, body, described), tuple(core_flags(profile, kind)))]
     return units, flags

@@ -136,7 +136,3 @@ def joined(entries: list[Entry], described: str) -> str:
     parts = [_LAUNCH]
     parts += [f"PTO_JOINED_LAUNCHER({e.symbol.removeprefix('pto_launch_')})\n" for e in entries]
     return "\n".join([*parts, described])
-
-
-def guard(kind: str) -> str:
-    return f"-D{_GUARDS[kind]}"

@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...diag import Source, Span
@@ -86,6 +87,22 @@ class Places:
             return None
         return source.at(line.line)
 
+    def functions(self, addresses: Sequence[int]) -> list[tuple[str, Span]]:
+        """The functions of a chain of calls that are none of ours, the innermost first, and where each is."""
+        found: list[tuple[str, Span]] = []
+        for address in addresses:
+            line = self.line(address) if address else None
+            if line is None or self._is_ours(line.file):
+                continue
+            source = self.source(line.file)
+            if source is None or line.line > source.lines:
+                continue
+            span = source.at(line.line)
+            name = next((f.name for f in functions_in(source) if f.start <= span.start < f.end), "")
+            if name:
+                found.append((name, span))
+        return found
+
     def source(self, file: str) -> Source | None:
         if file not in self._sources:
             known = next((s for name, s in self._relative.items() if file.endswith(name)), None)
@@ -164,6 +181,38 @@ def _arguments(text: str, at: int) -> tuple[tuple[str, ...], int]:
             parts.append(text[start:n])
             start = n + 1
     return (), name_ends
+
+
+class Function(NamedTuple):
+    """A function that is defined: its name, and where its body begins and ends."""
+
+    name: str
+    start: int
+    end: int
+
+
+_DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", re.MULTILINE)
+_HOLDS = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b[^()]*$")
+_NAMED = re.compile(r"([A-Za-z_~]\w*)\s*\(")
+_NO_FUNCTIONS = ("__attribute__", "__launch_bounds__", "alignas", "decltype", "requires", "noexcept")
+
+
+@lru_cache(maxsize=64)
+def functions_in(source: Source) -> tuple[Function, ...]:
+    """The functions of a file; a function inside of another, as a lambda, belongs to it."""
+    text = _DIRECTIVE.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), without_comments(source.text))
+    found: list[Function] = []
+    at = 0
+    while (m := re.compile(r"[{};]").search(text, at)) is not None:
+        head, here = text[at : m.start()], m.start()
+        at = m.end()
+        if m[0] != "{" or _HOLDS.search(head):
+            continue
+        name = next((n[1] for n in _NAMED.finditer(head) if n[1] not in _NO_FUNCTIONS), "")
+        at = _closed(text, here)
+        if name:
+            found.append(Function(name, here - len(head), at))
+    return tuple(found)
 
 
 _LOOP = re.compile(r"\b(?:for|while)\s*\(|\bdo\s*\{")

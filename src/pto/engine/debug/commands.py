@@ -106,9 +106,9 @@ class Interpreter:
 
     def _one_line(self, expression: Expression) -> str:
         try:
-            return shown_line(self.stop.evaluate(expression))
+            return shown_line(self.stop, self.stop.evaluate(expression))
         except ExpressionError as e:
-            return str(e)
+            return self._plain(str(e))
 
     # -- running commands ------------------------------------------------------------------------------
 
@@ -126,8 +126,11 @@ class Interpreter:
         except Quit:
             return False
         except (PointError, ExpressionError) as e:
-            self.write(str(e))
+            self.write(self._plain(str(e)))
         return True
+
+    def _plain(self, text: str) -> str:
+        return self.session.stop.grid.words.plain(text) if self.session.stop is not None else text
 
     def _run(self, text: str) -> None:
         m = re.match(r"([A-Za-z][\w-]*|\?)(/\w+)?\s*(.*)$", text, re.DOTALL)
@@ -318,11 +321,11 @@ class Interpreter:
             except ExpressionError as e:
                 raise ExpressionError(f"{name} {e}") from None
             for text in shown:
-                self.write(text)
+                self.write(self._plain(text))
         elif expression.index.slices:
             raise ExpressionError(f"{name} has no elements")
         else:
-            self.write(f"{name} = {values.line(found.value, found.type, hex)}")
+            self.write(f"{name} = {self.stop.shown(found, hex)}")
         if found.stale:
             self.write("  (of an earlier iteration: it is computed again behind this line)")
 
@@ -419,14 +422,16 @@ class Interpreter:
         found = list(self.stop.names())
         for name in found[:100]:
             stale = "  (of an earlier iteration)" if name.stale else ""
-            yield f"{self.stop.spelled(name.name)}: {values.line(name.value, name.type)}{stale}"
+            yield f"{self.stop.spelled(name.name)}: {self.stop.shown(name)}{stale}"
         if len(found) > 100:
             yield f".. and {len(found) - 100} more"
 
     def _info_args(self) -> Iterator[str]:
-        frames = self.stop.frames
-        if self.session.places.open:
-            yield "calls of C++ are told, not its variables: 'info names' shows what they were given"
+        stop = self.stop
+        frames = stop.frames
+        for name, given, type in stop.grid.arguments(stop.rank):
+            yield f"{stop.spelled(name)}: {stop.shown(Named(name, given, type))}"
+        if self.session.places.open:  # what else its code has are operands of calls
             return
         for value in frames[0].code.function.regions[0].blocks[0].args if frames else ():
             now = frames[0].regs[frames[0].code.slots[value]]
@@ -452,7 +457,8 @@ class Interpreter:
         return state.waits(self.session.stop or self.stop)
 
     def _info_files(self) -> Iterable[str]:
-        return self.session.places.files or ["no operation has a place in a file"]
+        found = dict.fromkeys([*self.session.places.files, *(s.name for s in self.session.known)])
+        return [name for name in found if name] or ["no operation has a place in a file"]
 
     @command(
         "core",
@@ -483,7 +489,7 @@ class Interpreter:
         if stop.op is None:
             self.write("  it has ended")
         else:
-            self.write(f"  before {stop.name} at {stop.place}")
+            self.write(f"  before {stop.call} at {stop.place}")
             if stop.source_line:
                 self.write(f"{stop.line}\t{stop.source_line}")
 
@@ -496,9 +502,11 @@ class Interpreter:
         if not frames:
             self.write("nowhere: the launch has ended" if stop.over else "nowhere")
             return
-        for n, frame in enumerate(frames):
-            at = stop.at_op(frame.op)
-            self.write(f"#{n}  @{frame.code.name} at {at.place}: {at.name}")
+        for n, (name, place, what) in enumerate(stop.stack):
+            self.write(f"#{n}  {name} at {place}{f': {what}' if what else ''}")
+        kernel = self.session.kernel.name
+        if self.session.places.open and stop.stack[-1][0] != kernel:  # it was put into its caller
+            self.write(f"    called by {kernel}, or by what it calls")
         for text in state.loops(stop):
             if "no loop" not in text:
                 self.write(f"    in the loop of {text}")
@@ -531,8 +539,8 @@ class Interpreter:
         self._listed = file, last
 
     def _source(self, file: str) -> Any:
-        for source in self.session.sources:
-            if source.name == file:
+        for source in self.session.known:
+            if source.name == file or same_file(source.name, file):
                 return text_of(source)
         return None
 
@@ -623,7 +631,7 @@ class Interpreter:
         if kind == "points":
             return [str(p.number) for p in self.session.points.visible]
         if kind == "lines":
-            return [f"@{f.attr('sym_name')}" for f in self.session.kernel.functions]
+            return [f"@{name}" for name in self.session.places.functions]
         if self.session.stop is None:
             return []
         if kind == "names":
@@ -633,9 +641,9 @@ class Interpreter:
         return []
 
 
-def shown_line(found: Any) -> str:
-    """What an expression gave, in one line."""
-    return values.line(found.value, found.type) if isinstance(found, Named) else values.scalar(found)
+def shown_line(stop: Stop, found: Any) -> str:
+    """What an expression gave at a stop, in one line."""
+    return stop.shown(found) if isinstance(found, Named) else values.scalar(found)
 
 
 def find(word: str) -> Command:

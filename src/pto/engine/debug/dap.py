@@ -250,9 +250,9 @@ class Adapter:
     def _logged(self, stop: Stop, text: str) -> str:
         def shown(m: re.Match[str]) -> str:
             try:
-                return shown_line(stop.evaluate(Expression(m[1])))
+                return shown_line(stop, stop.evaluate(Expression(m[1])))
             except ExpressionError as e:
-                return f"<{e}>"
+                return f"<{stop.grid.words.plain(str(e))}>"
 
         return re.sub(r"\{([^{}]*)\}", shown, text)
 
@@ -268,6 +268,10 @@ class Adapter:
             if found:
                 self._output(render(found) + "\n", "stderr")
         self._finish(1 if has_errors(found) else 0)
+
+    def _left(self) -> None:
+        """The client leaves before the end."""
+        self._finish(1 if self._session is not None and has_errors(self._session.findings) else 0)
 
     def _finish(self, status: int) -> None:
         if not self._ended:
@@ -332,14 +336,14 @@ class Adapter:
     def terminate(self, arguments: Arguments) -> Any:
         if self._session is not None:
             self._session.close()
-        return {}, lambda: self._finish(0)
+        return {}, self._left
 
     @request("disconnect")
     def disconnect(self, arguments: Arguments) -> Any:
         def leave() -> None:
             if self._session is not None:
                 self._session.close()
-            self._finish(0)
+            self._left()
             self._open = False
 
         return {}, leave

@@ -217,7 +217,17 @@ class Follower(Watcher):
         if self.grid.broken is not self._broken:
             self._broken = self.grid.broken
             found = found or self.grid.broken.diagnostic  # type: ignore[union-attr]
-        return found
+        return None if found is None else self.grid.words.told(found)
+
+    @property
+    def findings(self) -> list[Diagnostic]:
+        """All that was found so far."""
+        if self.grid is None:
+            return []
+        found = list(self._reports.found.values()) if self._reports is not None else []
+        if not found and self.grid.broken is not None:
+            found = [self.grid.broken.diagnostic]
+        return [self.grid.words.told(d) for d in found]
 
     # -- deciding --------------------------------------------------------------------------------------
 
@@ -411,6 +421,6 @@ def _touches(access: Access, matrix: Matrix, rows: range, cols: range) -> bool:
     inside = mine[(mine >= first) & (mine < last)]
     if not inside.size:
         return False
-    if access.region is not None and access.region.fills(first, last):
+    if access.region is not None and access.region.dense:
         return True
     return bool(np.isin(inside, access.bytes()).any())

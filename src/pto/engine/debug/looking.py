@@ -98,8 +98,16 @@ class Looking:
         stop = self.stop.on(core) if core is not None else self.stop
         found: list[dict[str, Any]] = []
         for n, frame in enumerate(stop.frames):
+            calls = stop.grid.callers(frame.op) if n == 0 else ()
+            if calls:
+                found += [
+                    self._frame(name if level else f"{name}: {stop.call}", at, stop, n)
+                    for level, (name, at) in enumerate(calls)
+                ]
+                continue
             view = stop if n == 0 else stop.at_op(frame.op)
-            found.append(self._frame(f"@{frame.code.name}: {view.name}", frame.op, stop, n))
+            name = f"{stop.grid.words.function(frame.code.name)}: {view.name}"
+            found.append(self._frame(name, frame.op, stop, n))
             for op in _around(frame.op):
                 name = op.name
                 if op in frame.code.counters:
@@ -183,7 +191,7 @@ class Looking:
     def _value(self, found: Named, expression: str, hex: bool) -> dict[str, Any]:
         value = found.value
         body: dict[str, Any] = {
-            "result": values.line(value, found.type, hex), "type": str(found.type), "variablesReference": 0,
+            "result": self.stop.shown(found, hex), "type": str(found.type), "variablesReference": 0,
         }  # fmt: skip
         if isinstance(value, values.PLACES):
             matrix = values.Matrix(value, found.type)
@@ -289,7 +297,7 @@ class Looking:
         text = arg(arguments, "text", str, "")
         column = arg(arguments, "column", int, len(text) + 1)
         head = text[: max(0, column - 1)]
-        word = re.search(r"%?[\w.$]*$", head)
+        word = re.search(r"'[^']*$|%?[\w.$]*$", head)
         start = word.start() if word is not None else len(head)
         try:
             _, stop = self._standing()
@@ -330,7 +338,7 @@ class Looking:
     @request("source")
     def source(self, arguments: Arguments) -> Any:
         path = arg(arg(arguments, "source", dict, {}), "path", str, "")
-        for source in self.session.sources:
+        for source in self.session.known:
             if source.text and same_file(source.name, path):
                 return {"content": source.text}
         raise Refused(f"the text of '{path[:200]}' is not here")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ...diag import Source, did_you_mean
 from ...ir.core import Module, Operation, Value
@@ -41,7 +41,7 @@ def line_of(op: Operation) -> int:
 def _rank(op: Operation) -> int:
     """0 for constants and synchronisation, 1 for scalars, descriptors and control flow, 2 for the rest."""
     row = op.row
-    if op.name == "arith.constant" or (row is not None and row.name in sync.HANDLERS):
+    if op.name == "arith.constant" or (row is not None and sync.orders(row.name)):
         return 0
     if row is None or row.family in ("shared-arith", "shared-math") or row.name in handles.HANDLERS:
         return 1
@@ -53,13 +53,21 @@ class Places:
 
     Of C++ nobody knows before a launch which lines make calls: any line of any file may be one (`open`)."""
 
-    def __init__(self, module: Module | None, functions: Iterable[Operation], main: Source) -> None:
+    def __init__(
+        self,
+        module: Module | None,
+        functions: Iterable[Operation],
+        main: Source,
+        first_calls: Callable[[], dict[str, tuple[str, int]]] | None = None,
+    ) -> None:
         self.open = module is None
         #: Before names of values.
         self.sign = "" if module is None else "%"
         self._names = {v.name for v in _values(module)} if module is not None else None
         self._lines: dict[str, list[int]] = {}
         self._first: dict[str, tuple[str, int]] = {}
+        #: Of C++: what finds the first call of every function.
+        self._first_calls = first_calls
         #: By line what its operations are at most, see `_rank`.
         self._ranks: dict[tuple[str, int], int] = {}
         found: dict[str, set[int]] = {}
@@ -132,11 +140,19 @@ class Places:
             hint = did_you_mean(name, sorted(self._names))
             raise PointError(f"no value %{name} in the program" + (f"; {hint}" if hint else ""))
 
+    @property
+    def functions(self) -> dict[str, tuple[str, int]]:
+        """Functions by name: the file and line of the first operation of each."""
+        if not self._first and self._first_calls is not None:
+            self._first = self._first_calls()
+        return self._first
+
     def function(self, name: str) -> tuple[str, int]:
-        found = self._first.get(name)
+        found = self.functions.get(name)
         if found is None:
-            hint = (
-                did_you_mean(name, self._first) or f"functions are {', '.join('@' + n for n in self._first)}"
+            known = ", ".join("@" + n for n in self.functions)
+            hint = did_you_mean(name, self.functions) or (
+                f"functions are {known}" if known else "none makes calls of the ISA"
             )
             raise PointError(f"no function '@{name}'; {hint}")
         return found

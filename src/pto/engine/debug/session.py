@@ -187,7 +187,10 @@ class Session:
         self.module: Module | None = getattr(kernel, "prepared", None) or getattr(kernel, "module", None)
         text = getattr(kernel, "text", None) or Source(str(getattr(kernel, "path", "")), "")
         self.places = Places(
-            self.module, kernel.functions, text if self.module is None else self.module.source
+            self.module,
+            kernel.functions,
+            text if self.module is None else self.module.source,
+            getattr(kernel, "first_calls", None),
         )
         self.sources: list[Source] = [text] if self.module is None else self.module.sources
         self.points = Points(self.places)
@@ -198,6 +201,7 @@ class Session:
         #: Who is told of stops; without, they are waited for.
         self.post: Callable[[Stop | BaseException | None], None] | None = None
         self._run: _Run | None = None
+        self._found: list[Diagnostic] = []
         self._quiet = False
 
     def __enter__(self) -> Session:
@@ -219,6 +223,21 @@ class Session:
         if world is not None and world.used:
             for rank in range(world.ranks):
                 yield np.frombuffer(world.memory(rank), np.uint8)[: world.used]
+
+    @property
+    def known(self) -> list[Source]:
+        """Files that operations come from, as far as the launch has come: C++ includes others."""
+        found = {source.name: source for source in self.sources}
+        if self._run is not None and self.module is None:
+            for op in self._run.launch.grid.module.walk():
+                if op.source is not None:
+                    found.setdefault(op.source.name, op.source)
+        return list(found.values())
+
+    @property
+    def findings(self) -> list[Diagnostic]:
+        """What was found so far, by whatever launch: going back does not undo it."""
+        return (self._run.follower.findings if self._run is not None else []) or self._found
 
     # -- running ---------------------------------------------------------------------------------------
 
@@ -411,6 +430,7 @@ class Session:
 
     def _end(self) -> None:
         if self._run is not None:
+            self._found = self.findings
             run, self._run = self._run, None
             run.leave()
 

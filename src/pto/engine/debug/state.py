@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ...ir.core import Operation
-from ...ir.multi_tiles import told_as
 from ..reference.core import Core, Item
 from ..reference.fifo import Fifo
 from ..reference.sync import flag_text
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 MOST = 16
 
 
-def _written(op: Operation) -> str:
-    line = line_of(op)
-    return f"{told_as(op)} (line {line})" if line else told_as(op)
+def _written(op: Operation, grid: Grid) -> str:
+    line, call = line_of(op), grid.words.call(op)
+    return f"{call} (line {line})" if line else call
 
 
 def all_cores(grid: Grid) -> list[Core]:
@@ -41,8 +40,8 @@ def doing(core: Core) -> str:
     found = core.waiting
     if found:
         what = found.missing(core, "S") if isinstance(found, Item) else found
-        return f"at {_written(at)}, waits for {what}"
-    return f"at {_written(at)}"
+        return f"at {_written(at, core.grid)}, waits for {what}"
+    return f"at {_written(at, core.grid)}"
 
 
 def cores(stop: Stop, mine: Core) -> Iterator[str]:
@@ -51,7 +50,7 @@ def cores(stop: Stop, mine: Core) -> Iterator[str]:
     active = all_cores(grid)
     for core in active[: 4 * MOST]:
         mark = "*" if core is mine else " "
-        what = f"at {_written(stop.op)}" if core is stop.at and stop.op is not None else doing(core)
+        what = f"at {_written(stop.op, grid)}" if core is stop.at and stop.op is not None else doing(core)
         yield f"{mark} {number(core)}  {label(core)}  {what}"
     if len(active) > 4 * MOST:
         yield f"  .. and {len(active) - 4 * MOST} more"
@@ -74,7 +73,7 @@ def pipes(core: Core) -> Iterator[str]:
         yield f"PIPE_{pipe}: {len(queue)} queued, the first {why}"
         for item in list(queue)[:MOST]:
             more = f" ({item.indices})" if item.indices else ""
-            yield f"    {_written(item.op)}{more}"
+            yield f"    {_written(item.op, core.grid)}{more}"
         if len(queue) > MOST:
             yield f"    .. and {len(queue) - MOST} more"
     if not any_queued:
@@ -135,7 +134,7 @@ def waits(stop: Stop) -> Iterator[str]:
             if queue and not queue[0].ready(core, pipe):
                 found = True
                 more = f"; {len(queue) - 1} more behind it" if len(queue) > 1 else ""
-                at = _written(queue[0].op)
+                at = _written(queue[0].op, core.grid)
                 yield f"{label(core)}, PIPE_{pipe}: {at} waits for {queue[0].missing(core, pipe)}{more}"
         if not core.done and core.waiting and core is not stop.at:
             found = True

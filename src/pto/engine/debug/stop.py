@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ...diag import Diagnostic, Source, did_you_mean
 from ...ir.core import Block, Operation, Value
 from ...ir.facts import enclosing
-from ...ir.multi_tiles import told_as
 from ...ir.types import ScalarType, Type
 from ..elements import Array
 from ..reference.code import Code
@@ -142,7 +141,12 @@ class Stop:
 
     @property
     def name(self) -> str:
-        return told_as(self.op) if self.op is not None else ""
+        return self.grid.words.operation(self.op) if self.op is not None else ""
+
+    @property
+    def call(self) -> str:
+        """The operation with what it names itself, as flags and pipes."""
+        return self.grid.words.call(self.op) if self.op is not None else ""
 
     @property
     def file(self) -> str:
@@ -200,6 +204,10 @@ class Stop:
             return name
         return f"{self.sign}{name}" if self.sign or name.isidentifier() else f"'{name}'"
 
+    def shown(self, found: Named, hex: bool = False) -> str:
+        """A value in one line."""
+        return self.grid.words.plain(values.line(found.value, found.type, hex))
+
     # -- names -----------------------------------------------------------------------------------------
 
     @property
@@ -230,6 +238,9 @@ class Stop:
             held = regs[slot] if slot is not None and slot < len(regs) else None
             now = operands.get(value, held)
             yield Named(value.name, now, value.type, later and now is not None)
+        for name, given, type in self.grid.arguments(self.rank):
+            if name not in seen:
+                yield Named(name, given, type)
 
     def _operands(self) -> dict[Value, Any]:
         """Operands of the instruction as they were when it was issued."""
@@ -357,6 +368,27 @@ class Stop:
     # -- words -----------------------------------------------------------------------------------------
 
     @property
+    def stack(self) -> list[tuple[str, str, str]]:
+        """Functions at work, the innermost first: name, place, and what the core does there, if that is an
+        operation. Of C++ they are those that the call returns to."""
+        words = self.grid.words
+        calls = self.grid.callers(self.op) if self.op is not None else ()
+        if calls:
+            return [
+                (
+                    words.function(name),
+                    f"{os.path.basename(at.source.name)}:{at.line}",
+                    "" if n else self.call,
+                )
+                for n, (name, at) in enumerate(calls)
+            ]
+        return [
+            (words.function(frame.code.name), at.place, at.name)
+            for frame in self.frames
+            for at in (self.at_op(frame.op),)
+        ]
+
+    @property
     def loops(self) -> list[tuple[str, int, int, Operation]]:
         """Counters of the loops around the operation, outermost first: name, value, bound, the loop."""
         found: list[tuple[str, int, int, Operation]] = []
@@ -383,7 +415,7 @@ class Stop:
         if self.reason == END:
             return self.note or "the launch has ended"
         how = "in" if self.over else "after" if self.after else "before"
-        what = f"{how} {self.name} at {self.place}"
+        what = f"{how} {self.call} at {self.place}"
         more = f" ({loops})" if loops else ""
         return f"{self._why()}{where} {what}{more}"
 
@@ -426,10 +458,10 @@ class Stop:
             out += [f"  took {_given(g)}" for g in self.event.waits]
         if self.queued and self.at.interval is None and at_of(self.at) is not None:
             ahead = self.at_op(at_of(self.at))
-            out.append(f"  it had to wait; the scalar unit is at {ahead.name}, {ahead.place}")
+            out.append(f"  it had to wait; the scalar unit is at {ahead.call}, {ahead.place}")
         for name, found in self.shown_operands():
             head = f"{name} = {self.spelled(found.name)}" if name else self.spelled(found.name)
-            out.append(f"  {head}: {values.line(found.value, found.type, hex)}")
+            out.append(f"  {head}: {self.shown(found, hex)}")
         return out
 
     def text(self) -> str:

@@ -164,6 +164,7 @@ class Core(CoreState):
         #: Unit flags, see `cube/unit_flag.py`: matrices of L0C by address.
         self.published: dict[int, tuple[int, Any]] = {}
         self.freed: dict[int, Any] = {}
+        self.handed: dict[tuple[str, int | None], Any] = {}
         self.pipes: dict[Any, Any] = {}  # FIFO handles by number and direction
 
         self.code: Code = None  # type: ignore[assignment]

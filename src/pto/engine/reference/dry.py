@@ -12,7 +12,7 @@ from ...ir.core import Module, Operation
 from ...ir.multi_tiles import told_as
 from ..memory import MemoryFault, Tile, View
 from .instr import Instr
-from .load_store import global_side, inferred_layout
+from .load_store import global_side, inferred_layout, laid_out, loaded
 
 #: The tile of a transfer, and its view of global memory.
 _SIDES = {"load": ("dst", "src"), "store": ("src", "dst")}
@@ -25,8 +25,10 @@ def stays_within(i: Instr) -> None:
         return
     tile, view = i.arg(sides[0]), i.arg(sides[1])
     if isinstance(tile, Tile) and isinstance(view, View) and all(tile.valid):
-        found = global_side(i, sides[1], tile.valid, inferred_layout(view, tile))
-        low, high = found.region(*tile.valid).bounds
+        layout = inferred_layout(view, tile)
+        loads = sides[0] == "dst"
+        found = laid_out(i, "src", layout) if loads else global_side(i, "dst", tile.valid, layout)
+        low, high = found.region(*(loaded(i, tile, found) if loads else tile.valid)).bounds
         if low < 0 or high > found.buffer.limit:
             raise MemoryFault(found.buffer, low, high)
 

@@ -16,9 +16,11 @@ import numpy as np
 
 from ...diag import Diagnostic, Span
 from ...ir.core import Module, Operation
+from ...ir.types import Type
 from ...isa.profiles import Profile
 from ..memory import DealtPointer, GlobalMemory, Tile, View
 from ..watch import Watchers
+from ..words import Words
 from .code import Code
 from .core import Core, Item, RunError
 from .lower import LoweredModule
@@ -47,6 +49,8 @@ class _OfRank:
 class Grid:
     """One launch of a program: `roles` are the cores of a block as (kind, sub-block, code), `args` for every
     rank the values of each function, `blocks` those of one rank."""
+
+    words = Words()
 
     def __init__(
         self,
@@ -102,6 +106,15 @@ class Grid:
     @property
     def module(self) -> Module:
         return self.program.module
+
+    def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
+        """Functions around an operation that the module does not show, the innermost first: their names, and
+        where each is at."""
+        return ()
+
+    def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
+        """Arguments of the launch that the module does not show: names, values, types."""
+        return ()
 
     @property
     def cores(self) -> int:

@@ -7,6 +7,7 @@ of the tile where it lies on chip.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -31,14 +32,15 @@ def tload(i: Instr) -> None:
         shape = convolution.matrix_shape(place)
         i.store_raw(place, copied(i, global_side(i, "src", shape, place.layout), dst.dtype, shape))
         return
-    shape = dst.valid
-    found = copied(i, global_side(i, "src", shape, inferred_layout(i.arg("src"), dst)), dst.dtype, shape)
-    # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and anything on hardware.
+    view = laid_out(i, "src", inferred_layout(i.arg("src"), dst))
+    shape = loaded(i, dst, view)
+    found = copied(i, view, dst.dtype, shape)
+    # Custom pads are for tfillpad. Without a pad the rest is zeroed here, and on hardware in L1 only.
     pad = dst.pad if dst.pad < tiles.CUSTOM_PAD else 0
     code = tiles.pad_bits(pad, dst.dtype, i.isa)
     for size, at in around(dst, shape) if i.isa == "cpu" else rest_of_blocks(dst, shape):
         i.store_raw("dst", np.full(size, code, elements.code_dtype(dst.dtype)), at)
-        if dst.pad == 0:
+        if dst.pad == 0 and (i.isa == "cpu" or dst.loc != "mat"):
             i.undefine("dst", size, at)
     i.store_raw("dst", found)
 
@@ -62,20 +64,49 @@ def tprefetch_async(i: Instr) -> int:
     return 0
 
 
+def loaded(i: Instr, dst: Tile, view: View) -> Shape:
+    """What a load moves: the valid region of the tile, or what the view has where the device counts that."""
+    layout = view.effective_layout()
+    extent = _matrix_shape(layout, view.dims5[0], view.bits)
+    shape = views.loaded(i.isa, dst.loc, dst.layout, layout, dst.valid, extent)
+    if views.is_bounded(i.isa, layout):
+        _holds(i, "src", shape, extent)
+    i.require(
+        shape[0] <= dst.rows and shape[1] <= dst.cols,
+        f"expects dst to have room for src, {shape[0]}x{shape[1]}, got {dst.rows}x{dst.cols}",
+    )
+    return shape
+
+
 def global_side(i: Instr, name: str, shape: Shape, layout: str | None = None) -> View:
     """The view of an instruction in the layout it gives, which must hold `shape` elements. `layout` is for a
     view that nothing gives one."""
+    view = laid_out(i, name, layout)
+    extent = _matrix_shape(view.effective_layout(), view.dims5[0], view.bits)
+    _holds(i, name, shape, extent)
+    return view
+
+
+def laid_out(i: Instr, name: str, layout: str | None) -> View:
     view: View = i.arg(name)
     given = i.attr("layout")
     if given or (layout and not view.layout):
         view = view.copy()
         view.layout = given.upper() if given else layout
-    rows, cols = views.matrix_shape(view.effective_layout(), view.dims5[0], tiles.block_elements(view.bits))
+    return view
+
+
+def _holds(i: Instr, name: str, shape: Shape, extent: Shape) -> None:
+    rows, cols = extent
     i.require(
         shape[0] <= rows and shape[1] <= cols,
         f"expects {name} to hold the valid region of the tile, {shape[0]}x{shape[1]}, got {rows}x{cols}",
     )
-    return view
+
+
+@lru_cache(maxsize=1024)
+def _matrix_shape(layout: str, dims: tuple[int, ...], bits: int) -> Shape:
+    return views.matrix_shape(layout, dims, tiles.block_elements(bits))
 
 
 def inferred_layout(view: View, tile: Tile) -> str | None:

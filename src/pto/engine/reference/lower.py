@@ -81,8 +81,8 @@ class Lower(Control):
             self.scalar(op)
         elif name in handles.HANDLERS:
             self.handled(op, handles.HANDLERS[name])
-        elif name in sync.HANDLERS:
-            self.synced(op, sync.HANDLERS[name])
+        elif sync.orders(name):
+            self.synced(op)
         elif name in fifo.HANDLERS:
             self.handled(op, fifo.HANDLERS[name], may_block=True, event=True)
         elif name in transfers.HANDLERS:
@@ -201,9 +201,14 @@ class Lower(Control):
 
         self.emit(op, step, event)
 
-    def synced(self, op: Operation, handler: sync.Handler) -> None:
-        arguments = self.arguments(op)
-        step: Step = lambda core: handler(core, op, arguments(core))  # noqa: E731
+    def synced(self, op: Operation) -> None:
+        assert op.row is not None
+        make = sync.MAKERS.get(op.row.name)
+        if make is not None:
+            step: Step = make(op, self.program.profile)
+        else:
+            handler, arguments = sync.HANDLERS[op.row.name], self.arguments(op)
+            step = lambda core: handler(core, op, arguments(core))  # noqa: E731
         for value in op.operands:
             if isinstance(value.type, ScalarType):
                 step = self.decision(op, self.slot(value), step, "an event id")
@@ -217,6 +222,8 @@ class Lower(Control):
         issuing = LAST_PIPE if pipe == EVERY_PIPE.name else pipe
         results = [self.slot(r) for r in op.results]
         issue = unit_flag.issue if unit_flag.used(op) else Core.issue
+        if not self.is_text and unit_flag.phased(op):
+            issue = unit_flag.issue_phased
         if not results:
 
             def step(core: Core) -> int | None:
@@ -248,6 +255,9 @@ class Lower(Control):
         """The pipe that an instruction goes to."""
         return pipe_of(op, self.program.profile)
 
+    #: Whether it lowers a program, of which more is asked than of C++.
+    is_text = True
+
     def unasked(self, row: Row) -> Collection[str]:
         """Operands that no rule is asked of."""
         return ()
@@ -258,7 +268,7 @@ class Lower(Control):
         row = op.row
         assert row is not None
         open_to = self.program.legal and row.set == "tile"
-        asks = asked(op, row, self.program.profile, self.unasked(row)) if open_to else None
+        asks = asked(op, row, self.program.profile, self.unasked(row), self.is_text) if open_to else None
         if asks is None:
             return execute
 

@@ -67,11 +67,22 @@ def _scale_boxes(i: Instr) -> None:
 
 def receivers(i: Instr) -> list[tuple[Tile, Shape]]:
     """The tiles `dst` stands for, and where in the source their windows start. A cube core moves to the
-    buffers of its vector cores: to one of them, or half the rows or columns to each."""
+    buffers of its vector cores: to one of them, or half the rows or columns to each. A vector core moves to
+    the L1 of its cube core."""
     dst = i.tile("dst")
+    cluster = i.core.cluster
+    if dst.loc == "mat" and i.core.kind == "vector" and cluster is not None:
+        cubes = [c for c in cluster.cores if c.kind == "cube"]
+        place = dst.copy()
+        place.buffer = cubes[0].buffers["mat"] if cubes else dst.buffer
+        return [(place, (0, 0))]
     vectors = i.core.cluster.vectors if dst.loc == "vec" and i.core.kind == "cube" else []
     if not vectors:
         return [(dst, (0, 0))]
+    i.require(
+        dst.address is None or dst.address < dst.buffer.limit,
+        "expects dst to have an address: nothing tells where a tile of auto mode lies on another core",
+    )
     mode = str(i.attr("accToVecMode"))
     places = [dst.copy() for _ in vectors]
     for place, core in zip(places, vectors, strict=True):

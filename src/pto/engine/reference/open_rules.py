@@ -61,10 +61,10 @@ class _Met:
 
 
 def asked(
-    op: Operation, row: Row, profile: Profile, without: Collection[str] = ()
+    op: Operation, row: Row, profile: Profile, without: Collection[str] = (), is_text: bool = True
 ) -> Callable[[Mapping[str, Any]], None] | None:
     """What asks the open rules of an operation of the values of its operands, but for those that speak of
-    some of them (`without`); None where it has none."""
+    some of them (`without`), and those of programs where it stands in none; None where it has none."""
     late = {declared.name for declared, value in op.named() if _leaves_open(value)}
     if not late:
         return None
@@ -72,7 +72,7 @@ def asked(
     if not near:
         return None
     known = environment(op, row, profile)
-    rules = [r for r in near if _is_open(r, known) and not _words(r) & {*without}]
+    rules = [r for r in near if _is_open(r, known) and not _words(r) & {*without} and (is_text or not r.text)]
     if not rules:
         return None
     words = {word for r in rules for word in _words(r)}

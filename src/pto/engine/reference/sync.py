@@ -16,6 +16,7 @@ from ...ir.facts import enclosing, pipe_of
 from ...isa.enums import SYNC_OP_PIPE
 from ...isa.kinds import pipe_of_kind
 from ...isa.machine import SEMAPHORES, TOKENS
+from ...isa.profiles import Profile
 from ..memory import MemoryFault
 from ..watch import BARRIER, GIVE
 from .core import BLOCKED, Core, Item, queued
@@ -32,6 +33,24 @@ def sync(*names: str) -> Callable[[Handler], Handler]:
         return function
 
     return register
+
+
+#: Of operations that say all themselves, and need no operands: makes their step, once.
+Maker = Callable[[Operation, Profile], Callable[[Core], int | None]]
+MAKERS: dict[str, Maker] = {}
+
+
+def made_once(*names: str) -> Callable[[Maker], Maker]:
+    def register(function: Maker) -> Maker:
+        MAKERS.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def orders(name: str) -> bool:
+    """Whether an operation is one of those of this module."""
+    return name in HANDLERS or name in MAKERS
 
 
 @cache
@@ -99,8 +118,14 @@ def _pair(op: Operation, first: str, second: str) -> tuple[str, str]:
     return pipe_name(op.attr(first)), pipe_name(op.attr(second))
 
 
-@sync("set_flag", "set_flag_dyn")
-def set_flag(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+@made_once("set_flag")
+def set_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
+    key = (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, {}))
+    return lambda core: _set(core, op, key)
+
+
+@sync("set_flag_dyn")
+def set_flag_dyn(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     return _set(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
 
 
@@ -119,8 +144,14 @@ def _set(core: Core, op: Operation, key: Key) -> int | None:
     return None
 
 
-@sync("wait_flag", "wait_flag_dyn")
-def wait_flag(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
+@made_once("wait_flag")
+def wait_flag(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
+    key = (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, {}))
+    return lambda core: _wait(core, op, key)
+
+
+@sync("wait_flag_dyn")
+def wait_flag_dyn(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
     return _wait(core, op, (*_pair(op, "src_pipe", "dst_pipe"), _event_id(op, args)))
 
 
@@ -163,9 +194,10 @@ class DrainAll(Item):
         return "all its pipes to drain"
 
 
-@sync("barrier", "barrier_sync", "fence.barrier_all")
-def barrier(core: Core, op: Operation, args: dict[str, Any]) -> int | None:
-    return _barrier(core, op, pipe_of(op, core.profile))
+@made_once("barrier", "barrier_sync", "fence.barrier_all")
+def barrier(op: Operation, profile: Profile) -> Callable[[Core], int | None]:
+    pipe = pipe_of(op, profile)
+    return lambda core: _barrier(core, op, pipe)
 
 
 def _barrier(core: Core, op: Operation, pipe: str) -> int | None:

@@ -30,9 +30,12 @@ class Clock:
         self.isa = isa
         self.block = block
         self.agents: dict[tuple[WatchedCore, str], int] = {}
+        self._ordered: list[bool] = []  # whether the events of an agent follow one another
         self.names: list[str] = []  # core of each agent
         self.know: list[Token] = []
         self.count: list[int] = []
+        #: By agent what it resumed with last: nothing new where that is the same list.
+        self._resumed: list[Token | None] = []
         #: What the scalar unit of a core waited for: known to all that is issued from then on, by any pipe.
         self.stalls: dict[WatchedCore, Token] = {}
         #: Tokens of other blocks, by core and then by how often the core learned something.
@@ -42,20 +45,21 @@ class Clock:
         found = self.agents.get((core, pipe))
         if found is None:
             found = self.agents[core, pipe] = len(self.know)
+            self._ordered.append(ordered(self.isa, pipe))
             self.names.append(core.name)
             self.count.append(0)
             self.know.append([])
+            self._resumed.append(None)
         return found
 
     def instruction(self, core: WatchedCore, pipe: str) -> tuple[int, int, Token]:
         """The next event of a pipe: its agent, its number, and what it knows."""
-        pipe = agent_pipe(pipe)
-        agent = self.agent(core, pipe)
-        know = self.know[agent]
-        if ordered(self.isa, pipe):
-            learn_of(know, agent, self.count[agent])
-        self.count[agent] += 1
-        return agent, self.count[agent], list(know)
+        agent = self.agent(core, agent_pipe(pipe))
+        know, count = self.know[agent], self.count[agent]
+        if self._ordered[agent]:
+            learn_of(know, agent, count)
+        self.count[agent] = count = count + 1
+        return agent, count, know.copy()
 
     def release(self, core: WatchedCore, pipe: str) -> Token:
         """What is known to have happened once the pipe gets here."""
@@ -93,7 +97,8 @@ class Clock:
     def resume(self, core: WatchedCore, pipe: str, stalls: Token | None) -> None:
         """A pipe begins with something: that knows what the scalar unit had waited for when it issued it."""
         agent = self.agent(core, agent_pipe(pipe))
-        if stalls:
+        if stalls and stalls is not self._resumed[agent]:
+            self._resumed[agent] = stalls
             join(self.know[agent], stalls)
 
     def barrier(self, core: WatchedCore, pipe: str) -> None:
@@ -150,9 +155,11 @@ def join(know: Token, token: Token) -> None:
     """Know also what a token says."""
     if len(know) < len(token):
         know.extend([0] * (len(token) - len(know)))
-    for n, t in enumerate(token):
+    n = 0
+    for t in token:  # without `enumerate`: most tokens are short
         if t > know[n]:
             know[n] = t
+        n += 1
 
 
 def joined(released: list[tuple[Clock, Token]]) -> dict[int, Token]:

@@ -11,7 +11,7 @@ storage from there on.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -102,16 +102,19 @@ class Overlap(Sanitizer):
     def finished(self, event: Event) -> None:
         """An instruction reads before it writes: all its writes count at its end."""
         for access in event.accesses:
-            if access.write and access.space != "gm":
+            if access.write and access.space != "gm" and not _delivered(event, access):
                 held = self._held(access)
                 if held is not None and not any(_same(access, other) for other in self.unspecified):
                     self._write(event, access, held)
 
     def _held(self, access: Access) -> Held | None:
-        storage = storage_of(access.place)
+        place = access.place
+        storage = storage_of(place)
         if storage is None:
             return None
-        known: dict[Storage, Held] = access.place.buffer.shadows.setdefault("overlap", {})
+        known: dict[Storage, Held] | None = place.buffer.shadows.get("overlap")
+        if known is None:
+            known = place.buffer.shadows["overlap"] = {}
         found = known.get(storage)
         return found if found is not None else _introduce(known, storage)
 
@@ -123,8 +126,8 @@ class Overlap(Sanitizer):
         held.turn = self.turn
         region = access.region
         if not held.rivals or not any(rival.last is not None for rival in held.rivals):
-            key = None if region is None else (region.base, region.rows, region.cols)
-            if key is None or held.last != key or any(view.some for view in (held, *held.views)):
+            key = None if region is None else region.key
+            if key is None or held.last != key or held.some or any(view.some for view in held.views):
                 self._keep(access, held)
                 held.last = key or ()
             return
@@ -351,8 +354,14 @@ def apart(a: Storage, b: Storage) -> str:
     )
 
 
+def _delivered(event: Event, access: Access) -> bool:
+    """Whether it goes to another core, which has names of its own for what it is given."""
+    place, core = access.place, cast("Any", event.core)
+    return isinstance(place, Tile) and place.buffer is not core.buffers.get(place.loc, place.buffer)
+
+
 def storage_of(place: Any) -> Storage | None:
     """The storage a place belongs to, if somebody placed it."""
-    if isinstance(place, Pointer):
-        return place.home.storage if place.home is not None else None
-    return place.storage if isinstance(place, Tile) else None
+    if isinstance(place, Tile):
+        return place.storage
+    return place.home.storage if isinstance(place, Pointer) and place.home is not None else None

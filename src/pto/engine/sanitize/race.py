@@ -41,12 +41,18 @@ MANY = 16
 Happened = tuple[int, int, Token]
 
 
+def _shadow(core: WatchedCore) -> str:
+    """What the accesses of the block of a core are called beside a buffer."""
+    return f"race {core.index}"
+
+
 class _Core:
     """What the checker keeps of a core: its clock, flags that are set, and its vecscope."""
 
     def __init__(self, core: WatchedCore, clock: Clock) -> None:
         self.core = core
         self.clock = clock
+        self.shadow = _shadow(core)
         self.flags: dict[Any, deque[Given]] = {}
         self.vecscope: VecscopeHazards | None = None
         self.inside: Happened | None = None  # the instructions of a vecscope are one event
@@ -78,7 +84,7 @@ class Race(Sanitizer):
         if not self.left[core.index]:  # only the table of `BlockMap` is still of interest to other blocks
             del self.clocks[core.index]
             for buffer in self.launch.gm.buffers:
-                buffer.shadows.pop(f"race {core.index}", None)
+                buffer.shadows.pop(_shadow(core), None)
 
     # -- events ----------------------------------------------------------------------------------------
 
@@ -88,13 +94,10 @@ class Race(Sanitizer):
             if stalls:
                 event.keeps["stalls"] = stalls.get(event.core)
 
-    def _resume(self, event: Event, clock: Clock) -> None:
-        clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
-
     def took(self, event: Event) -> None:
         core = self.cores[event.core]
         if "stalls" in event.keeps:
-            self._resume(event, core.clock)
+            core.clock.resume(event.core, event.pipe, event.keeps.pop("stalls"))
         for given in event.waits:
             token = given.keeps["race"][1]
             if given.kind == "flag":
@@ -106,8 +109,9 @@ class Race(Sanitizer):
 
     def started(self, event: Event) -> None:
         core = self.cores[event.core]
-        if "stalls" in event.keeps:
-            self._resume(event, core.clock)
+        stalls = event.keeps.pop("stalls", None)
+        if stalls:
+            core.clock.resume(event.core, event.pipe, stalls)
         if event.what != INSTRUCTION:
             return
         if event.scope is None:
@@ -218,35 +222,38 @@ class RaceChecker:
 
     def access(self, event: Event, access: Access) -> None:
         """Record an access and report what it races with."""
-        core = event.core
+        core = self.race.cores[event.core]
+        buffer = access.place.buffer
+        seen: Seen | None = buffer.shadows.get(core.shadow)
+        if seen is None:
+            seen = buffer.shadows[core.shadow] = Seen()
+        elif _again(event, access, seen):
+            return
         atomic = self._atomic.get(event.op)
         if atomic is None:
             atomic = self._atomic[event.op] = meets(event.op)
         if event.atomic:
             atomic = ATOMIC
-        new = Touch(event, event.keeps["race"], self.race.cores[core].clock, access, atomic)
+        new = Touch(event, event.keeps["race"], core.clock, access, atomic)
         if new.low == new.high:
             return
-        buffer = access.place.buffer
         if self.across is not None and buffer.space == "gm":
             self.across.access(new, buffer)
-        seen: Seen | None = buffer.shadows.get(f"race {core.index}")
-        if seen is None:
-            seen = buffer.shadows[f"race {core.index}"] = Seen()
         self._compare(new, seen)
         if not _joined(new, seen):
             seen.add(new)
 
     def _compare(self, new: Touch, seen: Seen) -> None:
-        know = new.know
         met = seen.meeting(new.low, new.high)
+        know, agent, sequence, write = new.know, new.agent, new.sequence, new.write
         # the latest first: who is ordered after it is often ordered after what came before
         for old in met:
-            same = old.agent == new.agent and old.sequence == new.sequence
-            if same and old.write != new.write:
+            other, when = old.agent, old.sequence
+            same = other == agent and when == sequence
+            if same and old.write != write:
                 continue
-            known = same or knows(know, old.agent, old.sequence)
-            if (new.write or old.write) and not known:
+            known = same or (other < len(know) and know[other] >= when)  # `knows`, which is asked most here
+            if not known and (write or old.write):
                 if (old.atomic and new.atomic) or self._chained(new, old):
                     continue
                 shared = overlap(new, old)
@@ -256,11 +263,11 @@ class RaceChecker:
                 known = True
             # what the new access covers and follows needs no memory of its own: whoever knows the new one
             # knows it too
-            replaces = new.write or (not old.write and old.agent == new.agent)
-            if known and replaces and (new.covers(old) or (len(met) > MANY and not old.without(new))):
+            replaces = known and (write or (not old.write and other == agent))
+            if replaces and (new.covers(old) or (len(met) > MANY and not old.without(new))):
                 seen.drop(old)
-                if old.write and old.agent == new.agent:
-                    new.replaced = max(new.replaced, old.sequence)
+                if old.write and other == agent:
+                    new.replaced = max(new.replaced, when)
 
     def _chained(self, new: Touch, old: Touch) -> bool:
         """A vector instruction that reads exactly the many bytes the one before it wrote."""
@@ -278,6 +285,8 @@ class RaceChecker:
             learn_of(know, old.agent, old.sequence)
         if old.core is not new.core and old.write != new.write:
             old, new = _sides(old, new, seen)
+        elif old.core is new.core and old.issued > new.issued:
+            old, new = new, old  # a pipe that had to wait comes late; who reads the program sees it first
         kind = hazard(new.write, old.write)
         key = ("race", new.op, old.core.kind, old.pipe)
         note = (_other_side(new, old), self.launch.span(old.op))
@@ -326,21 +335,30 @@ class RaceChecker:
         return sharing + how_to_order(module, self.launch.profile.isa, first, second, event, around)
 
 
+def _again(event: Event, access: Access, seen: Seen) -> bool:
+    """Whether an instruction comes back to what it just read or wrote: an operand that it has twice."""
+    last = seen.latest[-1] if seen.latest else None
+    return (
+        last is not None and last.region is access.region is not None and last.write == access.write
+        and last.bucket is not None and last.op is event.op and event.keeps["race"][2] is last.know
+    )  # fmt: skip
+
+
 def _joined(new: Touch, seen: Seen) -> bool:
     """Add what an instruction touches to the last accesses like it of the same event: the many instructions
     of a vecscope are one event, and would take a place in memory for every iteration."""
     latest = seen.latest
-    if latest and (latest[0].sequence != new.sequence or latest[0].agent != new.agent):
-        latest.clear()
-    if any(old.bucket is None for old in latest):  # another one stands for it
-        latest[:] = [old for old in latest if old.bucket is not None]
+    if not latest or latest[0].sequence != new.sequence or latest[0].agent != new.agent:
+        seen.latest = [new]
+        return False
     for old in latest:
-        if old.op is new.op and old.write == new.write and old.join(new):
+        # one without a bucket has another one that stands for it
+        if old.op is new.op and old.write == new.write and old.bucket is not None and old.join(new):
             seen.grown(old)
             return True
     latest.append(new)
     if len(latest) > _NEAR:
-        del latest[0]
+        seen.latest = [old for old in latest if old.bucket is not None][-_NEAR:]
     return False
 
 

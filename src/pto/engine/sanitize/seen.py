@@ -33,6 +33,8 @@ class Seen:
             first, last = (low >> shift) - 1, (high - 1) >> shift
             if last - first < len(buckets):
                 near = [buckets[n] for n in range(first, last + 1) if n in buckets]
+            elif len(buckets) == 1:  # large accesses lie in few
+                near = buckets.values()
             else:
                 near = [bucket for n, bucket in buckets.items() if first <= n <= last]
             for bucket in near:
@@ -52,8 +54,16 @@ class Seen:
         shift = _FIRST
         while touch.high - touch.low > 1 << shift:
             shift += _TIMES
-        touch.bucket = (shift, touch.low >> shift)
-        self._levels.setdefault(shift, {}).setdefault(touch.bucket[1], []).append(touch)
+        at = touch.low >> shift
+        touch.bucket = shift, at
+        level = self._levels.get(shift)
+        if level is None:
+            level = self._levels[shift] = {}
+        bucket = level.get(at)
+        if bucket is None:
+            level[at] = [touch]
+        else:
+            bucket.append(touch)
 
     def grown(self, touch: Touch) -> None:
         """An access has more bytes than before."""

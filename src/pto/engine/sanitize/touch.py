@@ -19,8 +19,8 @@ class Touch:
     are its place among those of its buffer (`seen`)."""
 
     __slots__ = (
-        "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "know", "low", "marks", "number",
-        "op", "pipe", "place", "region", "replaced", "sequence", "write",
+        "agent", "at", "atomic", "bucket", "clock", "core", "dense", "high", "issued", "know", "low", "marks",
+        "number", "op", "pipe", "place", "region", "replaced", "sequence", "write",
     )  # fmt: skip
 
     def __init__(
@@ -34,8 +34,8 @@ class Touch:
         self.at: Array | None = None
         self.marks: tuple[int, Array] | None = None
         if region is not None:
-            self.low, self.high = low, high = region.bounds
-            self.dense = region.fills(low, high)
+            self.low, self.high = region.bounds
+            self.dense = region.dense
         elif access.at is None or not access.at.size:
             self.low = self.high = 0
             self.dense = False
@@ -47,6 +47,7 @@ class Touch:
         self.bucket: tuple[int, int] | None = None
         self.replaced = 0  # what this one stands for: an earlier write of its agent, by sequence
         self.op = event.op
+        self.issued = (event.scope or event).number  # the order of the program, on one core
         self.pipe = agent_pipe(event.pipe)
         self.place = access.place
         self.atomic = atomic

@@ -45,11 +45,12 @@ class Undef(Sanitizer):
         self.tainted = bool(event.poison)
 
     def loaded(self, event: Event, access: Access, data: Array) -> None:
-        place, region, at = access.place, access.region, access.at
+        place, region = access.place, access.region
         if region is not None:
             mask = self.undefined.mask(place, region)
             self.loads.append(Load(place, region, data, mask))
         else:
+            at = access.at
             assert at is not None
             mask = self.undefined.mask_at(place, at)
             self.loads.append(Load(place, at, data, mask))

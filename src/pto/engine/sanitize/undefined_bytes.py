@@ -1,7 +1,9 @@
 """Which bytes are undefined, and where that comes from.
 
 Beside every on-chip buffer lies a shadow of the same size: 0xFF where a byte is undefined. A second one holds
-the number of an origin: why it is, and what it was computed from.
+the number of an origin: why it is, and what it was computed from. Regions that were found or made defined are
+remembered: a loop comes back to the same ones, and nothing becomes undefined but by `define`, which forgets
+them.
 """
 
 from __future__ import annotations
@@ -90,7 +92,11 @@ class Origin:
 
 def unwritten(buffer: Buffer, undefined: Array) -> None:
     """Say which bytes of global memory nobody has written (0xFF); what a launch writes is cleared there."""
-    buffer.shadows["undef"] = undefined, np.broadcast_to(np.uint8(NEVER), undefined.shape)
+    buffer.shadows["undef"] = undefined, np.broadcast_to(np.uint8(NEVER), undefined.shape), set()
+
+
+#: Regions of a buffer that are remembered as defined.
+_MOST_KNOWN = 1024
 
 
 class Undefined:
@@ -102,9 +108,9 @@ class Undefined:
 
     # -- shadows ---------------------------------------------------------------------------------------
 
-    def shadow(self, buffer: Buffer) -> tuple[Array, Array] | None:
-        """(undefined bytes, origin numbers) of an on-chip buffer. What was given from outside, as global
-        memory is, is taken as defined, unless somebody knows better (`unwritten`)."""
+    def shadow(self, buffer: Buffer) -> tuple[Array, Array, set[Any]] | None:
+        """(undefined bytes, origin numbers, regions known as defined) of an on-chip buffer. What was given
+        from outside, as global memory is, is taken as defined, unless somebody knows better (`unwritten`)."""
         found = buffer.shadows.get("undef")
         if buffer.given:
             return found
@@ -114,20 +120,25 @@ class Undefined:
             undefined.fill(0xFF)  # many a register is as small as a call of `np.full`
             origin.fill(NEVER)
             if found is not None:
-                undefined[: found[0].size], origin[: found[1].size] = found
-            found = buffer.shadows["undef"] = undefined, origin
+                undefined[: found[0].size], origin[: found[1].size], known = found
+            else:
+                known = set()
+            found = buffer.shadows["undef"] = undefined, origin, known
         return found
 
     def mask(self, place: Place, region: Region) -> Array | None:
         """Which elements of a region are undefined; None where none is."""
         found: Array | None = None
         shadow = self.shadow(place.buffer)
-        if shadow is not None:
+        if shadow is not None and region.key not in shadow[2]:
             marks = region.load(shadow[0], _unsigned(region.bits))
             if _any(marks, axis=None):
                 found = marks != 0
+            else:
+                _remember(shadow[2], region)
         if isinstance(place, Tile):
-            (r, c), (rows, cols) = region.first, region.shape
+            r, c = region.first
+            rows, cols = region.rows.size, region.cols.size
             if r + rows > place.v_row or c + cols > place.v_col:
                 found = np.zeros((rows, cols), bool) if found is None else found
                 found[max(0, place.v_row - r) :, :] = True
@@ -152,12 +163,17 @@ class Undefined:
         bits = where.bits if isinstance(where, Region) else start_of(place)[1]
         kind = _unsigned(bits)
         if taint is None:
+            if isinstance(where, Region):
+                if where.key in shadow[2]:
+                    return
+                _remember(shadow[2], where)
             cells = where.view(shadow[0], kind) if isinstance(where, Region) else None
             if cells is not None:
                 cells[...] = 0
             else:
                 _put(shadow[0], place, where, np.zeros(_shape(where), kind))
             return
+        shadow[2].clear()
         ones = np.array(-1, np.int64).astype(kind)
         _put(shadow[0], place, where, np.where(taint, ones, np.zeros_like(ones)))
         if bits < 8:
@@ -259,6 +275,12 @@ def _declaration(launch: WatchedLaunch, origin: Origin) -> Operation | None:
 @cache
 def _unsigned(bits: int) -> np.dtype[Any]:
     return np.dtype(f"u{max(8, bits) // 8}")
+
+
+def _remember(known: set[Any], region: Region) -> None:
+    if len(known) >= _MOST_KNOWN:
+        known.clear()
+    known.add(region.key)
 
 
 def _shape(where: Any) -> tuple[int, ...]:

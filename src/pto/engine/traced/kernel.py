@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
-from ...diag import Diagnostic, DiagnosticError, Source, has_errors
+from ...diag import Diagnostic, DiagnosticError, Source, Span, has_errors
 from ...driver import Options, lowered
 from ...ir.builder import Builder
 from ...ir.core import Block, Module, Operation
+from ...ir.types import Type
 from ...isa.profiles import Profile
 from ..binding import Binding, bound
 from ..compiled.arguments import word
@@ -36,12 +37,12 @@ from ..reference.grid import Grid
 from ..reference.instr import IllegalInstruction
 from ..reference.lower import LoweredModule
 from ..reference.semantics import preset
-from ..registry import refusal
+from ..reference.sync import DrainAll
 from ..watch import Watcher
 from .memory import Memory
 from .record import MOST, CoreRecorder, Program, Recorder, Scope
 from .sites import Site, Sites
-from .spelling import in_cpp
+from .spelling import CppWords, first_calls, in_cpp
 from .stream import Feed, Recorded, Stream
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class TracedCore(Core):
         self.sites = sites
         #: Where tiles were placed: by memory, address and the object in C++, or the type of the tile.
         self.placed: dict[Any, Any] = {}
+        #: The storage of those that were placed for themselves, by memory and place.
+        self.storages: dict[str, dict[tuple[int, int], Any]] = {}
         self.tiles: dict[Any, Any] = {}
         #: Views by what a record says of them.
         self.views: dict[Any, Any] = {}
@@ -73,34 +76,52 @@ class TracedCore(Core):
         self.sessions: dict[int, Any] = {}
         #: Who writes down what it does.
         self.note: CoreRecorder | None = None
+        #: In auto mode the compiler orders pipes, and gives tiles their storage.
+        self.auto = sites.auto
+        #: What everything that follows waits for.
+        self._before: Operation | None = None
 
     def run(self, limit: int = 1 << 62) -> None:
         if self.queued:
             self.drain()
         self.waiting = ""
-        feed, sites, code = self.feed, self.sites, self.code
+        feed, sites, code, regs = self.feed, self.sites, self.code, self.regs
+        words, at = feed.words, feed.at
         ticks = 0
         try:
             while ticks < limit:
-                if not feed.ready():
-                    self.done = True
-                    break
-                site, values = sites.of(feed.words, feed.at)
+                if at >= len(words):
+                    if not feed.ready():
+                        self.done = True
+                        break
+                    words, at = feed.words, feed.at
+                site, values = sites.of(words, at)
+                if site.waits and self._before is None:
+                    self._before = site.op
+                if self._before is not None:
+                    if self.stall(DrainAll(self._before)) == BLOCKED:
+                        break
+                    self._before = None
                 self.pc = site.pc
                 if site.scope:
                     self._scope(site)
+                    words, at = feed.words, feed.at
                     ticks += 1
                     continue
-                if len(self.regs) < code.registers:
-                    self.regs += [None] * (code.registers - len(self.regs))
-                site.load(self, feed.words, values)
+                if len(regs) < code.registers:
+                    regs += [None] * (code.registers - len(regs))
+                for slot, offset, make in site.loads:
+                    regs[slot] = make(self, words, values + offset)
                 if site.step(self) == BLOCKED:
                     break
                 if site.after is not None:
-                    site.after(self, feed.words, values)
+                    site.after(self, words, values)
                 if self.note is not None:
                     self.note.call(site, sites.slots(site))
-                feed.taken()
+                if self.auto or site.waits:
+                    self._before = site.op
+                at += words[at]
+                feed.at = at
                 ticks += 1
         except IllegalInstruction as problem:
             raise self.illegal(code.ops[self.pc], problem) from None
@@ -137,6 +158,8 @@ class TracedCore(Core):
         code.ops.append(first.op)
         registers: list[Any] = [None] * self.code.registers
         self.enqueue("V", interval.Interval(first.op, code, 0, registers, {}))
+        if self.auto:
+            self._before = first.op
 
 
 def _executed(site: Site, words: list[int], values: int, sites: Sites, scope: Scope | None) -> Step:
@@ -159,6 +182,16 @@ class TracedGrid(Grid):
     stream: Stream
     sites: dict[str, Sites]
     recorder: Recorder | None = None
+    #: Of C++ that somebody wrote: what was given to it by rank, and where its calls stand.
+    given: Sequence[Sequence[tuple[str, Any, Type]]] = ()
+    places: Places | None = None
+
+    def callers(self, op: Operation) -> Sequence[tuple[str, Span]]:
+        found = next((s.frames[op] for s in self.sites.values() if op in s.frames), ())
+        return self.places.functions(found) if self.places is not None else ()
+
+    def arguments(self, rank: int) -> Sequence[tuple[str, Any, Type]]:
+        return self.given[rank] if self.given else ()
 
     def loop_around(self, old: Operation, new: Operation) -> tuple[str, str] | None:
         a, b = old.loc, new.loc
@@ -216,6 +249,8 @@ class _Traced(CompiledKernel):
     _places: Places
     #: The program that the C++ was emitted from.
     _like: Module | None = None
+    #: Whether it is of auto mode.
+    _auto = False
 
     def _told(self) -> Source:
         """What it is made of."""
@@ -271,7 +306,7 @@ class _Traced(CompiledKernel):
         module = module_of(self._told(), cores)
         program, roles, sites = roles_of(
             module, self.profile, watch is not None and watch.tracks, cores,
-            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like),
+            lambda p, code, block: Sites(p, code, block, self._places, memory, self._like, self._auto),
         )  # fmt: skip
         order = None
         if schedule is not None:
@@ -284,6 +319,15 @@ class _Traced(CompiledKernel):
             max_steps, False, preset(semantics), timeout,
         )  # fmt: skip
         grid.sites = sites
+        if isinstance(self, FileKernel):
+            grid.words, grid.places = CppWords(), self._places
+            grid.given = [
+                [
+                    (p.name, v, t)
+                    for p, v, t in zip(self.args, b.values[self._longest], self._types, strict=True)
+                ]
+                for b in bindings
+            ]
         words = [
             word(t, v) if isinstance(v, int | float | str) else memory.word(t, v)
             for binding in bindings
@@ -337,9 +381,14 @@ class TracedKernel(_Traced, FileKernel):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._places = Places(self.built.path, [self.text] if self.text is not None else [])
+        self._auto = self.auto
 
     def _told(self) -> Source:
         return self.text or Source(self.path, "")
+
+    def first_calls(self) -> dict[str, tuple[str, int]]:
+        """Functions by name: the file and line of their first call."""
+        return first_calls(self.text) if self.text is not None else {}
 
     def _cores(self, subblocks: int | None) -> list[tuple[str, int]]:
         if self.kind != "mixed":
@@ -393,6 +442,9 @@ class TracedLaunch:
         done = grid.stream.end()
         for binding in self.bindings:
             binding.write_back()
+        if problem is not None and problem.code == "PTO-E2104" and grid.stream.frames and done.status:
+            # others wait for a core that a fault ended
+            problem = self.kernel.told(done, grid.stream.frames, self.bindings)
         if problem is not None:
             result.diagnostics.append(problem)
         if grid.watch is not None:
@@ -436,7 +488,4 @@ def made(request: Request) -> CompiledKernel:
     r = request
     if isinstance(r.program, Module):
         return TracedProgram(r.program, r.entry, r.target, r.check)
-    if r.auto:
-        help = "give tiles addresses with TASSIGN: nothing tells where those of auto mode lie on the device"
-        raise DiagnosticError([refusal("traced", ["auto mode"], help)])
-    return TracedKernel(r.program, r.entry, r.target, False, r.capacity)
+    return TracedKernel(r.program, r.entry, r.target, False, r.capacity, r.auto)

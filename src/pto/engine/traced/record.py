@@ -4,14 +4,17 @@
 
 Every call that the kernel told of is an operation at its line of C++; numbers are constants, tiles have their
 addresses, tensors are views of the arguments. So the program computes what the kernel does wherever control
-goes the same way: with the same numbers, and arrays that no branch depends on. Of several cores each has a
-part of its own. What has no words in a program, or would be too long for one, is refused.
+goes the same way: with the same numbers, and arrays that no branch depends on. Numbers that are arguments may
+have gone into anything; the program asks for them, and stops (`pto.trap`) where it is given others. Of
+several cores each has a part of its own. What has no words in a program, or would be too long for one, is
+refused.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from math import isnan
 from typing import Any
 
 from ...diag import Diagnostic, DiagnosticError, Span
@@ -257,6 +260,7 @@ class Program:
         self.recorder = recorder
         arch = "a5" if profile.isa == "a5" else "a3"
         self.builder = Builder.module({"pto.target_arch": StrAttr(arch)})
+        self.given = [v for _, _, v in params]
         types = [_argument_type(v) if isinstance(v, Pointer | View) else t for _, t, v in params]
         kinds = list(dict.fromkeys(kind for kind, _, _ in recorder.cores))
         attrs: dict[str, Attribute] = {"pto.entry": UnitAttr()}
@@ -274,6 +278,8 @@ class Program:
         block = self.entry
         if several:
             block = self._region(self.entry, f"pto.section.{kind}")
+        for arg, value in zip(self.entry.args, self.given, strict=True):
+            self._ask(block, arg, value)
         blocks, subs = ({key[n] for key in parts} for n in (0, 1))
         for (number, sub), part in sorted(parts.items()):
             inner = block
@@ -284,6 +290,23 @@ class Program:
             self._part(inner, part)
             if inner is not block:
                 self._close(inner, block)
+
+    def _ask(self, block: Block, arg: Value, recorded: Any) -> None:
+        """Stop where a number is not the one that was recorded."""
+        if not isinstance(arg.type, ScalarType) or not isinstance(recorded, int | float) or isnan(recorded):
+            return
+        b = Builder(block)
+        float_ = arg.type.is_float
+        other = b.op(
+            "arith.cmpf" if float_ else "arith.cmpi", [ScalarType("i1")],
+            {"predicate": StrAttr("une" if float_ else "ne")}, lhs=arg, rhs=b.constant(recorded, arg.type),
+        )  # fmt: skip
+        inner = self._region(block, "scf.if", [other.results[0]])
+        told = f"this is a recording of {arg.name} = {recorded}, got %{'f' if float_ else 'd'}\n"
+        within = Builder(inner)
+        within.op("pto.print", [], {"format": StrAttr(told)}, scalar=arg)
+        within.op("pto.trap", [])
+        self._end(inner, "scf.yield")
 
     def _close(self, inner: Block, around: Block) -> None:
         """End the arms that a part stands in."""

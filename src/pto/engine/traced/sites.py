@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import re
 import struct
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +37,7 @@ from ...isa.micro_tags import TAGS
 from ...isa.row import Row
 from ..cpp.places import Places
 from ..elements import decode
-from ..memory import ConvTile, Pointer, Tile, View, array_of
+from ..memory import ConvTile, Pointer, Storage, Tile, View, array_of
 from ..reference import fifo, transfers
 from ..reference.code import Code, Step
 from ..reference.core import RunError
@@ -112,8 +112,22 @@ def _spelled(name: str) -> tuple[str, ...]:
     return (*dict.fromkeys(found), *_ALSO.get(row.name, ()))
 
 
-#: Functions of C++ that make calls of others.
-_ALSO = {"set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",)}
+#: Functions of C++ that make calls of others, and calls that are told as one of a row.
+_ALSO = {
+    "set_flag": ("PtoSetWaitFlag",), "wait_flag": ("PtoSetWaitFlag",),
+    "mte_gm_ub": ("copy_gm_to_ubuf", "create_cbuf_matrix", "create_cbuf_matrix_bf16"),
+    "mte_ub_gm": ("copy_ubuf_to_gm", "copy_cbuf_to_gm"),
+    "mte_gm_l1": ("copy_gm_to_cbuf",),
+    "mte_gm_l1_frac": ("copy_gm_to_cbuf_multi_nd2nz", "copy_gm_to_cbuf_multi_dn2nz"),
+}  # fmt: skip
+
+
+def _in_order(row: Row, names: Sequence[str], texts: Sequence[str]) -> list[str]:
+    """Arguments of a call on pointers in the order of the operands `names`: C++ has the destination first."""
+    given = [re.findall(r"\$(\w+)", part) for part in row.forms[0].cpp.partition("(")[2].split(",")]
+    places = {words[0]: at for at, words in enumerate(given) if len(words) == 1}
+    return [texts[places[n]] if places.get(n, len(texts)) < len(texts) else "" for n in names]
+
 
 #: A name as it is written: of a variable, a member, an element.
 _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
@@ -125,7 +139,7 @@ _WORD = re.compile(r"[A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*")
 class Site:
     """A call: its step, and what fills its registers from a record."""
 
-    __slots__ = ("after", "loads", "op", "pc", "scope", "step")
+    __slots__ = ("after", "loads", "op", "pc", "scope", "step", "waits")
 
     def __init__(self, op: Operation, pc: int, step: Step, loads: list[tuple[int, int, Load]]) -> None:
         self.op = op
@@ -137,6 +151,8 @@ class Site:
         self.after: Callable[[Any, list[int], int], None] | None = None
         #: Whether a vector scope begins or ends here, or it is "inside" of one.
         self.scope = ""
+        #: Whether it waits for all pipes, and they for it.
+        self.waits = False
 
     def load(self, core: Any, words: list[int], at: int) -> None:
         regs = core.regs
@@ -169,6 +185,12 @@ def _quantised(said: Sequence[int]) -> tuple[str, str, tuple[int, ...]]:
 
 #: The scalar unit does these, after it has waited for the vector pipe, which then waits for it.
 _ORDERED = {("tscatter", "S"): "V"}
+#: What the assembler gives to pipes of transfers, and threads of the vector unit of A5 do for tiles in UB.
+_OF_THREADS = ("mgather", "mscatter")
+#: Copies from UB to L1 that the assembler takes for vector or fix-pipe instructions.
+_TO_L1 = ("tmov", "textract")
+#: The scalar unit of A2 and A3 does these in C++, between flags to and from all pipes that touch UB.
+_WAITS = ("mgather", "mscatter")
 
 
 class _Lower(Lower):
@@ -181,7 +203,13 @@ class _Lower(Lower):
     def pipe(self, op: Operation) -> str:
         found = super().pipe(op)
         assert op.row is not None
-        return _ORDERED.get((op.row.name, found), found)
+        name = op.row.name
+        if self.is_text or self.program.profile.isa != "a5" or name not in (*_OF_THREADS, *_TO_L1):
+            return _ORDERED.get((name, found), found)
+        locs = {o.name: getattr(v.type, "loc", "") for o, v in op.named()}
+        if name in _OF_THREADS:
+            return "V" if "vec" in (locs.get("dst"), locs.get("src")) else found
+        return "MTE3" if (locs["src"], locs["dst"]) == ("vec", "mat") else found
 
 
 class Sites:
@@ -189,15 +217,21 @@ class Sites:
 
     def __init__(
         self, program: LoweredModule, code: Code, block: Block, places: Places, memory: Memory,
-        like: Module | None = None,
+        like: Module | None = None, auto: bool = False,
     ) -> None:  # fmt: skip
         self._lower = _Lower(program, code)
+        self._lower.is_text = like is not None
+        self.isa = program.profile.isa
+        #: Whether tiles have storage of their own, behind the capacity.
+        self.auto = auto
         self._program = program
         self._code = code
         self._block = block
         self._places = places
         self._memory = memory
         self._found: dict[tuple[int, ...], Site] = {}
+        #: Where calls return to, and their callers do, by operation.
+        self.frames: dict[Operation, tuple[int, ...]] = {}
         #: Operations by line, of a program that the C++ was emitted from.
         self._like: dict[int, Operation] = {}
         for op in like.walk() if like is not None else ():
@@ -212,6 +246,7 @@ class Sites:
         found = self._found.get(key)
         if found is None:
             found = self._found[key] = self._make(key)
+            self.frames[found.op] = key[1 : 1 + FRAMES]
         return found, start
 
     def slots(self, site: Site) -> list[int]:
@@ -256,6 +291,7 @@ class Sites:
         said, given = key[COUNTS:middle], key[middle:]
         if name == "untold":
             return self._untold(key, ctypes.string_at(said[0]).decode())
+        name = name.removesuffix(".within")
         if name == "tquant_axis":
             name, attrs, said = _quantised(said)
         row = find_row(name)
@@ -276,7 +312,9 @@ class Sites:
         builder = Builder(self._block).at(call.span)
         kinds = [kind_at(address) for address in given]
         like = self._like.get(call.span.line) if call.span is not None else None
-        return _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like).site()
+        making = _Making(self, row, builder, made_attrs, operands, kinds, call.arguments, said, like)
+        making.within = form.startswith("alloc_tile.within")
+        return making.site()
 
 
 class _Making:
@@ -299,9 +337,13 @@ class _Making:
             n if n is not None else (next(extra, "") if k.kind == TILE else "")
             for n, k in zip([*names, *[None] * (len(kinds) - len(names))], kinds, strict=True)
         ]
+        if any(k.kind == POINTER for k in kinds):
+            texts = _in_order(row, self.names, texts)
         self.texts = [t if _WORD.fullmatch(t) else "" for t in texts]
         #: Of emitted C++: the operation of the program.
         self.like = like
+        #: Whether it is given a place in what another one has.
+        self.within = False
         self.values: dict[str, Value | list[Value]] = {}
         self.loads: list[tuple[Value, int, Load]] = []
 
@@ -315,6 +357,10 @@ class _Making:
         if self.row.name == "mem_bar":
             site = self.made()
             site.scope = "inside"
+            return site
+        if self.row.name in _WAITS and self.like is None and self.sites.isa == "a2a3":
+            site = self.made()
+            site.waits = True
             return site
         if self.row.name.endswith("_flag_dyn"):
             id = signed(self.said[2])
@@ -543,6 +589,8 @@ def tile(kind: Kind, called: str, name: str, fresh: bool = False) -> Load:
                 core, type, bound, (rows, cols), called or (placed.name if placed else "") or name
             )
             found.storage, found.edge = placed, edge
+            if core.auto and bound is not None:
+                _own(found)
             if not fresh:
                 core.tiles[key] = found
         return found
@@ -581,6 +629,15 @@ def register(type: Type, called: str) -> Load:
     return load
 
 
+def _own(made: Tile | ConvTile) -> None:
+    """Storage of auto mode, behind the capacity of its memory."""
+    assert made.address is not None
+    buffer, end = made.buffer, made.address + made.size
+    if made.address >= buffer.limit:
+        buffer.unplaced = max(buffer.unplaced, end)
+        buffer.grow(end)
+
+
 def conv_tile(kind: Kind, called: str) -> Load:
     type = kind.type
     assert isinstance(type, ConvTileType)
@@ -591,6 +648,8 @@ def conv_tile(kind: Kind, called: str) -> Load:
             type, core.buffers[type.loc], None if address == _UNBOUND else signed(address), called
         )
         made.dims = tuple(signed(w) for w in words[at + 2 : at + 2 + len(type.dims)])
+        if core.auto and made.address is not None:
+            _own(made)
         return made
 
     return load
@@ -614,16 +673,30 @@ def _assigned(m: _Making) -> Site:
     site = m.made([type])
     site.op.result.name = called
     slot = m.sites._lower.slot(site.op.result)
+    within = m.within
 
     def place(core: Any, words: list[int], at: int) -> None:
         made = core.regs[slot]
         if isinstance(made, Tile) and isinstance(type, TileBufType):
-            address = words[at]
-            core.placed[type.loc, address, words[at + 1]] = made.storage
-            core.placed[type.loc, address, -kind.id] = made.storage
+            address, storage = words[at], made.storage
+            around = core.storages.setdefault(type.loc, {})
+            if within:
+                storage = _around(around.values(), made) or storage
+            if storage is made.storage and storage is not None:
+                around.pop((storage.low, storage.size), None)  # the latest comes last
+                around[storage.low, storage.size] = storage
+            core.placed[type.loc, address, words[at + 1]] = storage
+            core.placed[type.loc, address, -kind.id] = storage
 
     site.after = place
     return site
+
+
+def _around(storages: Iterable[Storage], part: Tile) -> Storage | None:
+    """The latest storage that all that is valid of a part lies in: a window has the lines of the whole."""
+    low, high = part.region(*part.valid).bounds
+    found = [s for s in storages if s.low <= low and high <= s.low + s.size] if all(part.valid) else []
+    return found[-1] if found else None
 
 
 def _renamed(m: _Making) -> Site:

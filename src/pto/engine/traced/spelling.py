@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+import os
 import re
 
-from ...diag import Diagnostic
+from ...diag import Diagnostic, Source
+from ...ir.core import Operation
 from ...isa import row as find_row
+from ...isa import rows
+from ..cpp.handwritten import without_comments
+from ..cpp.places import functions_in
+from ..words import Words
 from .sites import spelled
 
 _FLAG = re.compile(
@@ -15,6 +22,65 @@ _BARRIER = re.compile(r"pto\.barrier <(PIPE_\w+)>")
 _SYNC = re.compile(r"pto\.(sync\.set|sync\.wait|set_intra_block|wait_intra_core) <(PIPE_\w+)>, (\d+)")
 _NAME = re.compile(r"%([A-Za-z_][\w.]*(?:\[[^\[\]]*\][\w.]*)*)")
 _ROW = re.compile(r"\bpto\.([a-z]\w*(?:\.\w+)*)|^([a-z]\w*(?:\.\w+)*)(?=: | (?:reads|writes)\b)")
+
+
+_WORD = re.compile(r"[A-Za-z_]\w*")
+_SIGN = re.compile(r"%(?=[A-Za-z_])")
+
+
+class CppWords(Words):
+    """Calls as they are written, values by the names of variables."""
+
+    sign = ""
+
+    def operation(self, op: Operation) -> str:
+        names = spelled(op.row) if op.row is not None else ()
+        written = _WORD.match(op.source.text, op.start) if op.source is not None else None
+        if written is not None and written[0] in names:
+            return written[0]
+        return names[0] if names else super().operation(op)
+
+    def call(self, op: Operation) -> str:
+        """Of flags and barriers also which ones: a helper may have been told."""
+        name = self.operation(op)
+        named = [op.attr(n) for n in ("src_pipe", "dst_pipe", "event_id", "pipe") if n in op.attrs]
+        return f"{name}({', '.join(map(str, named))})" if named else name
+
+    def function(self, name: str) -> str:
+        return name
+
+    def plain(self, text: str) -> str:
+        return _SIGN.sub("", text)
+
+    def told(self, found: Diagnostic) -> Diagnostic:
+        said = copy.copy(found)
+        in_cpp(said)
+        return said
+
+
+_INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', re.MULTILINE)
+
+
+def first_calls(source: Source) -> dict[str, tuple[str, int]]:
+    """The functions of a file and of those that it includes beside it: where each makes its first call."""
+    calls = {name for row in rows() for name in spelled(row)}
+    found: dict[str, tuple[str, int]] = {}
+    files, seen = [source], {os.path.realpath(source.name)}
+    while files:
+        file = files.pop(0)
+        text = without_comments(file.text)
+        for function in functions_in(file):
+            words = _WORD.finditer(text, text.find("{", function.start), function.end)
+            first = next((m.start() for m in words if m[0] in calls), None)
+            if first is not None:
+                found.setdefault(function.name, (file.name, file.place(first)[0]))
+        for m in _INCLUDE.finditer(file.text):
+            path = os.path.join(os.path.dirname(file.name), m[1])
+            if os.path.realpath(path) not in seen and os.path.isfile(path):
+                seen.add(os.path.realpath(path))
+                with open(path, encoding="utf-8", errors="replace") as f:
+                    files.append(Source(path, f.read()))
+    return found
 
 
 def in_cpp(d: Diagnostic) -> None:

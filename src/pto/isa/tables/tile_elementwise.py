@@ -70,7 +70,6 @@ def _binary(
 _ZERO_DIVISOR = "A zero divisor (PA-0010): floats give NaN, integers are undefined."
 _COUNT = "The count is read as unsigned and must be below the element width; larger counts are undefined."
 _HDR64 = "The A5 header also takes i64 and u64."
-_HDR_BF64 = "The A5 header also takes bf16, i64 and u64."
 _NAN_FIRST = "A NaN in src0 propagates, a NaN in src1 is dropped; equal zeros give src0."
 _TMP_A2A3 = "tmp is scratch of a2a3; a5 and cpu ignore it and the text may leave it out."
 
@@ -84,29 +83,29 @@ _BINARY = (
     _binary(
         "tsub", "SA-0339 SA-0341 SA-0340", opcode=0x1067, expr="src0 - src1",
         doc="Element-wise difference; integers wrap.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=_HDR_BF64,
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
     ),
     _binary(
         "tmul", "SA-0283 SA-0284 SA-0285", opcode=0x103B, expr="src0 * src1",
         doc="Element-wise product; integers wrap.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 " + I16_32,
-        notes=("There is no 8-bit multiply on a5.", _HDR64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 i64 u64 " + I16_32,
+        notes=("There is no 8-bit multiply on a5.",),
     ),
     _binary(
         "tdiv", "SA-0150 SA-0151 SA-0151", "Div", opcode=0x101D, expr="src0 / src1",
         doc="Element-wise quotient; integers truncate toward zero.",
-        cpu="any", a2a3="f32 f16", a5="f32 f16 " + I16_32,
-        notes=("Floats follow IEEE: x/0 is an infinity, 0/0 NaN; an integer over 0 is undefined.", _HDR64),
+        cpu="any", a2a3="f32 f16", a5="f32 f16 i64 u64 " + I16_32,
+        notes=("Floats follow IEEE: x/0 is an infinity, 0/0 NaN; an integer over 0 is undefined.",),
     ),
     _binary(
         "tmax", "SA-0248 SA-0249 SA-0250", opcode=0x1034, expr="where(src0 < src1, src1, src0)",
         doc="Element-wise maximum.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=(_NAN_FIRST, _HDR_BF64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints", notes=(_NAN_FIRST,),
     ),
     _binary(
         "tmin", "SA-0251 SA-0252 SA-0253", opcode=0x1036, expr="where(src1 < src0, src1, src0)",
         doc="Element-wise minimum.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 ints32", notes=(_NAN_FIRST, _HDR_BF64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints", notes=(_NAN_FIRST,),
     ),
     _binary(
         "tand", opcode=0x100B, expr="src0 & src1", doc="Element-wise bitwise AND.",
@@ -130,12 +129,12 @@ _BINARY = (
     ),
     _binary(
         "tshl", opcode=0x105F, expr="src0 << src1", doc="Element-wise left shift; bits shifted out are lost.",
-        cpu="ints", a2a3="ints32", a5="ints32", notes=(_COUNT, _HDR64),
+        cpu="ints", a2a3="ints32", a5="ints", notes=(_COUNT,),
     ),
     _binary(
         "tshr", opcode=0x1061, expr="src0 >> src1",
         doc="Element-wise right shift: arithmetic for signed, logical for unsigned elements.",
-        cpu="ints", a2a3="ints32", a5="ints32", notes=(_COUNT, _HDR64),
+        cpu="ints", a2a3="ints32", a5="ints", notes=(_COUNT,),
     ),
     _binary(
         "tprelu", py="prelu x:src0 slope:src1 tmp -> like(x)", opcode=0x1046, expr="where(src0 > 0, src0, src0 * src1)", family=scratch,
@@ -279,7 +278,7 @@ _PREDICATE = (
         format=form("src0 src1", "dst", attrs_inside=True),
         forms=forms("TCMP($dst, $src0, $src1, $cmpMode)", written=True), doc="Element-wise comparison into a packed predicate tile.",
         expr="compare(cmpMode, src0, src1)", expr_on={"a2a3 i32": "src0 == src1"}, packed="dst",
-        dtype_of="src0", cpu="f32 f16 bf16 ints32", a2a3="f32 f16 i32 u32", a5="f32 f16 bf16 ints32",
+        dtype_of="src0", cpu="f32 f16 bf16 ints32", a2a3="f32 f16 i32 u32", a5="f32 f16 bf16 ints",
         rules=(
             *same_dtype("src0 src1"), *vec("dst", "SA-0230"), *vec("src0 src1", "SA-0232"),
             R("dst.dtype in (U8, I8)", on="a2a3"), R("dst.dtype in (U8, I8, U32, I32)", on="cpu a5"),
@@ -298,7 +297,7 @@ _PREDICATE = (
             "Comparisons with NaN are false except ne.",
             "a2a3 writes u8 words, a5 u32 words (8-bit ones pass too); the columns of dst count words.",
             "a2a3 hardware ignores cmpMode for i32 and computes eq.",
-            "The documented row-major rule is not checked: the assembler takes any layout.", _HDR64,
+            "The documented row-major rule is not checked: the assembler takes any layout.",
         ),
     ),
     _compare.but(in_place="src0 src1", writes="valid", domain="dst valid region")(

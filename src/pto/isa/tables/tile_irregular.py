@@ -357,11 +357,11 @@ _INDEXED = (
             *forms("TSCATTER<MaskPattern>($dst, $src) | "
                    "TSCATTER<MaskPattern, ScatterAxis::SCATTER_$scatter_axis.U>($dst, $src)"),
         ),
-        cpu="any", a2a3="floats ints32", a5="floats ints32", dtype_code="SA-0324",
+        cpu="any", a2a3="floats ints32", a5="floats ints", dtype_code="SA-0324",
         rules=(
             *vec("src indexes dst"), *same_dtype("dst src"),
             R("indexes.dtype in (I32, U32, I16, U16)", code="SA-0325"),
-            R("indexes.bytes == max(dst.bytes, 2)", on=_NPU, code="SA-0325"),
+            R("indexes.bytes == min(max(dst.bytes, 2), 4)", on=_NPU, code="SA-0325"),
             R("valid_le(indexes, src)"),
             R("src.blayout == ROW and dst.blayout == ROW and dst.bits in (16, 32)", on="a5",
               when="not has(indexes)"),
@@ -475,7 +475,7 @@ _GENERATORS = (
             *vec("src idx dst"), *nd("src dst", on="cpu a5"),
             R("idx.layout == DN and idx.cols == 1", when="src.bits == 16"),
             R("src.rows == dst.rows"),
-            R("idx.rows == src.rows", when="src.bits == 16", on="a5"),
+            R("idx.rows == src.rows", when="src.bits == 16", on="a5", text=True),
             R("idx.blayout == ROW", when="src.bits == 32"),
             R("hist_byte < src.bytes", when="has(hist_byte)"),
             R("dst.cols >= 256 and dst.v_col >= 256"),
@@ -693,6 +693,8 @@ _QUANT = (
     ),
 )  # fmt: skip
 
+#: The assembler wants tiles of one size, the headers look at valid regions only.
+_IN_TEXT = tuple(r.replace(text=True) for r in same_shape("dst src0 src1", on=_NPU))
 _PARTIAL = (
     partial("tpartadd", opcode=0x1041, expr="src0 + src1", cpp="TPARTADD($dst, $src0, $src1)",
             doc="Add two tiles where both are valid, copy the valid one elsewhere."),
@@ -702,11 +704,11 @@ _PARTIAL = (
     partial("tpartmax", opcode=0x1042, expr="where(src1 > src0, src1, src0)",
             cpp="TPARTMAX($dst, $src0, $src1)",
             doc="Maximum of two tiles where both are valid, the valid one elsewhere.",
-            rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),
+            rules=_IN_TEXT, notes=(_FIRST_WINS,)),
     partial("tpartmin", opcode=0x1043, expr="where(src1 < src0, src1, src0)",
             cpp="TPARTMIN($dst, $src0, $src1)",
             doc="Minimum of two tiles where both are valid, the valid one elsewhere.",
-            rules=same_shape("dst src0 src1", on=_NPU), notes=(_FIRST_WINS,)),
+            rules=_IN_TEXT, notes=(_FIRST_WINS,)),
     partial_arg(
         "tpartargmax", py="part_argmax lhs:src0Val rhs:src1Val lhs_index:src0Idx rhs_index:src1Idx -> union(lhs, rhs) union(lhs_index, rhs_index)", opcode=0x11C4, algorithm="part extreme: largest",
         doc="Maximum of two value tiles with its index where both are valid, the valid pair elsewhere.",

@@ -60,10 +60,11 @@ def _roles(a: str, b: str) -> tuple[Rule, ...]:
 
 
 def _physical(a: str, b: str, code: str, on: str) -> tuple[Rule, ...]:
+    """The headers had this once; those of today look at valid regions only."""
     return (
-        R(f"{a}.rows == dst.rows", code=code, on=on),
-        R(f"{a}.cols == {b}.rows", code=code, on=on),
-        R(f"{b}.cols == dst.cols", code=code, on=on),
+        R(f"{a}.rows == dst.rows", code=code, on=on, text=True),
+        R(f"{a}.cols == {b}.rows", code=code, on=on, text=True),
+        R(f"{b}.cols == dst.cols", code=code, on=on, text=True),
     )
 
 
@@ -71,8 +72,9 @@ def _valid(a: str, b: str) -> tuple[Rule, ...]:
     """What types say has to agree; in a run the operands alone say how large a product is, and the left one how
     deep: a larger dst keeps the rest, as compilers count on that hand one accumulator on."""
     return (
-        R(f"{a}.v_row == dst.v_row", written=True), R(f"{a}.v_col == {b}.v_row", written=True),
-        R(f"{b}.v_col == dst.v_col", written=True),
+        R(f"{a}.v_row == dst.v_row", written=True, text=True),
+        R(f"{a}.v_col == {b}.v_row", written=True, text=True),
+        R(f"{b}.v_col == dst.v_col", written=True, text=True),
         R(f"1 <= {a}.v_row <= 4095", code="PA-0006", on=NPU),
         R(f"1 <= {a}.v_col <= 4095", code="PA-0005", on=NPU),
         R(f"1 <= {b}.v_col <= 4095", code="PA-0007", on=NPU),

@@ -210,7 +210,7 @@ _tstore = memory(
     " (atomic_add), max= v, min= v; v = q(src[r, c]). Without preQuantScalar q is ReLU if asked (x if x > 0"
     f" else 0) and then a plain conversion (nearest even, overflow to inf). With it: {_QUANT}",
     writes="part", domain="src valid region",
-    cpu="all", a2a3="any", a5="any fp8 hif8 fp4", dtype_of="src", dtype_code="SA-0011",
+    cpu="all", a2a3="any", a5="any fp8 f8e8m0 hif8 fp4", dtype_of="src", dtype_code="SA-0011",
     combos=(
         Combos.of(
             "src dst", code="SA-0196", when="src.loc == ACC and not has(preQuantScalar)",

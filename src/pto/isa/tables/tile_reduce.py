@@ -55,7 +55,7 @@ _row_result = (
     *_both("dst.layout == ND or (dst.layout == DN and dst.cols == 1)", "SA-0208", "SA-0210",
            msg="expects dst to use the ND layout, or DN with one column"),
     R("dst.v_row == src.v_row", code="PA-0032"),
-    R("dst.v_col == 1", on=NPU),
+    R("dst.v_col == 1", on=NPU, text=True),
 )  # fmt: skip
 _row_source = (
     *located("VEC", "src dst", on="a2a3 cpu", code="SA-0211"),
@@ -161,7 +161,7 @@ row_arg = arg.but(
         *_arg_rules, *_row_source, *_row_result,
         *_both("dstVal.layout == ND or (dstVal.layout == DN and dstVal.cols == 1)", "SA-0208", "SA-0210"),
         R("dstVal.v_row == src.v_row"),
-        R("dstVal.v_col == 1", on=NPU),
+        R("dstVal.v_col == 1", on=NPU, text=True),
         R("tmp.rows >= src.v_row", on="a2a3", when="src.v_col > 256 // src.bytes"),
         R(f"tmp.cols >= (ceil(2 * {_R1}, {_EPB}) + ceil({_R1}, {_EPB})) * {_EPB}", on="a2a3",
           when="256 // src.bytes < src.v_col <= (256 // src.bytes) ** 2"),

@@ -59,19 +59,19 @@ _ARITH = (
     _arith(
         "tadds", "SA-0231", all_on_a5=False, opcode=0x1009, expr="src + scalar", dtype_code="SA-0137",
         doc="Adds a scalar to every element; integers wrap.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
-        notes=("On a5 the dtype assertion is SA-0138.", _HDR64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
+        notes=("On a5 the dtype assertion is SA-0138.",),
     ),
     _arith(
         "tsubs", all_on_a5=False, opcode=0x1069, expr="src - scalar",
         doc="Subtracts a scalar from every element; integers wrap.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32", notes=(_HDR64,),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
     ),
     _arith(
         "tmuls", src="src0", all_on_a5=False, opcode=0x103C, expr="src0 * scalar", dtype_code="SA-0286",
         doc="Multiplies every element by a scalar; integers wrap.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 " + I16_32,
-        notes=("There is no 8-bit multiply on a5, although the assembler lets i8 pass.", _HDR64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 i64 u64 " + I16_32,
+        notes=("There is no 8-bit multiply on a5, although the assembler lets i8 pass.",),
     ),
     tile_scalar(
         "tdivs", opcode=0x101E, operands="src=tile|scalar scalar=tile|scalar dst:out", attrs=PRECISION,
@@ -101,15 +101,15 @@ _ARITH = (
     ),
     _arith(
         "tmaxs", opcode=0x1035, expr="where(src < scalar, scalar, src)", doc="Maximum of every element and a scalar.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
         rules=(R(NON_EMPTY.expr, on="a2a3"),),
-        notes=("A NaN element is kept, a NaN scalar is ignored.", _HDR64),
+        notes=("A NaN element is kept, a NaN scalar is ignored.",),
     ),
     _arith(
         "tmins", all_on_a5=False, opcode=0x1037, expr="where(scalar < src, scalar, src)",
         doc="Minimum of every element and a scalar.",
-        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
-        notes=("A NaN element is kept, a NaN scalar is ignored.", _HDR64),
+        cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
+        notes=("A NaN element is kept, a NaN scalar is ignored.",),
     ),
     _arith(
         "tlrelu", opcode=0x1031, operands="src slope=float dst:out", expr="where(src > 0, src, src * slope)",
@@ -296,7 +296,7 @@ _SELECT = (
         stream_on="cpu",
         forms=(*forms("TCMPS($dst, $src, $scalar, $cmpMode)", scalars=("scalar",), written=True),
                *forms("TCMPS($dst, $src, $scalar, $cmpMode)", check="tile", written=True)),
-        dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints32",
+        dtype_of="src", cpu="any", a2a3="f32 f16 " + I16_32, a5="f32 f16 bf16 ints",
         rules=(
             *vec("src scalar dst"), R("scalar.dtype == src.dtype", when="scalar.kind != 'scalar'"),
             R("src.v_row == dst.v_row"), R("dst.dtype in (U8, I8, U16, I16, U32, I32)"),
@@ -313,7 +313,7 @@ _SELECT = (
             "The reference for the cpu takes |x - s| < 1e-9 for eq and > 1e-9 for ne, and inf and inf for neither; "
             "here comparisons are exact, as those of hardware.",
             "a2a3 hardware computes eq for i32 whatever cmpMode.",
-            "The tile form is ambiguous in the reference headers.", _HDR64, _ANY_LAYOUT, _ANY_SCALAR,
+            "The tile form is ambiguous in the reference headers.", _ANY_LAYOUT, _ANY_SCALAR,
         ),
     ),
     tile_scalar(
@@ -339,10 +339,11 @@ _SELECT = (
         "texpands", py="full shape dtype value:scalar valid_shape? -> new(shape, dtype) | expands target scalar -> like(target)", opcode=0x1020, operands="scalar=scalar dst=tile|conv_tile:out", expr="scalar", over="storage",
         doc="Fills a tile with a scalar.", forms=forms("TEXPANDS($dst, $scalar)", written=True), dtype_code="SA-0158", core="",
         pipe=(("dst.loc == MAT", "MTE2"), ("", "V")), writes="valid", domain="dst valid region; a mat tile as a whole",
-        cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints32",
+        cpu="any", a2a3="f32 f16 bf16 ints32", a5="f32 f16 bf16 ints",
         rules=(
             R("dst.loc in (VEC, MAT)"), *_same_type("dst"),
-            R("dst.blayout == ROW", on="a2a3 a5", when="dst.loc == VEC"),
+            R("dst.blayout == ROW", on="a2a3", when="dst.loc == VEC", text=True),
+            R("dst.blayout == ROW", on="a5", when="dst.loc == VEC and dst.bits == 64"),
             R("dst.size // 32 >= 1 and dst.size // 32 <= 32767", on="a2a3 a5", when="dst.loc == MAT"),
         ),
         types={"scalar": "{T}", "dst": _TILE},
@@ -350,7 +351,6 @@ _SELECT = (
             "A convolution tile is filled whole; the product of its first four dimensions (five for NDC1HWC0 "
             "and FRACTAL_Z_3D) lies in 1..32767. The cpu reference fills the valid region only.",
             "The assembler counts a mat fill as a vector instruction; the cube core issues it on MTE2.",
-            "The A5 header also takes bf16, i64 and u64.",
         ),
     ),
 )  # fmt: skip

@@ -3,6 +3,8 @@
 Every matrix in L0C is free or published. A `mad` with a unit flag waits until its matrix is free, and with
 `check_and_set` publishes it; a write-back with a unit flag waits until it is published, and with
 `check_and_clear` frees it. The waits are items of the pipes M and FIX like those of flags.
+
+Calls on tiles name phases instead (`phased`): those of the two pipes on a tile follow each other.
 """
 
 from __future__ import annotations
@@ -30,6 +32,66 @@ def issue(core: Core, i: Instr, execute: Any) -> None:
     core.issue(i, execute)
     if i.attr("unit_flag") != "check_only":
         core.enqueue(i.pipe, Change(i.op, at, product, end))
+
+
+def phased(op: Operation) -> bool:
+    """Whether an instruction on tiles hands its accumulator over by unit flags."""
+    names = [n for n in ("phase", "stPhase") if op.row is not None and n in op.row.attr_index]
+    return any(op.attr(n) is not None and str(op.attr(n)) != "unspecified" for n in names)
+
+
+def issue_phased(core: Core, i: Instr, execute: Any) -> None:
+    """Issue an instruction on tiles behind the last one of the other pipe on the same accumulator."""
+    product = i.pipe == "M"
+    tile = i.arg("dst" if product else "src")
+    if i.pipe not in ("M", "FIX") or getattr(tile, "loc", "") != "acc":
+        core.issue(i, execute)
+        return
+    other = core.handed.get(("FIX" if product else "M", tile.address))
+    if other is not None:
+        core.enqueue(i.pipe, Follow(i.op, other))
+    core.issue(i, execute)
+    done = core.handed[i.pipe, tile.address] = Over(i.op, tile.address)
+    core.enqueue(i.pipe, done)
+
+
+class Over(Item):
+    """What a pipe did with an accumulator is over."""
+
+    __slots__ = ("given", "is_over")
+    what, kind = GIVE, "unit flag"
+
+    def __init__(self, op: Operation, at: int | None) -> None:
+        super().__init__(op, at)
+        self.given: Any = None
+        self.is_over = False
+
+    def perform(self, core: Core, pipe: str) -> None:
+        self.given = core.give(self.event, "unit flag", self.key)
+        self.is_over = True
+
+
+class Follow(Item):
+    """Waits for what the other pipe does with an accumulator."""
+
+    __slots__ = ("other",)
+    kind = "unit flag"
+
+    def __init__(self, op: Operation, other: Over) -> None:
+        super().__init__(op, other.key)
+        self.other = other
+
+    def ready(self, core: Core, pipe: str) -> bool:
+        return self.other.is_over
+
+    def take(self, core: Core, pipe: str) -> Sequence[Any]:
+        return () if self.other.given is None else (self.other.given,)
+
+    def waits_for(self, core: Core, pipe: str) -> str:
+        return f"the unit flag of the accumulator at address {self.other.key} of L0C"
+
+    def provider(self, core: Core) -> tuple[Core, str] | None:
+        return queued([core], lambda item: item is self.other)
 
 
 class Check(Item):
