@@ -197,7 +197,7 @@ class Alike:
 
     def keep(self, told: Told, problems: list[Any], accesses: list[Access]) -> None:
         """Remember what was found, where it did not depend on what memory held."""
-        accesses = list({_key(a): a for a in reversed(accesses)}.values())[::-1]  # each for the first time
+        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # each at first
         if len(accesses) > _MOST_ACCESSES:
             return
         places = [set(p.tolist()) for p in told.places]
@@ -207,6 +207,14 @@ class Alike:
         known = self._known.setdefault(told.key, [])
         if len(known) < _MOST_OF_A_KIND:
             known.append(Findings(problems, accesses, spans_of(accesses), rigid, told.places))
+
+
+def _own(access: Access) -> Access:
+    """The same, which holds no memory of the block."""
+    where = access.where
+    if isinstance(where, Region):
+        where = Region(where.base, where.rows, where.cols, where.bits, where.nibble)
+    return access._replace(where=where)
 
 
 def _key(access: Access) -> Any:
