@@ -223,7 +223,6 @@ BAD = {
     "SA-0227": "Left a; TileLeft<half, 16, 16> b; Acc c;",
     "SA-0226": "Left a; Right b; Tile<TileType::Mat, float, 16, 16> c;",
     "SA-0185": "Left a; Right b; TileAcc<int32_t, 16, 16> c;",
-    "SA-0060": "TileLeft<half, 32, 16> a; Right b; Acc c;",
 }
 
 
