@@ -9,6 +9,7 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -467,3 +468,19 @@ def test_one_ring_is_as_large_as_all_of_a_device(simpler: Any) -> None:
     assert env.sizes() == {"heap": 16 << 20, "task_window": 256}
     env.ring_heap, env.ring_task_window = [1 << 20, 2 << 20, 3 << 20, 4 << 20], [0, 64, 64, 64]
     assert env.sizes() == {"heap": 10 << 20}  # 0 is what a ring has anyway
+
+
+@pytest.mark.parametrize(
+    ("capture", "shown"), [("fd", ["found by sanitizers", "k.cpp:1:1: a race"]), ("no", [])]
+)
+def test_findings_of_tests_that_pass(monkeypatch: pytest.MonkeyPatch, capture: str, shown: list[str]) -> None:
+    """pytest keeps what they said to itself, unless it is told not to."""
+    from pto.compat.pypto import plugin, session
+
+    said: list[str] = []
+    reporter = SimpleNamespace(section=said.append, write_line=said.append)
+    one = session.Session()
+    one.texts.append("k.cpp:1:1: a race")
+    monkeypatch.setattr(session, "listening", [one])
+    plugin.pytest_terminal_summary(reporter, SimpleNamespace(getoption=lambda name: capture))
+    assert said == shown

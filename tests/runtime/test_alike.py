@@ -80,7 +80,7 @@ def told(address: int, size: int, *places: int) -> Told:
 
 def test_others_stay_within_their_own_arrays() -> None:
     alike = Alike()
-    alike.keep(told(0x10000, 4096, 512), [], [Access(False, 0, 0, region(512, 4, 64, 128))])
+    alike.keep(told(0x10000, 4096, 512), [], [Access(False, 0, 512, region(512, 4, 64, 128))])
     assert alike.find(told(0x90000, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 4096, 2048), None) is not None
     assert alike.find(told(0x90000, 4096, 2560), None) is None  # its last row ends behind the array
@@ -91,7 +91,7 @@ def test_others_stay_within_their_own_arrays() -> None:
 def test_others_read_what_was_written() -> None:
     alike, written = Alike(), Written()
     read, write = region(512, 4, 64, 128), region(4096, 4, 64, 128)
-    alike.keep(told(0x10000, 8192, 512), [], [Access(False, 0, 0, read), Access(True, 0, 0, write)])
+    alike.keep(told(0x10000, 8192, 512), [], [Access(False, 0, 512, read), Access(True, 0, 512, write)])
     other = told(0x90000, 8192, 0)
     assert alike.find(other, written) is None
     written.add(read, 0x90000 - 512)
@@ -101,12 +101,17 @@ def test_others_read_what_was_written() -> None:
 
 
 def test_places_of_an_array_that_is_only_read_may_lie_anywhere() -> None:
-    accesses = [Access(False, 0, n, region(at, 4, 64, 64)) for n, at in enumerate((512, 2048))]
+    accesses = [Access(False, 0, at, region(at, 4, 64, 64)) for at in (512, 2048)]
     alike = Alike()
     alike.keep(told(0x10000, 8192, 512, 2048), [], accesses)
     assert alike.find(told(0x90000, 8192, 4096, 0), None) is not None
     assert alike.find(told(0x90000, 8192, 4096, 7680), None) is None  # behind the end
     assert alike.find(told(0x90000, 8192, 4096, 8), None) is None  # not aligned as it was
+    twice = Alike()  # a page that the first one has twice
+    twice.keep(told(0x10000, 8192, 512, 512), [], accesses[:1])
+    assert twice.find(told(0x90000, 8192, 1024, 4096), None) is not None
+    assert twice.find(told(0x90000, 8192, 1024, 7680), None) is None
+    alike = Alike()
     alike.keep(told(0x10000, 8192, 512, 2048), [], [*accesses[:1], accesses[1]._replace(write=True)])
     assert alike.find(told(0x90000, 8192, 4096, 0), None) is None
     assert alike.find(told(0x90000, 8192, 1024, 2560), None) is not None

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.region import Region
 from ..engine.traced.contents import by_contents
 from ..engine.traced.types import Layouts, names
 from .told import Block, TaskArray, arrays_of
@@ -23,24 +24,19 @@ from .written import Where, Written, bounds
 
 #: How global memory is aligned: how far from each other data lies matters up to this.
 _ALIGNED = 512
-#: Kinds of blocks that are remembered, and accesses of each.
+#: Kinds of blocks that are remembered, those of a kind that lie otherwise, and accesses of each.
 _MOST = 1024
-_MOST_ACCESSES = 1 << 14
+_MOST_OF_A_KIND = 8
+_MOST_ACCESSES = 1 << 15
 
 
 def rename(words: Any, at: list[int]) -> None:
     """Number what stands there by who came first, so that only which of them are the same matters."""
     if at:
-        words[at] = _by_first(words[at])[1]
-
-
-def _by_first(values: Any) -> tuple[Any, Any]:
-    """Different values by who came first, and for each value which of them it is."""
-    different, first, same = np.unique(values, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty(len(first), np.uint64)
-    rank[order] = np.arange(len(first), dtype=np.uint64)
-    return different[order], rank[same]
+        _, first, same = np.unique(words[at], return_index=True, return_inverse=True)
+        rank = np.empty(len(first), np.uint64)
+        rank[np.argsort(first)] = np.arange(len(first), dtype=np.uint64)
+        words[at] = rank[same]
 
 
 class Told(NamedTuple):
@@ -48,15 +44,8 @@ class Told(NamedTuple):
 
     key: bytes
     arrays: list[TaskArray]
-    #: By array the places in it that it told of, as bytes from its start, by which came first.
+    #: By array the places in it that it told of, in bytes from its start, as often as it did.
     places: list[Any]
-
-    def place(self, array: int, offset: int) -> int | None:
-        """Which of the places of an array that is."""
-        if offset < 0:
-            return None
-        found = np.flatnonzero(self.places[array] == np.uint64(offset))
-        return int(found[0]) if found.size else None
 
 
 class Access(NamedTuple):
@@ -80,6 +69,22 @@ class Findings(NamedTuple):
     #: Arrays in which all places must lie to each other as they did.
     rigid: frozenset[int]
     places: list[Any]
+
+    def moves(self, told: Told) -> list[dict[int | None, list[int]]] | None:
+        """By array and place, how much further that lies in another block, each time that it was told of;
+        None where it is not the same otherwise."""
+        found: list[dict[int | None, list[int]]] = []
+        for n, (mine, first) in enumerate(zip(told.places, self.places, strict=True)):
+            move = mine.astype(np.int64) - first.astype(np.int64)
+            if (move % _ALIGNED).any() or (n in self.rigid and (move != move[:1]).any()):
+                return None
+            each: dict[int | None, list[int]] = {None: [int(move[0]) if move.size else 0]}
+            if n not in self.rigid:
+                pairs = np.unique(np.stack([first.astype(np.int64), move]), axis=1)
+                for place, further in pairs.T.tolist():
+                    each.setdefault(place, []).append(further)
+            found.append(each)
+        return found
 
 
 class Use(NamedTuple):
@@ -106,7 +111,7 @@ class Alike:
     """Blocks that were executed, by what they tell."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, Findings] = {}
+        self._known: dict[bytes, list[Findings]] = {}
         self._layouts: Layouts = {}
         self._by_contents: dict[int, bool] = {}
 
@@ -146,8 +151,8 @@ class Alike:
             digest.update(all_words[at].tobytes())
         for n in range(len(arrays)):
             here = at[which == n]
-            different, all_words[here] = _by_first(all_words[here])
-            offsets.append(different)
+            offsets.append(all_words[here])
+            all_words[here] = 0
         for part in (all_words, at, which):
             digest.update(part.tobytes())
         return Told(digest.digest(), arrays, offsets)
@@ -162,36 +167,59 @@ class Alike:
     def find(self, told: Told, written: Written | None) -> tuple[Findings, list[Use]] | None:
         """What holds for a block since it held for another one, and what it touches; None: it is to be
         executed."""
-        found = self._known.get(told.key)
-        if found is None:
+        for found in self._known.get(told.key, ()):
+            uses = self._uses(found, told, written)
+            if uses is not None:
+                return found, uses
+        return None
+
+    def _uses(self, found: Findings, told: Told, written: Written | None) -> list[Use] | None:
+        """What a block touches, if it does what another one did; None: that is not so, or not known."""
+        moves = found.moves(told)
+        if moves is None:
             return None
-        moves: list[Any] = []  # by array how much further each place lies
-        for n, (mine, first) in enumerate(zip(told.places, found.places, strict=True)):
-            move = mine.astype(np.int64) - first.astype(np.int64)
-            if (move % _ALIGNED).any() or (n in found.rigid and move.size and (move != move[0]).any()):
-                return None
-            moves.append([*move.tolist(), 0])
         uses: list[Use] = []
         for (n, place, write), (low, high) in found.spans.items():
-            further = moves[n][place or 0]
-            if low + further < 0 or high + further > told.arrays[n].size:
-                return None
-            base = told.arrays[n].address + further
-            uses.append(Use(n, base + low, base + high, write))
-        if written is not None:
-            for write, n, place, where in found.accesses:
-                base = told.arrays[n].address + moves[n][place or 0]
+            for further in moves[n].get(place) or moves[n][None]:
+                if low + further < 0 or high + further > told.arrays[n].size:
+                    return None
+                base = told.arrays[n].address + further
+                uses.append(Use(n, base + low, base + high, write))
+        for write, n, place, where in found.accesses if written is not None else ():
+            assert written is not None
+            for further in moves[n].get(place) or moves[n][None]:
+                base = told.arrays[n].address + further
                 if write:
                     written.add(where, base)
                 elif written.lacks(where, base):
                     return None
-        return found, uses
+        return uses
 
     def keep(self, told: Told, problems: list[Any], accesses: list[Access]) -> None:
         """Remember what was found, where it did not depend on what memory held."""
+        accesses = [_own(a) for a in {_key(a): a for a in reversed(accesses)}.values()][::-1]  # each at first
         if len(accesses) > _MOST_ACCESSES:
             return
-        rigid = frozenset(a.array for a in accesses if a.write or a.place is None)
+        places = [set(p.tolist()) for p in told.places]
+        rigid = frozenset(a.array for a in accesses if a.write or a.place not in places[a.array])
         if len(self._known) >= _MOST:
             self._known.clear()
-        self._known[told.key] = Findings(problems, accesses, spans_of(accesses), rigid, told.places)
+        known = self._known.setdefault(told.key, [])
+        if len(known) < _MOST_OF_A_KIND:
+            known.append(Findings(problems, accesses, spans_of(accesses), rigid, told.places))
+
+
+def _own(access: Access) -> Access:
+    """The same, which holds no memory of the block."""
+    where = access.where
+    if isinstance(where, Region):
+        where = Region(where.base, where.rows, where.cols, where.bits, where.nibble)
+    return access._replace(where=where)
+
+
+def _key(access: Access) -> Any:
+    """What other accesses are the same by."""
+    write, n, place, where = access
+    if isinstance(where, Region):
+        return write, n, place, where.base, id(where.rows), id(where.cols), where.bits, where.nibble
+    return write, n, place, where.tobytes()

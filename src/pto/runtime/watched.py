@@ -17,7 +17,7 @@ from ..diag import Diagnostic
 from ..engine.memory import Pointer, View
 from ..engine.watch import Event, Watcher
 from ..perf.hazards import Hazard
-from .alike import Access, Alike, Told, Use, spans_of
+from .alike import Access, Alike, Use, spans_of
 from .told import Block, Execution, Hearing, TaskArray, arrays_of
 from .written import Written
 
@@ -25,10 +25,9 @@ from .written import Written
 class _Accesses(Watcher):
     """What a block touches of global memory, and reads of what no task has written before."""
 
-    def __init__(self, written: Written | None, addresses: Mapping[Any, int], told: Told | None) -> None:
+    def __init__(self, written: Written | None, addresses: Mapping[Any, int]) -> None:
         self._written = written
         self._addresses = addresses
-        self._told = told
         self._numbers = {buffer: n for n, buffer in enumerate(addresses)}
         self.all: list[Access] = []
         self.found: list[Diagnostic] = []
@@ -39,7 +38,7 @@ class _Accesses(Watcher):
             if number is None:
                 continue
             where = access.region if access.region is not None else access.bytes()
-            place = None if self._told is None else self._place(self._told, event, access.place, number)
+            place = self._place(event, access.place)
             self.all.append(Access(access.write, number, place, where))
             if self._written is None:
                 continue
@@ -52,11 +51,11 @@ class _Accesses(Watcher):
                 help = "let a task write it first, and order the two"
                 self.found.append(core.diagnostic(event.op, "PTO-E2203", message, help=help))
 
-    def _place(self, told: Told, event: Event, place: Any, number: int) -> int | None:
-        """The operand that the access goes by, which may be to a part of it."""
+    def _place(self, event: Event, place: Any) -> int | None:
+        """Where the operand begins that the access goes by, which may be to a part of it."""
         operands = [v for v in event.args.values() if getattr(v, "buffer", None) is place.buffer]
         of = place if any(v is place for v in operands) else operands[0] if len(operands) == 1 else None
-        return told.place(number, of.offset) if isinstance(of, View | Pointer) else None
+        return of.offset if isinstance(of, View | Pointer) else None
 
 
 class _Uses:
@@ -153,7 +152,7 @@ class Watch:
             self._uses.add(task, arrays_of(cores), uses)
             return
         problems: list[Any] = []
-        found, accesses, own = self._execute(cores, block, told)
+        found, accesses, own = self._execute(cores, block)
         for d in found:
             place = d.span.place if d.span is not None else (0, 0)
             file = d.span.source.name if d.span is not None else name
@@ -178,9 +177,7 @@ class Watch:
     def _known_writes(self) -> Written | None:
         return self._written if "undef" in self._names else None
 
-    def _execute(
-        self, cores: Block, block: int, told: Told | None
-    ) -> tuple[list[Diagnostic], list[Access], bool]:
+    def _execute(self, cores: Block, block: int) -> tuple[list[Diagnostic], list[Access], bool]:
         """What is wrong with a block, what it touches of its arrays, and whether another one that tells the
         same may have other problems."""
         from ..engine.sanitize import watching
@@ -188,7 +185,7 @@ class Watch:
         from ..engine.traced.spelling import in_cpp
 
         execution = Execution(self._hearing, cores, block)
-        accesses = _Accesses(self._known_writes, execution.addresses, told)
+        accesses = _Accesses(self._known_writes, execution.addresses)
         watch = watching(self._names, None, False, [accesses])
         assert watch is not None
         result = execution.run(watch)
