@@ -236,6 +236,9 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   if (found < base || found + used > base + detail::room(lie.space())) [[unlikely]]
     detail::failf("[PTO-E2101] a tile of %zu bytes at address 0x%zx is outside %s", used,
                   static_cast<size_t>(address), detail::kSpaceNames[lie.space()]);
+  // More of it may be written than is valid now.
+  const size_t whole = (static_cast<size_t>(tile.Numel) * lie.bits() + 7) / 8;
+  detail::use_space(detail::core(), lie.space(), static_cast<size_t>(found - base) + whole);
   detail::bind(tile, found);
 }
 

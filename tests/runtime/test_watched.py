@@ -89,7 +89,7 @@ def test_what_ends_a_run_has_a_line(folder: Path, capsys: pytest.CaptureFixture[
     assert main(["runtime", "run", str(folder), "--sanitize", "oob"]) == 1
     shown = capsys.readouterr().err
     said = (
-        r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV 0\): TLOAD: .* of parameter 0, which has 65536"
+        r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV \d+\): TLOAD: .* of parameter 0, which has 65536"
     )
     assert re.search(said, shown), shown
     assert "TLOAD(x, gx);" in shown
