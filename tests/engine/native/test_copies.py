@@ -27,6 +27,7 @@ class Written:
     def __init__(self, seed: int, dtype: str) -> None:
         self.random = random.Random(seed)
         self.dtype = dtype
+        self.arch = ("a3", "a5")[seed // 2 % 2]
         self.lines = [
             *(f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 8, 16, 32, SIDE)),
             *(f"%v{p} = pto.make_tensor_view %{p}, shape = [%c{SIDE}, %c{SIDE}], strides = [%c{SIDE}, %c1] : "
@@ -80,7 +81,7 @@ class Written:
     def text(self, kind: str) -> str:
         arguments = f"%x: !pto.ptr<{self.dtype}>, %y: !pto.ptr<{self.dtype}>, %z: !pto.ptr<f32>, %n: index"
         attributes = f"attributes {{pto.entry, pto.kernel_kind = #pto.kernel_kind<{kind}>}}"
-        return program("\n".join(self.lines), arguments, attributes)
+        return program("\n".join(self.lines), arguments, attributes, self.arch)
 
 
 def of_products(seed: int) -> Written:
@@ -89,7 +90,10 @@ def of_products(seed: int) -> Written:
     chance, dtype = made.random, made.dtype
     size = 2048 if dtype == "f16" else 4096
     mat = f"!pto.tile_buf<mat, 32x32x{dtype}, blayout=col_major, slayout=row_major>"
-    lefts = [f"!pto.tile_buf<left, {n}x{k}x{dtype}, slayout=row_major>" for n, k in ((32, 32), (16, 32))]
+    outer = ", blayout=col_major" if made.arch == "a5" else ""
+    lefts = [
+        f"!pto.tile_buf<left, {n}x{k}x{dtype}{outer}, slayout=row_major>" for n, k in ((32, 32), (16, 32))
+    ]
     rights = [f"!pto.tile_buf<right, {k}x{n}x{dtype}, slayout=col_major>" for k, n in ((32, 32), (32, 16))]
     accs = [f"!pto.tile_buf<acc, {m}x{n}xf32, blayout=col_major, slayout=row_major, fractal=1024>"
             for m in (32, 16) for n in (32, 16)]  # fmt: skip
@@ -103,7 +107,8 @@ def of_products(seed: int) -> Written:
     stores = ["z", "x", "y"] if dtype == "f32" else ["z"]
 
     def load(to: int) -> None:
-        shape = chance.choice(((32, 32), (32, 32), (32, 16), (16, 32)))  # L1 keeps the rest
+        fewer = [(16, 32), (32, 16)] if made.arch == "a3" else [(16, 32)]  # L1 keeps the rest
+        shape = chance.choice([(32, 32), (32, 32), *fewer])
         window, type = made.window(chance.choice("xy"), *shape)
         made.lines.append(f"pto.tload ins({window} : {type}) outs(%m{to} : {mat})")
 
