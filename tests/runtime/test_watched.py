@@ -88,8 +88,6 @@ def test_what_ends_a_run_has_a_line(folder: Path, capsys: pytest.CaptureFixture[
     path.write_text(changed, encoding="utf-8")
     assert main(["runtime", "run", str(folder), "--sanitize", "oob"]) == 1
     shown = capsys.readouterr().err
-    said = (
-        r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV \d+\): TLOAD: .* of parameter 0, which has 65536"
-    )
+    said = r"rows\.h:\d+:3: error\[PTO-E2101\]: task 0 \(add, AIV \d+\): TLOAD: .* of parameter 0, which has 65536"
     assert re.search(said, shown), shown
     assert "TLOAD(x, gx);" in shown
