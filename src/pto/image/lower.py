@@ -127,9 +127,7 @@ class Lowering:
         self.holes: list[list[tuple[int, Block]]] = []  # jumps to the blocks of regions, by region
         self.tiles: dict[Value, Value] = {}  # memrefs of which is said what tile they are
         self.lives: Lives | None = None  # where copies are owed
-        self.loans: frozenset[Operation] = (
-            frozenset()
-        )  # loads and pops that may leave elements where they are
+        self.loans: dict[Operation, Value] = {}  # loads and pops that may leave elements where they are
         self.homes: dict[Value, int] = {}  # of the tiles of such loads: they in their own memory
         self._registers: dict[int, int] = {}
         self._numbers: dict[tuple[int, bytes], int] = {}
