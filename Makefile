@@ -92,7 +92,7 @@ newest:
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
 matrix: $(SETUP)
-	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/engine/test_rank_matrix.py tests/native/test_conversions.py $(ARGS)
+	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/engine/test_rank_matrix.py tests/native/test_conversions.py tests/codegen/test_same_ids.py $(ARGS)
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

@@ -378,7 +378,7 @@ struct Regions {
 };
 
 void tensor_map_against_a_list() {
-  for (int seed = 0; seed < 40 * kScale; ++seed) {
+  for (int seed = 0; seed < 15 * kScale; ++seed) {
     Random random{static_cast<uint64_t>(seed)};
     Regions regions;
     const uint64_t window = uint64_t{4} << random.below(4),

@@ -71,10 +71,9 @@ def test_every_row(family: str, canonical: Change) -> None:
     "folder", sorted({path.parent for path in PROGRAM_FILES}), ids=lambda p: str(p.relative_to(_ROOT))
 )
 def test_every_program(folder: Path, normalise: Change, canonical: Change) -> None:
-    each(
-        lambda path: program_survives(path, normalise, canonical),
-        (p for p in PROGRAM_FILES if p.parent == folder),
-    )
+    found = [p for p in PROGRAM_FILES if p.parent == folder]
+    few = found[:: 1 + len(found) // 100]  # a folder of hundreds has many that are alike
+    each(lambda path: program_survives(path, normalise, canonical), few)
 
 
 def program_survives(path: Path, normalise: Change, canonical: Change) -> None:

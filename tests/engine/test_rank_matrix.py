@@ -49,7 +49,7 @@ def test_one_process_and_several(engine: str) -> None:
     met: set[str] = set()
     for case in filter(quick, CASES):
         check(case, engine)
-        if EVERY or case.instruction not in met:  # processes take their time to start
+        if EVERY or (case.instruction not in met and len(met) < 6):  # processes take their time to start
             check(case, engine, processes=True)
             met.add(case.instruction)
 

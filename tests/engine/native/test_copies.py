@@ -214,7 +214,7 @@ def of_sums(seed: int) -> Written:
 )
 def test_nobody_can_tell(make: Callable[[int], Written], kind: str, call: str) -> None:
     used = 0
-    for seed in seeds(range(40)):
+    for seed in seeds(range(24)):
         made = make(seed)
         text = made.text(kind)
         module = pto.parse(text)
@@ -228,7 +228,7 @@ def test_nobody_can_tell(make: Callable[[int], Written], kind: str, call: str) -
             assert result.ok, (text, result.diagnostics)
             results.append([a.tobytes() for a in (x, y, z)])
         assert results[0] == results[1], text
-    assert used >= 15  # those that this is about
+    assert used >= 9  # those that this is about
 
 
 @pytest.mark.parametrize("threads", [1, 2])
