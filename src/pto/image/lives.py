@@ -40,6 +40,8 @@ class Lives:
 
 def lives(function: Operation, kind: str) -> Lives | None:
     """None where copies cannot be owed, or there is no use in it."""
+    if not any(op.name in _PRODUCTS for op in _operations(function.regions[0])):
+        return None
     found = _Function(kind)
     try:
         found.collect(function.regions[0])

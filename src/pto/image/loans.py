@@ -26,6 +26,8 @@ _UB = MEMORIES["vec"].space
 
 def loans(function: Operation, kind: str) -> dict[Operation, Value]:
     """The loads and pops of a function, on one kind of core, that may lend, and their tiles."""
+    if not _written_once(function.regions[0]):
+        return {}
     found = _Function(kind)
     try:
         found.collect(function.regions[0])
@@ -124,6 +126,23 @@ class _Function:
 
 def _is_popped(tile: Value) -> bool:
     return tile.op is not None and tile.op.name == "pto.declare_tile"
+
+
+def _written_once(region: Region) -> bool:
+    """Whether a tile that is loaded or popped is no destination of anything else: of few functions one is."""
+    taken: dict[Value, int] = {}
+    todo = [region]
+    while todo:
+        for block in todo.pop().blocks:
+            for op in block.ops:
+                if op.regions:
+                    todo += op.regions
+                elif op.name in (_LOAD, _POP):
+                    tile = _tile(op)
+                    taken[tile] = taken.get(tile, 0) + 1
+                elif op.operands and op.operands[-1] in taken and not op.results:
+                    taken[op.operands[-1]] += 1
+    return 1 in taken.values()
 
 
 def _tile(op: Operation) -> Value:
