@@ -7,11 +7,12 @@ and when others may begin to write what a copy reads.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from ..ir.core import Block, Operation, Region, Value, constant_of
 from ..ir.types import MemRefType, PtrType, TileBufType, ViewType
 from ..isa.machine import MEMORIES, SECTIONS
+from ..passes.edit import operations
 
 _MEMORIES = ("mat", "left", "right")
 _SPACES = {MEMORIES[name].space for name in _MEMORIES}
@@ -40,7 +41,7 @@ class Lives:
 
 def lives(function: Operation, kind: str) -> Lives | None:
     """None where copies cannot be owed, or there is no use in it."""
-    if not any(op.name in _PRODUCTS for op in _operations(function.regions[0])):
+    if not any(op.name in _PRODUCTS for op in operations(function.regions[0])):
         return None
     found = _Function(kind)
     try:
@@ -172,7 +173,7 @@ class _Function:
         return found
 
     def _touches(self, region: Region) -> bool:
-        return any(any(map(_is_operand, op.operands)) for op in _operations(region))
+        return any(any(map(_is_operand, op.operands)) for op in operations(region))
 
     # -- what has an end ----------------------------------------------------------------------------------
 
@@ -224,11 +225,3 @@ def _is_memory(value: Value) -> bool:
     """Whether it may name those memories in another way than as a tile."""
     type = value.type
     return isinstance(type, MemRefType) or (isinstance(type, PtrType) and type.space in _SPACES)
-
-
-def _operations(region: Region) -> Iterator[Operation]:
-    for block in region.blocks:
-        for op in block.ops:
-            yield op
-            for inner in op.regions:
-                yield from _operations(inner)

@@ -187,12 +187,12 @@ def of_sums(seed: int) -> Written:
         shape = chance.randrange(3)
         type = types[shape]
         a, b, c, d = (f"%t{6 * shape + n}" for n in chance.sample(range(6), 4))
-        for tile in (a, b):
-            source, of = window(*shapes[shape])
+        sources = [window(*shapes[shape]) for _ in (a, b)]
+        for tile, (source, of) in zip((a, b), sources, strict=True):
             made.lines.append(f"pto.tload ins({source} : {of}) outs({tile} : {type})")
-        if chance.random() < 0.3:
-            target, of = window(*shapes[shape])
-            made.lines.append(f"pto.tstore ins({chance.choice((a, d))} : {type}) outs({target} : {of})")
+        if chance.random() < 0.5:  # behind their backs
+            target, of = chance.choice(sources)
+            made.lines.append(f"pto.tstore ins({d} : {type}) outs({target} : {of})")
         out = chance.choice((c, c, c, a))
         made.lines.append(
             f"pto.{chance.choice(('tadd', 'tsub', 'tmax'))} ins({a}, {b} : {type}, {type}) outs({out} : {type})"
