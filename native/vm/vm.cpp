@@ -459,34 +459,28 @@ void check_step(char* frame, const uint32_t* s) {  // step, width
   detail::check_step(integer(frame, s[0], s[1]));
 }
 
+void check_divisor(char* frame, const uint32_t* s) {  // value
+  const auto by = at<int64_t>(frame, s[0]);
+  if (by <= 0)
+    detail::failf("[PTO-E2102] a divisor of %lld, which must be positive", static_cast<long long>(by));
+}
+
 constexpr struct {
   const char* name;
   Function function;
-} kOwn[] = {{"vm.view", make_view},
-            {"vm.part", part_view},
-            {"vm.dim", view_dim},
-            {"vm.stride", view_stride},
-            {"vm.tile", make_tile},
-            {"vm.valid", set_valid},
-            {"vm.same", same_tile},
-            {"vm.step", check_step},
-            {"vm.assign", assign_tile},
-            {"vm.window", window_of_tile},
-            {"vm.obey", obey_tags},
-            {"vm.control", set_control},
-            {"vm.subset", subset_of_tile},
-            {"vm.pointer", pointer_to},
-            {"vm.add", add_to_pointer},
-            {"vm.pipe", make_pipe},
-            {"vm.first", first_vector_core},
-            {"vm.owe", owe_copies},
-            {"vm.settle", settle_copies},
-            {"vm.forget", forget_tile},
-            {"vm.lent", lend_view},
-            {"vm.lend", lend_entry},
-            {"vm.rows", rows_of_tile},
-            {"vm.back", back_to_tile},
-            PTO_VM_VALUES};
+} kOwn[] = {{"vm.view", make_view},        {"vm.part", part_view},
+            {"vm.dim", view_dim},          {"vm.stride", view_stride},
+            {"vm.tile", make_tile},        {"vm.valid", set_valid},
+            {"vm.same", same_tile},        {"vm.step", check_step},
+            {"vm.divisor", check_divisor}, {"vm.assign", assign_tile},
+            {"vm.window", window_of_tile}, {"vm.obey", obey_tags},
+            {"vm.control", set_control},   {"vm.subset", subset_of_tile},
+            {"vm.pointer", pointer_to},    {"vm.add", add_to_pointer},
+            {"vm.pipe", make_pipe},        {"vm.first", first_vector_core},
+            {"vm.owe", owe_copies},        {"vm.settle", settle_copies},
+            {"vm.forget", forget_tile},    {"vm.lent", lend_view},
+            {"vm.lend", lend_entry},       {"vm.rows", rows_of_tile},
+            {"vm.back", back_to_tile},     PTO_VM_VALUES};
 
 // --- launches -----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,7 @@ ROWS = (
     "cf.br", "cf.cond_br", "cf.switch", "func.func", "func.call", "func.return", "builtin.module",
     "load_scalar", "store_scalar", "addptr", "castptr", "builtin.unrealized_conversion_cast",
     "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "section.cube", "section.vector",
-    "declare_eventid_array", "eventid_array_get", "eventid_array_set", "trap", "print", "affine.apply",
+    "declare_eventid_array", "eventid_array_get", "eventid_array_set", "trap", "print",
 )  # fmt: skip
 
 
@@ -326,23 +326,3 @@ func.func @k(%out: !pto.ptr<i64>) attributes {{pto.entry}} {{
     out = np.zeros(4, np.int64)
     assert codes(run(text, out)) == found
     assert out.tolist() == ([0, 0, 5, 0] if not found else [0, 0, 0, 0])
-
-
-@given(d=st.integers(-50, 50), n=st.integers(-50, 50))
-@settings(max_examples=30)
-def test_affine_maps(d: int, n: int) -> None:
-    body = f"""{CONSTANTS}
-    %d = arith.constant {d} : index
-    %n = arith.constant {n} : index
-    %a = affine.apply affine_map<(d0)[s0] -> (d0 * 4 + s0 floordiv 3 - 1)>(%d)[%n]
-    %b = affine.apply affine_map<(d0, d1) -> ((d0 + d1) ceildiv 4 + d0 mod 5)>(%d, %n)
-    %c = affine.apply affine_map<(d0) -> (-d0)>(%d)
-    {put("%a")}
-    {put("%b", "%c1")}
-    {put("%c", "%c2")}"""
-    assert numbers(body)[:3] == [d * 4 + n // 3 - 1, -(-(d + n) // 4) + d % 5, -d]
-
-
-def test_a_map_that_is_none_is_reported() -> None:
-    body = f"{CONSTANTS}\n%a = affine.apply affine_map<(d0) -> (d0, d0)>(%c1)\n" + put("%a")
-    assert codes(run(program(body), np.zeros(4, np.int64))) == ["PTO-E2102"]

@@ -28,6 +28,7 @@ from ..ir.core import Block, Operation, Value
 from ..ir.types import ERROR, I64, FunctionType, MaskType, ScalarType, Type, VRegType
 from ..isa.enums import ENUMS, WORDS, same_enum
 from ..isa.row import Attr
+from .affine_text import AffineTextError, parse_affine_map
 from .lexer import EOF, tokenize, unquote
 from .type_text import TypeTextError, is_type_start, parse_type
 
@@ -322,9 +323,10 @@ class Cursor:
         if text.startswith("array<"):
             self.i += 1
             return self._dense_array(text, self.i - 1)
-        if text.startswith(
-            ("dense<", "affine_map<", "affine_set<", "dense_resource<", "opaque<", "strided<")
-        ):
+        if text.startswith("affine_map<"):
+            self.i += 1
+            return self._affine_map(text, self.i - 1)
+        if text.startswith(("dense<", "affine_set<", "dense_resource<", "opaque<", "strided<")):
             self.i += 1
             out = " ".join(text.split())
             if self.t[self.i] == ":" and is_type_start(self.t[self.i + 1]):
@@ -337,6 +339,14 @@ class Cursor:
             self.location()
             return UnitAttr()
         raise Fail(self.i, f"expected an attribute value, got {self.shown()}")
+
+    def _affine_map(self, text: str, at: int) -> Attribute:
+        try:
+            return parse_affine_map(text)
+        except AffineTextError as e:
+            start = self.tokens.starts[at]
+            span = Span(self.source, start + e.part[0], start + max(e.part[1], e.part[0] + 1))
+            raise Report(Diagnostic(e.code, e.message, span)) from None
 
     def array(self) -> ArrayAttr:
         self.eat("[")

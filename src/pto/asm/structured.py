@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..ir.affine import AffineMapAttr
 from ..ir.attrs import (
     ArrayAttr,
     Attribute,
@@ -605,16 +606,24 @@ def _print_strided(keyed: bool) -> Print:
 def _affine_apply(p: Blocks, row: Row, names: Names, at: int) -> Operation:
     where = p.i
     mapping = p.attribute()
-    if not isinstance(mapping, OpaqueAttr):
+    if not isinstance(mapping, AffineMapAttr):
         raise Fail(where, "expected an affine_map")
     operands: list[Value] = []
-    for open_, close in (("(", ")"), ("[", "]")):
+    for what, wanted, open_, close in (
+        ("dimension", mapping.dims, "(", ")"),
+        ("symbol", mapping.symbols, "[", "]"),
+    ):
+        count, before = p.i, len(operands)
         if p.accept(open_):
             while p.t[p.i] != close:
                 operands.append(p.value())
                 if not p.accept(","):
                     break
             p.eat(close)
+        if len(operands) - before != wanted:
+            raise Fail(
+                count, f"expected {wanted} {what} operand{'s' * (wanted != 1)}, got {len(operands) - before}"
+            )
     attrs: dict[str, Attribute] = {"map": mapping}
     if p.t[p.i] == "{":
         attrs.update(p.dictionary())
@@ -622,10 +631,9 @@ def _affine_apply(p: Blocks, row: Row, names: Names, at: int) -> Operation:
 
 
 def _print_affine_apply(p: Writer, op: Operation) -> str:
-    mapping = op.attr("map")
-    inside = mapping.partition("(")[2].partition(")")[0]
-    dims = len([d for d in inside.split(",") if d.strip()])
-    first, second = op.operands[:dims], op.operands[dims:]
+    mapping = op.attrs["map"]
+    assert isinstance(mapping, AffineMapAttr)
+    first, second = op.operands[: mapping.dims], op.operands[mapping.dims :]
     text = f"affine.apply {mapping}({p.values(first)})" + (f"[{p.values(second)}]" if second else "")
     rest = {k: v for k, v in op.attrs.items() if k != "map"}
     return text + (f" {p.attr_dict(rest)}" if rest else "")

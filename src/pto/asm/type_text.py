@@ -35,6 +35,7 @@ from ..isa.enums import ENUMS
 from ..isa.machine import MEMORIES, POINTER_SPACES
 from ..isa.profiles import LOCATIONS
 from ..isa.tile import COMPACT_MODES, DEFAULT_CONFIG, LAYOUT_PARTS
+from .affine_text import AffineTextError, parse_affine_map
 
 
 class TypeTextError(Exception):
@@ -618,7 +619,6 @@ def _conv_tile(body: _Body) -> Type:
 
 _LAYOUT = (
     r"strided<\s*\[[-?\d,\s]*\]\s*(?:,\s*offset\s*:\s*(?:\?|-?\d+)\s*)?>"
-    r"|affine_map<\s*\([^<>()]*\)\s*(?:\[[^<>\[\]]*\]\s*)?->\s*\([^<>]*\)\s*>"
     r"|#[\w.$]+(?:<[^<>]*>)?"
 )
 
@@ -639,11 +639,24 @@ def _memref(body: _Body) -> Type:
             space = canonical
         elif part.isdigit():
             continue  # a numeric memory space carries no meaning here
+        elif part.startswith("affine_map<") and not layout:
+            layout = _affine_layout(body, i, len(dims))
         elif layout or not re.fullmatch(_LAYOUT, part):
             raise body.error("expected a layout such as strided<[64, 1], offset: ?>, or an address space", i)
         else:
             layout = " ".join(part.split())
     return MemRefType(elem, dims, layout, space)
+
+
+def _affine_layout(body: _Body, index: int, rank: int) -> str:
+    part, at = body.parts[index]
+    try:
+        found = parse_affine_map(part)
+    except AffineTextError as e:
+        raise TypeTextError(e.message, (at + e.part[0], at + e.part[1]), code=e.code) from None
+    if found.dims != rank:
+        raise body.error(f"expected a map of {rank} dimensions as the layout, got {found.dims}", index)
+    return str(found)
 
 
 def _shaped(name: str) -> Callable[[_Body], Type]:

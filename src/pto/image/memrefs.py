@@ -6,11 +6,10 @@ that lies there. Loaded with the first program that has one.
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Sequence
 
 from ..codegen.cpp.tiles import as_tile as tile_of
+from ..ir.affine import AffineMapAttr, as_arith
 from ..ir.core import Operation, Value
 from ..ir.facts import memref_strides
 from ..ir.shape import DYNAMIC
@@ -218,51 +217,25 @@ def _element(f: Lowering, op: Operation) -> None:
 
 # -- affine maps --------------------------------------------------------------------------------------------
 
-_MAP = re.compile(r"affine_map<\s*\(([^)]*)\)\s*(?:\[([^\]]*)\])?\s*->\s*\((.*)\)\s*>", re.DOTALL)
-#: How divisions are written that Python has operators for; `ceildiv` binds as they do.
-_WORDS = {"floordiv": "//", "mod": "%", "ceildiv": "@"}
-_OPERATORS: dict[type[ast.operator], str] = {
-    ast.Add: "arith.addi", ast.Sub: "arith.subi", ast.Mult: "arith.muli", ast.FloorDiv: "arith.floordivsi",
-    ast.MatMult: "arith.ceildivsi",
-}  # fmt: skip
-
 
 @handles("affine.apply")
 def _affine(f: Lowering, op: Operation) -> None:
     """An affine map of one result, as arithmetic."""
-    m = _MAP.search(str(op.attrs["map"]))
-    if m is None:
-        raise NoCall(f"the map {op.attrs['map']}")
-    names = [n.strip() for n in f"{m[1]},{m[2] or ''}".split(",") if n.strip()]
-    body = re.sub(r"\b(?:floordiv|mod|ceildiv)\b", lambda w: _WORDS[w[0]], m[3])
-    try:
-        tree = ast.parse(body.strip(), mode="eval").body
-    except SyntaxError:
-        raise NoCall(f"the map {op.attrs['map']}") from None
-    found = _expression(f, op, tree, dict(zip(names, op.operands, strict=True)))
+    mapping = op.attrs["map"]
+    assert isinstance(mapping, AffineMapAttr)
+
+    def constant(number: int) -> Value:
+        made = Value(INDEX, op)
+        f.slots[made] = f.number(number)
+        return made
+
+    def apply(name: str, lhs: Value, rhs: Value) -> Value:
+        made = Value(INDEX, op)
+        f.instead(op, name, [lhs, rhs], [made])
+        return made
+
+    def check(divisor: Value) -> None:
+        f.call("vm.divisor", f.slot(divisor))
+
+    found = as_arith(mapping.results[0], op.operands, constant, apply, check)
     f.emit(COPY, f.slot(op.results[0]), f.slot(found), 8)
-
-
-def _expression(f: Lowering, op: Operation, tree: ast.expr, names: dict[str, Value]) -> Value:
-    made = Value(INDEX, op)
-    if isinstance(tree, ast.Name) and tree.id in names:
-        return names[tree.id]
-    if isinstance(tree, ast.Constant) and isinstance(tree.value, int):
-        f.slots[made] = f.number(tree.value)
-    elif isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.USub):
-        zero = _expression(f, op, ast.Constant(0), names)
-        f.instead(op, "arith.subi", [zero, _expression(f, op, tree.operand, names)], [made])
-    elif isinstance(tree, ast.BinOp):
-        left, right = (_expression(f, op, side, names) for side in (tree.left, tree.right))
-        if isinstance(tree.op, ast.Mod):
-            parts = [Value(INDEX, op) for _ in range(2)]
-            f.instead(op, "arith.floordivsi", [left, right], parts[:1])
-            f.instead(op, "arith.muli", [parts[0], right], parts[1:])
-            f.instead(op, "arith.subi", [left, parts[1]], [made])
-        elif type(tree.op) in _OPERATORS:
-            f.instead(op, _OPERATORS[type(tree.op)], [left, right], [made])
-        else:
-            raise NoCall(f"the map {op.attrs['map']}")
-    else:
-        raise NoCall(f"the map {op.attrs['map']}")
-    return made

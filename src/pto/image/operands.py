@@ -121,6 +121,7 @@ OWN = {
         "vm.pipe": "result:pipe memory:word first:word second:word id:id directions:directions "
         "slot_size:bytes slots:count local_slots:count unsplit:flag",
         "vm.step": "step:word width:width",
+        "vm.divisor": "value:word",
         "vm.first": "result:word",
         "vm.owe": "notes:flag",
         "vm.settle": "all:flag",

@@ -179,7 +179,7 @@ class DictAttr(Attribute):
 
 
 class OpaqueAttr(Attribute):
-    """An attribute we keep as text: foreign dialects, dense elements, affine maps, tile_buf_config."""
+    """An attribute we keep as text: foreign dialects, dense elements, affine sets, tile_buf_config."""
 
     text: str
 

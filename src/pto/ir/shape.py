@@ -12,6 +12,7 @@ from collections.abc import Callable
 from ..isa.enums import ENUMS
 from ..isa.format import variables
 from ..isa.row import Row
+from .affine import AffineMapAttr, unusable
 from .attrs import (
     ArrayAttr,
     Attribute,
@@ -246,7 +247,14 @@ def _strided(op: Operation) -> str:
 
 
 def _affine_apply(op: Operation) -> str:
-    return "" if isinstance(op.attrs.get("map"), OpaqueAttr) else "map is no affine map"
+    found = op.attrs.get("map")
+    if not isinstance(found, AffineMapAttr):
+        return "expected an affine_map for 'map'"
+    if len(found.results) != 1:
+        return f"expected a map with one result, got {len(found.results)}"
+    if len(op.operands) != found.inputs:
+        return f"expected {found.inputs} operands for the map, got {len(op.operands)}"
+    return unusable(found)
 
 
 _CHECKS: dict[str, Callable[[Operation], str]] = {

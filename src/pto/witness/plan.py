@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from typing import Any
 
+from ..asm.affine_text import parse_affine_map
 from ..asm.type_text import parse_type
 from ..ir.attrs import (
     ArrayAttr,
@@ -305,6 +306,8 @@ def make_attribute(attr: Attr, value: Any) -> Attribute:
         return TypeAttr(parse_type(text))
     if attr.kind == "unit":
         return UnitAttr()
+    if text.startswith("affine_map<"):
+        return parse_affine_map(text)
     typed = re.fullmatch(r"(-?\d+) : (\w+)", text)
     if attr.kind == "any" and typed:
         return IntAttr(int(typed[1]), ScalarType(typed[2]))

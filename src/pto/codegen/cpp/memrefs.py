@@ -6,12 +6,13 @@ saying how it lies, its strides say it, and it is a tile for the length of one i
 
 from __future__ import annotations
 
-import re
-
+from ...ir.affine import AffineMapAttr, as_arith
+from ...ir.attrs import IntAttr
 from ...ir.core import Operation, Value
 from ...ir.shape import DYNAMIC
-from ...ir.types import MemRefType, TileBufType
-from .function import ATOM, OTHER, Extent, Function, Handler, KnownView, handles
+from ...ir.types import INDEX, MemRefType, TileBufType
+from ...isa import row
+from .function import ATOM, HANDLERS, OTHER, Extent, Function, Handler, KnownView, handles
 from .views import declare_tensor, extent, index_text, memref_view, number_text
 
 
@@ -172,13 +173,31 @@ def _dim(f: Function, op: Operation) -> None:
         f.name(op.results[0], *f.known[found])
 
 
+_BAD_DIVISOR = '"[PTO-E2102] a divisor of %lld, which must be positive"'
+
+
 @handles("affine.apply")
 def _affine(f: Function, op: Operation) -> None:
-    """Sums and products; divisions need rounding that C++ has no operator for."""
-    m = re.search(r"\(([^()]*)\)\s*(?:\[([^\]]*)\])?\s*->\s*\((.*)\)\s*>", str(op.attrs["map"]))
-    if m is None or re.search(r"floordiv|ceildiv|mod", m[3]):
-        f.unit.no_spelling(op, "with 'map'")
-        return
-    names = [n.strip() for n in (m[1] + "," + (m[2] or "")).split(",") if n.strip()]
-    texts = {name: f.operand(value) for name, value in zip(names, op.operands, strict=True)}
-    f.define(op.results[0], re.sub(r"\b[A-Za-z_]\w*\b", lambda w: texts.get(w[0], w[0]), m[3]), OTHER)
+    """An affine map of one result, as the arithmetic of its rows."""
+    mapping = op.attrs["map"]
+    assert isinstance(mapping, AffineMapAttr)
+
+    def constant(number: int) -> Value:
+        value = IntAttr(number, INDEX)
+        made = Operation("arith.constant", row("arith.constant"), [], [INDEX], {"value": value}, loc=op.loc)
+        HANDLERS[made.name](f, made)
+        return made.result
+
+    def apply(name: str, lhs: Value, rhs: Value) -> Value:
+        made = Operation(name, row(name), [lhs, rhs], [INDEX], loc=op.loc)
+        f.count[made.result] = 2  # a variable: some are used twice
+        f.parts.expression(f, made)
+        return made.result
+
+    def check(divisor: Value) -> None:
+        if f.unit.checked:
+            fails = f"pto::detail::failf({_BAD_DIVISOR}, (long long) {f.unary(divisor)})"
+            f.line(f"if ({f.operand(divisor)} <= 0) {fails};")
+
+    found = as_arith(mapping.results[0], op.operands, constant, apply, check)
+    f.name(op.results[0], *f.known.get(found, (f.text(found), ATOM)))

@@ -10,16 +10,15 @@ from collections.abc import Callable
 from operator import mul
 from typing import Any
 
+from ...ir.affine import AffineMapAttr, BadDivisor, evaluate
 from ...ir.core import Operation
 from ...ir.facts import left_layout, memref_strides
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
 from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
-from .affine import affine_map
 from .core import Core
 from .instr import IllegalInstruction
-from .scalars import fit
 
 Handler = Callable[[Core, Operation, dict[str, Any]], Any]
 HANDLERS: dict[str, Handler] = {}
@@ -399,13 +398,12 @@ def _mixed(op: Operation, args: dict[str, Any], name: str) -> list[int]:
 
 @handle("affine.apply")
 def affine_apply(core: Core, op: Operation, args: dict[str, Any]) -> Any:
-    text = str(op.attr("map"))
+    mapping = op.attrs["map"]
+    assert isinstance(mapping, AffineMapAttr)
     try:
-        return fit("index")(affine_map(text)(*args.get("mapOperands", ())))
-    except (SyntaxError, NameError, TypeError):
-        raise IllegalInstruction(f"{text} is not a map of these operands to one index") from None
-    except ZeroDivisionError:
-        raise IllegalInstruction("division of an integer by zero") from None
+        return evaluate(mapping.results[0], args.get("mapOperands", ()))
+    except BadDivisor as e:
+        raise IllegalInstruction(str(e)) from None
 
 
 class Group:

@@ -116,6 +116,7 @@ ROWS = (
                 "dimensions, then symbols",
         cpp="$map", doc="An index computed by an affine map.",
         notes=("Text: `affine.apply MAP(%d, ..)[%s, ..] [attr-dict]`, MAP inline or `#name`.",
+               "Arithmetic is 64-bit and wraps; a divisor must be positive.",
                "The reference assembler lowers symbol * constant only."),
     ),
 )  # fmt: skip
