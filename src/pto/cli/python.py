@@ -153,7 +153,7 @@ def _execute(options: Any) -> None:
     elif options.code is not None:
         sys.argv = ["-c", *_own(options)]
         sys.path.insert(0, "")
-        exec(
+        exec(  # as `python -c`
             compile(options.code, "<string>", "exec"), {"__name__": "__main__", "__builtins__": __builtins__}
         )
     else:

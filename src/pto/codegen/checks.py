@@ -9,6 +9,7 @@ or of scratch are neither, nor those of programs only.
 from __future__ import annotations
 
 import ast
+import operator
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
@@ -223,6 +224,20 @@ def _plain(attr: Attr, prefix: str = "", case: str | None = None) -> Callable[[o
     return spelled
 
 
+_COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
+    ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
+    ast.Gt: operator.gt, ast.GtE: operator.ge, ast.In: lambda one, of: one in of,
+    ast.NotIn: lambda one, of: one not in of,
+}  # fmt: skip
+
+
+def _is_known(node: ast.expr) -> bool:
+    """Whether a side of a comparison is a constant, or a tuple of them."""
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_known, node.elts))
+    return isinstance(node, ast.Constant)
+
+
 class _Known(ast.NodeTransformer):
     """Replaces what a form decides by its truth: what is there, and the values of attributes."""
 
@@ -261,12 +276,13 @@ class _Known(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> ast.AST:
         made = self.generic_visit(node)
         assert isinstance(made, ast.Compare)
-        if all(isinstance(n, ast.Constant | ast.Tuple) for n in (made.left, *made.comparators)):
-            try:
-                return ast.Constant(bool(eval(ast.unparse(made), {"__builtins__": {}})))
-            except NameError:  # a tuple of facts
-                pass
-        return made
+        match made:
+            case ast.Compare(left, [op], [right]) if _is_known(left) and _is_known(right):
+                return ast.Constant(
+                    bool(_COMPARISONS[type(op)](ast.literal_eval(left), ast.literal_eval(right)))
+                )
+            case _:
+                return made
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:
         deciding = isinstance(node.op, ast.Or)

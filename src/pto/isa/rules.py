@@ -191,6 +191,7 @@ def compile_expr(text: str) -> tuple[CodeType, bool]:
     """
     found = _cache.get(text)
     if found is None:
+        # Rules, pipes and costs of the tables alone: programs and files of machines give values, never texts.
         found = _cache[text] = compile(lowered_text(text), "<rule>", "eval"), " for " in text
     return found
 
@@ -201,7 +202,7 @@ _GLOBALS: dict[str, Any] = {"__builtins__": {}, "_get": _get, "_item": _item, **
 def evaluate(text: str, env: Mapping[str, Any]) -> Any:
     """Value of an expression under `env`; raises `Unknown` where a fact is missing."""
     try:
-        code, loops = compile_expr(text)
+        code, loops = compile_expr(text)  # see there: the text is of the tables
         if loops:
             return eval(code, {**_GLOBALS, **env})
         return eval(code, _GLOBALS, env)

@@ -140,6 +140,7 @@ class Declared:
                 return find(key)
 
         try:
+            # The annotation of a function of the user's Python file, which is code already.
             return eval(text, {"__builtins__": __builtins__}, Names())
         except Exception as e:
             fail(

@@ -73,7 +73,7 @@ def _compiled(declared: Declared, tree: ast.FunctionDef, names: dict[str, Any]) 
         except ValueError:
             pass
     scope.update(names)
-    exec(compiled, scope)
+    exec(compiled, scope)  # the tree of a function of the user's Python file, which is code already
     made = scope[tree.name]
     made.__defaults__, made.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return made

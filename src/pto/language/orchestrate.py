@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import linecache
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
 from ..diag import DiagnosticError, Span
@@ -28,7 +29,13 @@ def orchestration_text(function: Function) -> tuple[str, list[Span | None]]:
         w.in_turns(parts)
     params = ", ".join(["rt", "kernels", *(w.name(v) for v in function.body.args)])
     body = "\n".join(f"    {line}" for line in w.lines or ["pass"])
-    return f"def {function.name}({params}):\n{body}\n", w.places
+    return f"def {_name(function)}({params}):\n{body}\n", w.places
+
+
+def _name(function: Function) -> str:
+    """The name of the function in the text: its own where Python can have it."""
+    name = function.name
+    return name if name.isidentifier() and not iskeyword(name) else "orchestration"
 
 
 def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | None]]:
@@ -40,8 +47,9 @@ def orchestration(function: Function) -> tuple[Callable[..., None], list[Span | 
     name = f"<orchestration {function.name}>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
     names: dict[str, Any] = {"f32": lambda x: ctypes.c_float(x).value}
+    # Names are identifiers (`_name`, `Writer.name`), everything else is of the tables here or a `repr`.
     exec(compile(text, name, "exec"), names)
-    return names[function.name], places
+    return names[_name(function)], places
 
 
 class _Writer(Writer):

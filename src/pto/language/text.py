@@ -39,7 +39,7 @@ def _names(text: str, name: str) -> dict[str, Any]:
         span = source.at(min(line, source.lines), getattr(e, "offset", None) or 0)
         raise DiagnosticError([Diagnostic(SYNTAX, getattr(e, "msg", str(e)), span)]) from None
     try:
-        exec(code, names)
+        exec(code, names)  # a Python file is code: `pl.parse` reads no other programs
     except DiagnosticError:
         raise
     except Exception as e:

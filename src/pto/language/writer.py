@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keyword import iskeyword
 from typing import Any
 
 from .ir import Block, Op, Value
@@ -31,7 +32,8 @@ class Writer:
         """Its name in the text."""
         known = self.names.get(value)
         if known is None:
-            wanted = value.name if value.name.isidentifier() and value.name.strip("_") else "v"
+            plain = value.name.isidentifier() and value.name.strip("_") and not iskeyword(value.name)
+            wanted = value.name if plain else "v"
             known, n = wanted, 0
             while known in self.taken:
                 known, n = f"{self.stem(wanted)}_{n}", n + 1

@@ -23,9 +23,23 @@ Point = dict[str, Any]
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\*(\d+)|\+(\d+))?")
 _MOST = 100_000
 
+
+def _shifted(value: Any, by: Any) -> Any:
+    if not by < 64:
+        raise ValueError(f"cannot shift by {by}: expected less than 64")
+    return value << by
+
+
+def _product(lhs: Any, rhs: Any) -> Any:
+    """A product of numbers: one of texts could be as long as memory."""
+    if isinstance(lhs, str) or isinstance(rhs, str):
+        raise TypeError("cannot multiply texts")
+    return lhs * rhs
+
+
 _BINARY: dict[type[ast.AST], Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: _product, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: _shifted,
     ast.RShift: operator.rshift,
 }  # fmt: skip
 _COMPARE: dict[type[ast.AST], Any] = {
@@ -108,9 +122,9 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """An expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min, max."""
     try:
         return _evaluate(ast.parse(text.strip(), mode="eval").body, names)
-    except SyntaxError:
-        raise refuse(f"'{text}' is no expression") from None
-    except (TypeError, ZeroDivisionError, ValueError) as e:
+    except (SyntaxError, RecursionError, MemoryError):  # the latter of the parser, for what nests too deep
+        raise refuse(f"'{text[:200]}' is no expression") from None
+    except (TypeError, ZeroDivisionError, ValueError, OverflowError) as e:
         raise refuse(f"'{text}': {e}") from None
 
 

@@ -394,6 +394,7 @@ class Meaning:
                 value = f"t{place}"
             values.append(value)
         body = "".join(f"    {line}\n" for line in (*lines, f"return {values[self._result]}"))
+        # Built from the expressions of rows alone; no program can add one.
         exec(f"def compute(n, v):\n{body}", known)
         return known["compute"]
 
