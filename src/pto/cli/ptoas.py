@@ -142,7 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HTML",
         help="print where every tile lies and when, on stderr, or as a picture into a file",
     )
-    p.add_argument("--no-verify", action="store_true", help="do not check the program")
+    p.add_argument("--no-verify", action="store_true", help="check only its structure")
     p.add_argument(
         "-j", dest="jobs", type=int, default=1, metavar="N", help="files in parallel (0: one per core)"
     )
@@ -437,7 +437,7 @@ def _lower(
         level=options.pto_level or "",
         insert_sync=options.enable_insert_sync and not in_order,
         infer_layout=not options.disable_infer_layout,
-        check="none" if options.no_verify else "all",
+        check="structure" if options.no_verify else "all",
         passes="always" if _wants_passes(options) else "never",
     )
     done = lowered(

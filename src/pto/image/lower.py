@@ -23,6 +23,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..ir.attrs import Attribute, BoolAttr, FloatAttr, IntAttr
 from ..ir.core import Block, Module, Operation, Region, Value, constant_of
 from ..ir.facts import may_fail, view_layout
+from ..ir.printf import print_format
 from ..ir.types import (
     ConvTileType,
     EventIdArrayType,
@@ -532,7 +533,7 @@ def _addptr(f: Lowering, op: Operation) -> None:
 
 @handles("pto.print")
 def _print(f: Lowering, op: Operation) -> None:
-    text = str(op.attr("format") or "%f").encode("utf-8", "surrogateescape") + b"\0"
+    text = print_format(op).encode("utf-8", "surrogateescape") + b"\0"
     place = f.room(len(text))
     f.frame[place : place + len(text)] = text
     type = f.recorder.types(op.operands[0].type)

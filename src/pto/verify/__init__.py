@@ -40,15 +40,18 @@ def verify(
 ) -> list[Diagnostic]:
     """Everything that is wrong with a program. `flags` is the severity of unbalanced flags, `overlaps`
     that of tiles that overwrite each other, "off" does not look for them;
-    `structure_only` leaves out legality: what the instructions and the target demand."""
+    `structure_only` leaves out legality: what the instructions and the target demand, once operands and
+    attributes are of the right kinds."""
     context = Context(module, module_profile(module, target), level, insert_sync)
     context.target_given = target is not None
     _target_attribute(context)
     check_structure(context)
+    checker = RowChecker(context)
     if structure_only:
+        for op in module.walk():
+            checker.check_kinds(op)
         return context.diagnostics
     sound = check_slots(context) and not has_errors(context.diagnostics)
-    checker = RowChecker(context)
     if sound:
         context.module = module = logical_tiles(single_tiles(module))
     ordered = piped = False  # whether anything orders pipes, or belongs to a FIFO

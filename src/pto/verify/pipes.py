@@ -17,7 +17,7 @@ _ORDERS = ("set", "wait", "barrier")
 
 def check_pipes(context: Context) -> None:
     for func in context.module.functions:
-        kind = func.attr("pto.kernel_kind")
+        kind = str(func.attr("pto.kernel_kind"))
         _walk(context, func, kind if kind in CORES else None)
 
 

@@ -81,6 +81,12 @@ class RowChecker:
         if row.in_place:
             self._aliasing(op, row)
 
+    def check_kinds(self, op: Operation) -> None:
+        """Check that operands and attributes are of their kinds: what every stage takes for granted."""
+        if op.row is not None and all(v.type is not ERROR for v in (*op.operands, *op.results)):
+            self._kinds(op, op.row)
+            self._attributes(op, op.row)
+
     def _value_rules(
         self, op: Operation, row: Row, rules: _Rules, key: tuple[Any, ...], types: tuple[Type, ...]
     ) -> None:

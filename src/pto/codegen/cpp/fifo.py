@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...ir.core import Operation, Value
 from ...ir.facts import fifo_slots
+from ...ir.printf import print_format
 from ...ir.types import TokenType
 from ...isa.enums import ENUMS, SYNC_OP_PIPE
 from .function import Function, handles
@@ -78,7 +79,10 @@ def _event_id(f: Function, op: Operation) -> tuple[str, int | None]:
     given = op.get("event_id_dyn")
     if given is not None:
         return f.text(given), None
-    number = int(op.attr("event_id"))
+    number = op.attr("event_id")
+    if number is None:
+        f.unit.no_spelling(op, "without 'event_id'")
+        return "0", 0
     return str(number), number
 
 
@@ -137,7 +141,7 @@ def _set_ffts(f: Function, op: Operation) -> None:
 
 @handles("pto.print")
 def _print(f: Function, op: Operation) -> None:
-    f.line(f"cce::printf({string(str(op.attr('format') or '%f'))}, {f.text(op.operands[0])});")
+    f.line(f"cce::printf({string(print_format(op))}, {f.text(op.operands[0])});")
 
 
 # -- FIFOs --------------------------------------------------------------------------------------------------

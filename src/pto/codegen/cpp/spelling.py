@@ -222,13 +222,17 @@ _KEYWORDS = frozenset(
     "static_assert static_cast thread_local wchar_t xor_eq "
     # what emitted C++ itself names or our headers define
     "T AICORE INT64_MIN size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t bfloat16_t "
-    "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__".split()
+    "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__ "
+    # what a declaration would take from the C library, where C++ is compiled for a host
+    "_Exit _exit abort alarm clearenv close closefrom dup dup2 exit fork kill killpg malloc pause quick_exit "
+    "raise sched_yield setgid setns setpgid setsid setuid sleep sync sysconf system tmpfile tzset unshare usleep "
+    "vfork".split()
 )
 
 
 def identifier(name: str) -> str:
     """A symbol name as a C++ identifier."""
-    plain = re.sub(r"\W", "_", name)
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
     if not plain or plain[0].isdigit() or plain in _KEYWORDS or re.fullmatch(r"v\d+", plain):
         plain = f"f_{plain}"
     return plain
@@ -239,7 +243,7 @@ def string(text: str) -> str:
     out: list[str] = []
     for byte in text.encode("utf-8", "surrogateescape"):
         char = chr(byte)
-        if char in '"\\':
+        if char in '"\\' or (char == "?" and out[-1:] == ["?"]):  # two could begin a trigraph
             out.append("\\" + char)
         elif " " <= char <= "~":
             out.append(char)

@@ -179,6 +179,9 @@ def _pattern(f: Function, op: Operation) -> None:
     if pattern in TAGS["Pat"].words:
         f.declare(op.results[0], "vector_bool", f"{name}({pattern})")
         return
+    if pattern is None and not op.group("rem"):
+        f.unit.no_spelling(op, "without 'pattern'")
+        return
     if pattern is None:
         count = f.atom(op.group("rem")[0])
         init = f"{count} < 0 ? 0 : {count}"

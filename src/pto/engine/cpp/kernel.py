@@ -10,7 +10,7 @@ from __future__ import annotations
 from ...cache import Built
 from ...codegen.cpp.spelling import identifier
 from ...codegen.flow import compiled_cpp
-from ...diag import DiagnosticError
+from ...diag import Diagnostic, DiagnosticError
 from ...driver import Lowered
 from ...ir.core import Module
 from ...isa.profiles import Profile
@@ -43,6 +43,7 @@ class CppKernel(CompiledKernel):
         self.findings = flag_findings(self) if check and not self.traced else []
         #: The emitted C++.
         lowered = self.lowered("always")
+        _check_bodies(lowered.module)
         self.source = compiled_cpp(lowered, lines=self.traced)
         #: The shared library, and whether it was built before.
         self.built, library = loaded(lambda: self._build(lowered, checks))
@@ -68,6 +69,17 @@ class CppKernel(CompiledKernel):
             sources = {s.name: s for s in self.module.sources}
             raise DiagnosticError(messages.diagnostics(output, sources, exact=False))
         return built
+
+
+def _check_bodies(module: Module) -> None:
+    """Refuse calls of functions that another file has: nothing is linked with a kernel."""
+    called = {str(op.attr("callee")) for op in module.walk() if op.name == "func.call"}
+    missing = [f for f in module.functions if not f.regions[0].blocks and str(f.attr("sym_name")) in called]
+    if missing:
+        raise DiagnosticError([
+            Diagnostic("PTO-E2002", f"function '@{f.attr('sym_name')}' has no body to run", module.span(f))
+            for f in missing
+        ])  # fmt: skip
 
 
 def entry_of(kernel: Launchable) -> Entry:

@@ -41,7 +41,7 @@ class Entry(Record):
 
     @property
     def symbol(self) -> str:
-        return "pto_launch_" + re.sub(r"\W", "_", self.name)
+        return "pto_launch_" + re.sub(r"\W", "_", self.name, flags=re.ASCII)
 
     @property
     def kind(self) -> str:

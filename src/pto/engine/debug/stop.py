@@ -80,15 +80,20 @@ def at_of(core: Core) -> Operation | None:
     return core.code.ops[core.pc]
 
 
+_LARGEST = 16 << 20  # bytes of a source that is read to be shown
+
+
 def text_of(source: Source) -> Source:
     """The text of a file; one that is known by name only is read."""
     if source.text:
         return source
-    try:
-        with open(source.name, encoding="utf-8", errors="replace") as f:
-            return Source(source.name, f.read())
-    except OSError:
-        return source
+    try:  # a program names any file, also one that never ends
+        if os.path.isfile(source.name) and os.path.getsize(source.name) <= _LARGEST:
+            with open(source.name, encoding="utf-8", errors="replace") as f:
+                return Source(source.name, f.read())
+    except (OSError, ValueError):  # the latter of a name with a zero in it
+        pass
+    return source
 
 
 class Stop:

@@ -6,6 +6,7 @@ import math
 import re
 from typing import Any
 
+from ...ir.printf import conversion
 from ...isa import tile as tiles
 from ...isa.dtypes import DTYPES
 from ...isa.view import matrix_shape
@@ -16,12 +17,6 @@ from .registry import executor
 from .scalars import bits_of
 
 _FORMAT = re.compile(r"Width(\d+)_Precision(\d+)")
-
-#: `%%`, or a conversion of C's printf; wider fields than four digits are taken as text.
-_CONVERSION = re.compile(
-    r"%(?:%|(?P<flags>[-+ #0]*)(?P<width>\d{0,4})(?P<precision>\.\d{0,3})?"
-    r"(?P<length>hh|h|ll|[lLjzt])?(?P<kind>[diouxXeEfFgGaAcsp]))"
-)
 
 
 class Trap(IllegalInstruction):
@@ -89,7 +84,7 @@ def formatted(text: str, value: Any, bits: int) -> str:
         taken = True
         return _converted(found, value, bits)
 
-    return _CONVERSION.sub(replace, text)
+    return conversion().sub(replace, text)
 
 
 def _converted(found: re.Match[str], value: Any, bits: int) -> str:
