@@ -225,8 +225,8 @@ _KEYWORDS = frozenset(
     "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__ "
     # what a declaration would take from the C library, where C++ is compiled for a host
     "_Exit _exit abort alarm clearenv close closefrom dup dup2 exit fork kill killpg malloc pause quick_exit "
-    "raise sched_yield setgid setns setpgid setsid setuid sleep sync sysconf system tmpfile tzset unshare usleep "
-    "vfork".split()
+    "raise sched_yield setgid setns setpgid setsid setuid sleep sync sysconf system tmpfile tzset unshare "
+    "usleep vfork".split()
 )
 
 
