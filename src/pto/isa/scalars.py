@@ -47,6 +47,13 @@ def width(text: str) -> int | None:
 
 
 @cache
+def bounds(text: str) -> tuple[int, int]:
+    """Return the least and the greatest number of an integer type; those of `index` for another type."""
+    bits = width(text) or 64
+    return (0, (1 << bits) - 1) if _is_unsigned(text) else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
+
+
+@cache
 def fit(text: str) -> Callable[[Any], Number]:
     """Return the function that makes any number one of a scalar type: integers wrap, floats round once."""
     bits = width(text)
