@@ -13,11 +13,12 @@ import pytest
 
 from pto.engine import elements
 from pto.engine.reference import meaning as arrays
-from pto.engine.reference import scalars
 from pto.engine.reference.instr import IllegalInstruction, Instr
-from pto.isa import encoding
+from pto.engine.reference.scalars import REAL
+from pto.isa import encoding, meaning
 from pto.isa.dtypes import DTYPES
 from pto.isa.meaning import OPERATIONS
+from pto.isa.scalars import WHOLE, fit
 
 from .operations import DIVIDING, TYPES, operands, probe, truth, unlike, values
 from .rows import Array, Case, column_plans
@@ -43,15 +44,14 @@ def of_arrays(i: Instr, name: str, dtype: str) -> Array:
 
 def of_numbers(name: str, dtype: str) -> Array:
     """The codes of a probe, computed one by one."""
-    function = scalars._compiled.__wrapped__(
-        (probe(name),), tuple(operands(name)), DTYPES[dtype].bits, dtype[0] == "f"
-    )
-    fits = scalars.fit(dtype)
+    entries, _ = BACKENDS["real numbers" if dtype[0] == "f" else "whole numbers"]
+    known = {n: make(DTYPES[dtype].bits) for n, make in entries.items()}
+    function, fits = meaning.function(probe(name), tuple(operands(name)), known), fit(dtype)
     out: list[int] = []
     for given in zip(*(v.tolist() for v in values(name, dtype)), strict=True):
         try:
             out.append(encoding.encode(DTYPES[dtype], fits(function(*given))))
-        except IllegalInstruction:
+        except ZeroDivisionError:
             if name not in DIVIDING:
                 raise
             out.append(0)  # a zero divisor
@@ -65,8 +65,8 @@ def tried(backend: dict[str, Any], types: tuple[str, ...]) -> list[tuple[str, st
 #: Backends: their dictionary, the types that they compute, and how.
 BACKENDS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "arrays": (arrays.OPERATIONS, TYPES),
-    "whole numbers": (scalars._WHOLE, ("i32",)),
-    "real numbers": (scalars._REAL, ("f32",)),
+    "whole numbers": (WHOLE, ("i32",)),
+    "real numbers": (REAL, ("f32",)),
 }
 
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from pto import isa
 from pto.codegen import intrinsics
 from pto.engine.reference import meaning as arrays
-from pto.engine.reference import scalars
 from pto.engine.reference.registry import find
+from pto.engine.reference.scalars import REAL
 from pto.isa import meaning
 from pto.isa.audit import problems
 from pto.isa.meaning import OPERATIONS, Apply, BadMeaning, Constant, Name, assigned, names, read
 from pto.isa.row import Attr, Family
+from pto.isa.scalars import WHOLE
 
 X, Y = Name("x"), Name("y")
 
@@ -92,7 +93,7 @@ def test_every_operation_is_documented() -> None:
 
 def backends(row: isa.Row) -> list[dict[str, Any]]:
     if row.set == "scalar":
-        return [scalars._REAL if any(o.kind == "float" for o in row.operands) else scalars._WHOLE]
+        return [REAL if any(o.kind == "float" for o in row.operands) else WHOLE]
     spelled = row.set == "tile" and row.cpp and not row.over and not any(f.written for f in row.forms)
     return [arrays.OPERATIONS, *([intrinsics._SPELLED] if spelled else [])]
 
@@ -120,7 +121,7 @@ def test_every_backend_knows_the_operations_of_its_rows() -> None:
 
 
 def test_no_backend_has_an_operation_that_is_none() -> None:
-    for backend in (arrays.OPERATIONS, intrinsics._SPELLED, scalars._REAL, scalars._WHOLE):
+    for backend in (arrays.OPERATIONS, intrinsics._SPELLED, REAL, WHOLE):
         assert set(backend) <= set(OPERATIONS)
 
 

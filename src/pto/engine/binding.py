@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,14 +12,11 @@ from ..diag import Diagnostic, DiagnosticError, Span
 from ..ir.core import Value
 from ..ir.types import MemRefType, PtrType, ScalarType, TileBufType, Type, ViewType
 from ..isa.dtypes import DTYPES
+from ..isa.scalars import fit
 from .elements import ARRAY_DTYPES, Array
 from .entry import SPMD, Launchable
 from .memory import WINDOWS_BASE, Buffer, DealtPointer, GlobalMemory, Pointer, View
 from .ranks import Context, Window, World
-from .reference.scalars import fit as make_fit
-
-#: What turns a number into one of a scalar type, made once per type.
-fit = lru_cache(make_fit)
 
 
 class Windows:

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..diag import Source, Span
+from ..isa import scalars
 from ..isa.row import Operand, Row
 from .attrs import Attribute
-from .types import Type
+from .types import ScalarType, Type
+
+Numbers = tuple[int | float, ...]
 
 
 class Value:
@@ -351,14 +354,6 @@ def replace_uses(region: Region, old: Value, new: Value) -> int:
     return count
 
 
-_FOLDED: dict[str, Callable[[int, int], int]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-}
-_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
-
-
 #: Attributes that make a function a kernel entry: today's name, a newer one and the older two.
 ENTRY_MARKS = ("pto.entry", "pto.kernel", "hacc.entry", "pto.aicore")
 
@@ -372,20 +367,79 @@ def entry_mark(func: Operation) -> str | None:
     return next((mark for mark in ENTRY_MARKS if mark in func.attrs), None)
 
 
-def constant_of(value: Value | None, depth: int = 16) -> int | float | None:
-    """The number a value is known to be: a constant, through casts and sums of constants."""
-    op = value.op if value is not None else None
-    if op is None or depth == 0:
+# -- constants ----------------------------------------------------------------------------------------------
+
+#: Operations that `constant_of` looks at before it gives up.
+_MOST_FOLDED = 64
+
+
+def constant_of(value: Value | None) -> int | float | None:
+    """Return the number a value is known to be, as an engine computes it from constants; None if unknown."""
+    op = value.owner if value is not None else None
+    if not isinstance(op, Operation):
         return None
     if op.name == "arith.constant":
-        number = getattr(op.attrs.get("value"), "value", None)
-        return (
-            int(number) if isinstance(number, bool) else number if isinstance(number, int | float) else None
-        )
-    if op.name in _CASTS:
-        return constant_of(op.operands[0], depth - 1)
-    fold = _FOLDED.get(op.name)
-    if fold is None:
+        return _literal(op)
+    if op.row is None or op.row.set != "scalar" or not op.operands:
         return None
-    a, b = (constant_of(v, depth - 1) for v in op.operands)
-    return fold(a, b) if isinstance(a, int) and isinstance(b, int) else None
+    found = _folded(op, {})
+    return None if found is None or value is None else found[value.index]
+
+
+def _literal(op: Operation) -> int | float | None:
+    number, type = getattr(op.attrs.get("value"), "value", None), op.results[0].type
+    if isinstance(number, int | float) and isinstance(type, ScalarType):
+        return scalars.fit(type.text)(number)
+    return None
+
+
+def _folded(op: Operation, known: dict[Operation, Numbers | None]) -> Numbers | None:
+    """Fold an operation and what it uses. `known` holds the operations that this call has met."""
+    if op in known or len(known) == _MOST_FOLDED:
+        return known.get(op)
+    known[op] = None  # an operation that uses its own result has none
+    numbers: list[int | float] = []
+    for v in op.operands:
+        made = v.owner
+        if not isinstance(made, Operation):
+            return None
+        if made.name == "arith.constant":
+            number = _literal(made)
+        elif made.row is None or made.row.set != "scalar" or (found := _folded(made, known)) is None:
+            return None
+        else:
+            number = found[v.index]
+        if number is None:
+            return None
+        numbers.append(number)
+    found = known[op] = folded(op, numbers)
+    return found
+
+
+def folded(op: Operation, numbers: Sequence[int | float]) -> Numbers | None:
+    """Return the results of a scalar operation on integers whose operands are known.
+
+    None stands for an operation that is not folded: one on floats, one that no legal program has, or one
+    whose result the table does not define."""
+    if not numbers or (function := scalar_function(op, folding=True)) is None:
+        return None
+    try:
+        found = function(*numbers)
+    except ArithmeticError:
+        return None
+    return found if isinstance(found, tuple) else (found,)
+
+
+def scalar_function(op: Operation, folding: bool = False) -> Callable[..., Any] | None:
+    """Return the function of `isa.scalars` that an operation computes, if it has one."""
+    row = op.row
+    if row is None or row.set != "scalar":
+        return None
+    types, results = tuple(str(v.type) for v in op.operands), tuple(str(r.type) for r in op.results)
+    expr = row.expr
+    if row.algorithm == "scalar bits" and scalars.width(results[0]):
+        expr = "src"  # the same bits as another integer: the number, wrapped
+    if not expr:
+        return None
+    decided = tuple(str(op.attr(name)) for name in scalars.deciding(expr))
+    return scalars.function(expr, tuple(row.operand_index), decided, types, results, folding)

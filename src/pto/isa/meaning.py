@@ -18,9 +18,10 @@ How elements compute, wherever the row says nothing else:
 
 from __future__ import annotations
 
-import ast
+import _ast as ast  # the parser alone: the module `ast` takes longer to import than all rows to read
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from .record import Record
@@ -177,7 +178,7 @@ _UNARY: dict[type[ast.AST], str] = {ast.USub: "neg", ast.Invert: "bit_not"}
 def read(text: str) -> Expression:
     """The expression of a text; `BadMeaning` where it is none."""
     try:
-        return _read(ast.parse(text, mode="eval").body)
+        return _read(compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST).body)
     except SyntaxError as error:
         raise BadMeaning(f"{text!r} is no expression: {error.msg}") from None
 
@@ -208,7 +209,9 @@ def _read(node: ast.expr) -> Expression:
                 raise BadMeaning(f"{name!r} takes {known.arity}, got {len(args)}")
             return _apply(name, *args)
         case _:
-            raise BadMeaning(f"{ast.unparse(node)!r} is no part of an expression")
+            from ast import unparse
+
+            raise BadMeaning(f"{unparse(node)!r} is no part of an expression")
 
 
 def _apply(operation: str, *args: ast.expr) -> Apply:
@@ -261,13 +264,15 @@ def attributes(expression: Expression) -> tuple[str, ...]:
 
 
 def decided(expression: Expression, values: Mapping[str, str]) -> Expression:
-    """The expression with the values of its attributes."""
+    """The expression with the values of its attributes; `BadMeaning` for a value that decides nothing."""
     match expression:
         case Apply(operation=operation, args=args):
             return Apply(operation, tuple(decided(a, values) for a in args))
         case Chosen(choice=choice, attribute=attribute, args=args):
-            given = dict(zip("ab", (decided(a, values) for a in args), strict=False))
-            return _given(read(CHOICES[choice][values[attribute]]), given)
+            text = CHOICES[choice].get(values[attribute])
+            if text is None:
+                raise BadMeaning(f"unknown {attribute} {values[attribute]!r}")
+            return _given(read(text), dict(zip("ab", (decided(a, values) for a in args), strict=False)))
         case _:
             return expression
 
@@ -300,6 +305,27 @@ def fold(
             return apply(operation, *(fold(a, name, constant, apply) for a in args))
         case Chosen(attribute=attribute):
             raise BadMeaning(f"{attribute!r} is not decided")
+
+
+def function(
+    expression: Expression, operands: tuple[str, ...], operations: Mapping[str, Callable[..., Any]]
+) -> Callable[..., Any]:
+    """Return the function of the operands that an expression is, given the functions of its operations."""
+    if isinstance(expression, Apply) and expression.args == tuple(map(Name, operands)):
+        return operations[expression.operation]
+
+    def apply(operation: str, *parts: Callable[..., Any]) -> Callable[..., Any]:
+        f = operations[operation]
+        match parts:
+            case (x,):
+                return lambda args: f(x(args))
+            case (x, y):
+                return lambda args: f(x(args), y(args))
+            case _:
+                return lambda args: f(*[part(args) for part in parts])
+
+    made = fold(expression, lambda name: itemgetter(operands.index(name)), lambda n: lambda _: n, apply)
+    return lambda *args: made(args)
 
 
 def unknown(known: Mapping[str, Any], expression: Expression) -> list[str]:

@@ -102,7 +102,7 @@ class Build:
             self.fail(TYPE, f"a core has no `{_OF_INTEGERS[name]}` for numbers of {dtype.name}",
                       got=_shown(args[0]), help="pl.cast(x, pl.INT32) first")  # fmt: skip
         if dtype.is_int:
-            constant = self._simplified(name, args)
+            constant = self._simplified(name, args, dtype)
             if constant is not None:
                 return constant
         key = (name, tuple((type(a), repr(a) if isinstance(a, float) else a) for a in args))
@@ -147,8 +147,8 @@ class Build:
         assert dtype is not None
         return dtype
 
-    def _simplified(self, name: str, args: tuple[Any, ...]) -> int | Value | None:
-        """What sums, products and the like of INDEX scalars are, where that needs no operation."""
+    def _simplified(self, name: str, args: tuple[Any, ...], dtype: DataType) -> int | Value | None:
+        """What sums, products and the like of integer scalars are, where that needs no operation."""
         a = args[0]
         b = args[1] if len(args) > 1 else 0
         if name in ("add", "sub") and not isinstance(b, Value) and b == 0:
@@ -156,14 +156,15 @@ class Build:
         if name == "add" and not isinstance(a, Value) and a == 0:
             return b
         if name == "sub":
-            return index.known_difference(a, b)
+            difference = index.known_difference(a, b)
+            return None if difference is None else dtype.wrapped(difference)
         if name == "mul":
             for one, other in ((a, b), (b, a)):
                 if not isinstance(one, Value) and one in (0, 1):
                     return other if one else 0
         if name == "floordiv" and not isinstance(b, Value) and b == 1:
             return a
-        if name in ("min", "max"):
+        if name in ("min", "max") and not dtype.is_unsigned:
             difference = index.known_difference(a, b)
             if difference is not None:
                 return a if (difference <= 0) == (name == "min") else b
@@ -222,6 +223,7 @@ def _shown(value: Any) -> str:
 
 
 def _folded(name: str, args: tuple[Any, ...]) -> Any:
+    """Compute with Python's own numbers, which have no type and do not wrap: the program is being built."""
     import operator as o
 
     table: dict[str, Callable[..., Any]] = {

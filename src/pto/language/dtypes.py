@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..isa.dtypes import DTYPES
 from ..isa.record import Record
+from ..isa.scalars import fit
 
 
 class DataType(Record):
@@ -31,6 +32,19 @@ class DataType(Record):
         if self.isa in ("index", "i1"):
             return self.isa == "index"
         return _ONLY_NAMED.get(self.isa) == "i" or (self.isa in DTYPES and DTYPES[self.isa].is_int)
+
+    @property
+    def is_unsigned(self) -> bool:
+        return self.isa.startswith("u")
+
+    @property
+    def integer(self) -> str:
+        """The spelling of an integer type that has a sign or none."""
+        return f"{'ui' if self.is_unsigned else 'i'}{self.bits}"
+
+    def wrapped(self, value: int) -> int:
+        """Wrap a number to this integer type, as the engines do."""
+        return int(fit(self.integer)(value))
 
     def get_byte(self) -> int:
         """Bytes of an element; 4-bit ones count as a byte."""

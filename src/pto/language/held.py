@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..engine.elements import ARRAY_DTYPES, code_dtype, encode
+from ..isa.scalars import WHOLE
 from .build import Build, power
 from .dtypes import BOOL, INDEX, DataType
 from .eager import interpreter
@@ -30,13 +31,7 @@ def number(value: Any, dtype: DataType) -> Any:
         return Truth(bool(value))
     if dtype.is_float:
         return Real(rounded(float(value), dtype), dtype)
-    return Integer(wrapped(int(value), dtype), dtype)
-
-
-def wrapped(value: int, dtype: DataType) -> int:
-    bits = dtype.bits
-    value &= (1 << bits) - 1
-    return value - (1 << bits) if not dtype.isa.startswith("u") and value >> (bits - 1) else value
+    return Integer(dtype.wrapped(int(value)), dtype)
 
 
 def rounded(value: float, dtype: DataType) -> float:
@@ -154,7 +149,7 @@ def computed(name: str, args: tuple[Any, ...], dtype: DataType) -> Any:
     values = [number(a, dtype) for a in args]
     if dtype.is_float:
         return _float(name, [float(v) for v in values])
-    return _int(name, [int(v) for v in values])
+    return WHOLE[_MEANINGS.get(name, name)](dtype.bits)(*map(int, values))
 
 
 def _common(args: tuple[Any, ...]) -> DataType:
@@ -174,17 +169,8 @@ def _plain(x: Any) -> Any:
     return float(x) if isinstance(x, float) else int(x)
 
 
-def _int(name: str, v: list[int]) -> int:
-    if name in ("shl", "shr"):
-        return v[0] << v[1] if name == "shl" else v[0] >> v[1]
-    table: dict[str, Any] = {
-        "add": lambda: v[0] + v[1], "sub": lambda: v[0] - v[1], "mul": lambda: v[0] * v[1],
-        "floordiv": lambda: v[0] // v[1], "mod": lambda: v[0] % v[1], "min": lambda: min(v),
-        "max": lambda: max(v),
-        "bitand": lambda: v[0] & v[1], "bitor": lambda: v[0] | v[1], "bitxor": lambda: v[0] ^ v[1],
-        "neg": lambda: -v[0], "invert": lambda: ~v[0], "abs": lambda: abs(v[0]),
-    }  # fmt: skip
-    return table[name]()
+#: Operators on whole numbers that `isa.meaning` has under another name.
+_MEANINGS = {"bitand": "bit_and", "bitor": "bit_or", "bitxor": "bit_xor", "invert": "bit_not"}
 
 
 def _float(name: str, v: list[float]) -> float:

@@ -1,14 +1,20 @@
 """Arithmetic on extents and offsets as far as it can be done before the program runs.
 
-`affine` writes an INDEX scalar as a sum of multiples of things that are not known; two scalars with the same
-sum are equal. So `x[r : r + 16]` has 16 rows whatever r is.
+`affine` writes an integer scalar as a sum of multiples of things that are not known. Two scalars with the
+same sum are equal, so `x[r : r + 16]` has 16 rows whatever r is.
+
+Numbers of a type wrap as they do in a run. Known numbers wrap exactly, and a conversion is a sum only if the
+new type has all numbers of the old one. A sum or product with something that is not known is assumed not to
+wrap, but for differences of unsigned numbers, which wrap below 0.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from .ir import Value
+from ..isa.scalars import bounds
+from .dtypes import DataType
+from .ir import Value, is_scalar
 
 #: Sum: what is added at the end, and how often each unknown is in it.
 Sum = tuple[int, dict[Any, int]]
@@ -20,29 +26,38 @@ def affine(arg: Any) -> Sum:
         return int(arg), {}
     op = arg.op
     if op is not None and op.name == "const" and isinstance(op.args["value"], int):
-        return op.args["value"], {}
-    if op is None or not op.name.startswith("scalar."):
+        found: Sum = op.args["value"], {}
+    elif op is None or not op.name.startswith("scalar.") or not arg.type.dtype.is_int:
         return 0, {arg: 1}
-    return _of_operation(arg, op.name.removeprefix("scalar."), list(op.args.values()))
+    else:
+        found = _of_operation(arg, op.name.removeprefix("scalar."), list(op.args.values()))
+    dtype = arg.type.dtype
+    return (dtype.wrapped(found[0]), {}) if not found[1] and dtype.is_int else found
 
 
 def _of_operation(value: Value, name: str, args: list[Any]) -> Sum:
-    if not value.type.dtype.is_int:
-        return 0, {value: 1}
-    if name in ("add", "sub"):
-        return _plus(affine(args[0]), affine(args[1]), 1 if name == "add" else -1)
-    if name == "neg":
-        return _plus((0, {}), affine(args[0]), -1)
+    """What an operation computes, before it wraps where it is known."""
+    dtype = value.type.dtype
+    sums = [affine(a) if isinstance(a, Value) else (dtype.wrapped(int(a)), {}) for a in args if is_scalar(a)]
+    if name in ("add", "sub", "neg"):
+        found = _plus(sums[0] if name != "neg" else (0, {}), sums[-1], 1 if name == "add" else -1)
+        return (0, {value: 1}) if found[1] and name != "add" and dtype.is_unsigned else found
     if name == "cast" and isinstance(args[0], Value) and args[0].type.dtype.is_int:
-        return affine(args[0])
+        (found,) = sums
+        return (0, {value: 1}) if found[1] and not _holds(dtype, args[0].type.dtype) else found
     if name == "mul":
-        a, b = affine(args[0]), affine(args[1])
-        for one, other in ((a, b), (b, a)):
+        for one, other in (sums, sums[::-1]):
             if not one[1]:
                 return one[0] * other[0], {k: v * one[0] for k, v in other[1].items() if v * one[0]}
     if name in ("mul", "floordiv", "mod", "min", "max"):
-        return 0, {(name, _key(affine(args[0])), _key(affine(args[1]))): 1}
+        return 0, {(name, *map(_key, sums)): 1}
     return 0, {value: 1}
+
+
+def _holds(wide: DataType, narrow: DataType) -> bool:
+    """Whether every number of one type is a number of another."""
+    (least, most), (low, high) = bounds(wide.integer), bounds(narrow.integer)
+    return least <= low and high <= most
 
 
 def _plus(a: Sum, b: Sum, times: int) -> Sum:

@@ -12,11 +12,10 @@ ids, alignment state, vector registers and everything with an effect stays as it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
-from ..ir.attrs import BoolAttr, IntAttr
-from ..ir.core import Block, Operation, Region, Value
+from ..ir.core import Block, Operation, Region, Value, constant_of, folded
 from ..ir.types import ScalarType
 from .edit import constant, operations, replace_values
 from .pipeline import PassContext
@@ -83,25 +82,25 @@ class _Simplify:
             ):
                 kept.append(op)
                 continue
-            result = op.results[0]
-            folded = _fold(op)
-            if isinstance(folded, Value):
-                values[result] = folded
+            found = _fold(op)
+            if isinstance(found, Value):
+                values[op.results[0]] = found
                 continue
-            if folded is not None:
-                op = folded
-                op.parent = block
-                values[result] = op.results[0]
-            key = _expression(op)
-            same = known.get(key)
-            if same is not None:
-                values[result] = same
-                if folded is not None:
-                    values[op.results[0]] = same
+            if found is None and len(op.results) > 1:
+                kept.append(op)
                 continue
-            known[key] = op.results[0]
-            added.append(key)
-            kept.append(op)
+            for result, made in zip(op.results, found or [op], strict=True):
+                if made is not op:
+                    made.parent = block
+                    values[result] = made.results[0]
+                key = _expression(made)
+                same = known.get(key)
+                if same is not None:
+                    values[result] = values[made.results[0]] = same
+                    continue
+                known[key] = made.results[0]
+                added.append(key)
+                kept.append(made)
         block.ops = kept
 
     def inner(self, op: Operation) -> None:
@@ -114,7 +113,7 @@ class _Simplify:
 
 
 def _takes_part(op: Operation) -> bool:
-    return op.row is not None and op.row.repeatable and len(op.results) == 1
+    return op.row is not None and op.row.repeatable and len(op.results) > 0
 
 
 def _expression(op: Operation) -> Any:
@@ -127,85 +126,47 @@ def _expression(op: Operation) -> Any:
 
 # -- known results -----------------------------------------------------------------------------------------
 
-#: Bits of an index.
-_INDEX = 64
-
-
-def _wrapped(n: int, type: ScalarType) -> int:
-    """A number as its type holds it: signed, but for truth values."""
-    bits = type.bits or _INDEX
-    n &= (1 << bits) - 1
-    return n - (1 << bits) if bits > 1 and n >> (bits - 1) else n
-
-
-_INTEGER: dict[str, Callable[[int, int], int]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.andi": lambda a, b: a & b,
-    "arith.ori": lambda a, b: a | b,
-    "arith.xori": lambda a, b: a ^ b,
-    "arith.minsi": min,
-    "arith.maxsi": max,
-}
 #: Operations that leave the other operand as it is, by the constant on the right (left: where they commute).
 _NEUTRAL = {"arith.addi": 0, "arith.subi": 0, "arith.muli": 1}
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b, "sgt": lambda a, b: a > b, "sge": lambda a, b: a >= b,
-}  # fmt: skip
-_CASTS = ("arith.index_cast", "arith.extsi", "arith.trunci")
 
 
-def _number(value: Value) -> int | None:
-    """The integer a value is known to be."""
-    made = value.op
-    if made is None or made.name != "arith.constant":
+def _fold(op: Operation) -> Value | list[Operation] | None:
+    """Return what an operation is known to be: an existing value, or constants in place of its results."""
+    row, name, operands = op.row, op.name, op.operands
+    if row is None or row.set != "scalar" or not operands:
         return None
-    attr, type = made.attrs.get("value"), value.type
-    if not isinstance(attr, IntAttr | BoolAttr) or not isinstance(type, ScalarType):
-        return None
-    return _wrapped(int(attr.value), type)
-
-
-def _fold(op: Operation) -> Value | Operation | None:
-    """What an operation is known to be: an existing value, or a constant in its place."""
-    name = op.name
+    numbers = [_number(v) for v in operands]
     if name == "arith.select":
-        chosen = _number(op.operands[0])
-        return None if chosen is None else op.operands[1 if chosen else 2]
-    if name not in _FOLDED or not _is_integer(op.operands[0]) or not _is_integer(op.results[0], 1):
-        return None
-    a = _number(op.operands[0])
-    if name in _CASTS:
-        return None if a is None else _constant(op, a)
-    b = _number(op.operands[1])
-    if a is not None and b is not None:
-        compare = _COMPARE.get(str(op.attr("predicate"))) if name == "arith.cmpi" else None
-        if compare is not None:
-            return _constant(op, int(compare(a, b)))
-        return _constant(op, _INTEGER[name](a, b)) if name in _INTEGER else None
+        return None if numbers[0] is None else operands[1 if numbers[0] else 2]
+    known = [n for n in numbers if n is not None]
+    if len(known) == len(numbers):
+        found = folded(op, known)
+        return None if found is None else _constants(op, found)
     neutral = _NEUTRAL.get(name)
-    if neutral is not None and b == neutral:
-        return op.operands[0]
-    if neutral is not None and a == neutral and name != "arith.subi":
-        return op.operands[1]
+    if neutral is not None and numbers[1] == neutral:
+        return operands[0]
+    if neutral is not None and numbers[0] == neutral and name != "arith.subi":
+        return operands[1]
     return None
 
 
-_FOLDED = frozenset((*_INTEGER, *_CASTS, "arith.cmpi"))
+def _number(value: Value) -> int | None:
+    """Return the integer of a constant."""
+    made = value.op
+    if made is None or made.name != "arith.constant":
+        return None
+    number = constant_of(value)
+    return number if isinstance(number, int) else None
 
 
-def _is_integer(value: Value, least: int = 2) -> bool:
-    """An integer or index whose arithmetic is that of signed numbers."""
-    t = value.type
-    return isinstance(t, ScalarType) and not t.is_float and t.text[0] == "i" and (t.bits or _INDEX) >= least
-
-
-def _constant(op: Operation, number: int) -> Operation:
-    type = op.results[0].type
-    assert isinstance(type, ScalarType)
-    return constant(_wrapped(number, type), type, op, op.results[0].name)
+def _constants(op: Operation, numbers: Sequence[int | float]) -> list[Operation] | None:
+    """Make integer constants in the place of the results of an operation."""
+    made: list[Operation] = []
+    for result, number in zip(op.results, numbers, strict=True):
+        if not isinstance(result.type, ScalarType) or not isinstance(number, int):
+            return None
+        made.append(constant(number, result.type, op, result.name))
+    return made
 
 
 # -- unused values -----------------------------------------------------------------------------------------

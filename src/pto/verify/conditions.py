@@ -4,31 +4,32 @@ A condition becomes `(key, truth)`: two values that compute the same pure expres
 have the same key, and opposite ones (`eq` and `ne`, `slt` and `sge`) differ only in `truth`. A comparison of
 a loop's induction variable that holds exactly in the first or last iteration gets the key (FIRST, loop) or
 (LAST, loop). Used by the flag check to see that `if c {set} ... if c {wait}` is one path, not four.
+
+Sums and casts from index to a narrower integer are assumed not to wrap numbers that only a run has, as in
+`passes/sync/affine.py`. The numbers of a loop with constant bounds have to fit. Casts that read a number as
+unsigned, or drop bits of any other integer, stay in the key.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from typing import Any, cast
 
 from ..ir.core import Block, Operation, Value, constant_of
 from ..ir.facts import enclosing
+from ..isa.scalars import bounds, width
 
 Key = Any  # a nested tuple of strings, numbers, values and loops: compared and hashed only
 Fact = tuple[Key, bool]
 
 FIRST, LAST = "first iteration", "last iteration"
-_CASTS = ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui")
 _DEPTH = 8  # of an expression that is compared by its structure; what lies deeper is compared by identity
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt,
+    "ge": operator.ge,
+}  # fmt: skip
 
 
 def condition_of(value: Value) -> Fact:
@@ -37,18 +38,15 @@ def condition_of(value: Value) -> Fact:
     if known is not None:
         return None, bool(known)
     op = value.op
-    if op is not None and op.name == "arith.xori" and constant_of(op.operands[1]) in (1, -1):
+    if op is not None and op.name == "arith.xori" and constant_of(op.operands[1]) == 1:
         key, truth = condition_of(op.operands[0])
         return key, not truth
     if op is None or op.name != "arith.cmpi":
         return key_of(value), True
     predicate, (a, b) = str(op.attr("predicate")), op.operands
     sign, relation = ("", predicate) if predicate in ("eq", "ne") else (predicate[0], predicate[1:])
-    (left, x), (right, y) = _linear(a), _linear(b)
-    if left is None and right is None and (sign != "u" or min(x, y) >= 0):
-        return None, _COMPARE[relation](x, y)
     for tested, against, r in ((a, b, relation), (b, a, _SWAPPED[relation])):
-        found = _iteration(tested, against, r)
+        found = _iteration(tested, against, r, sign == "u")
         if found is not None:
             return found
     return _ordered(sign, relation, key_of(a), key_of(b))
@@ -86,13 +84,24 @@ def key_of(value: Value, depth: int = _DEPTH) -> Key:
     if known is not None:
         return "constant", known
     op = value.op
-    if op is not None and op.name in _CASTS:
+    if op is not None and _keeps_number(op):
         return key_of(op.operands[0], depth)
     query = op is not None and op.name.startswith("pto.get_") and not op.operands
     if op is None or depth == 0 or not (query or op.name.startswith("arith.")):
         return value
     attrs = tuple(sorted((name, str(a.value)) for name, a in op.attrs.items()))
-    return op.name, attrs, value.index, tuple(key_of(v, depth - 1) for v in op.operands)
+    types: tuple[str, ...] = ()
+    if len(op.operands) == 1 or len(op.results) > 1 or (op.row is not None and "unsigned(" in op.row.expr):
+        types = str(op.operands[0].type) if op.operands else "", str(value.type)  # the width matters
+    return op.name, attrs, types, value.index, tuple(key_of(v, depth - 1) for v in op.operands)
+
+
+def _keeps_number(op: Operation) -> bool:
+    """Whether an operation is a cast whose result is the number that it is given."""
+    if op.name not in ("arith.extsi", "arith.index_cast", "arith.index_castui"):
+        return False
+    have, want = (width(str(v.type)) or 64 for v in (op.operands[0], op.results[0]))
+    return have > 1 and want > 1 and (op.name != "arith.index_castui" or want <= have)
 
 
 def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
@@ -106,17 +115,21 @@ def _ordered(sign: str, relation: str, a: Key, b: Key) -> Fact:
     return (sign + "lt", a, b), relation in ("lt", "gt")
 
 
-def _iteration(x: Value, y: Value, relation: str) -> Fact | None:
+def _iteration(x: Value, y: Value, relation: str, unsigned: bool) -> Fact | None:
     """`iv + constant RELATION y`, where it holds or fails exactly in the first or the last iteration."""
-    base, offset = _linear(x)
+    base, offset, (least, most) = _linear(x)
     loop = _loop_of(base)
     if loop is None:
         return None
     step = constant_of(loop.operands[2])
-    (to, shift), (lb, low), (ub, high) = (_linear(v) for v in (y, *loop.operands[:2]))
+    (to, shift, _), (lb, low, _), (ub, high, _) = (_linear(v) for v in (y, *loop.operands[:2]))
     trips = trip_count(loop)
+    if unsigned and (min(offset, shift) < 0 or (lb is None and low < 0)):
+        return None  # below zero the order is another
     if trips is not None and to is None:
         assert isinstance(step, int)  # or the count would not be known
+        if low < least or low + max(0, trips - 1) * step > most:
+            return None
         points = (low + n * step for n in (0, 1, trips - 2, trips - 1))
         truths = [_COMPARE[relation](p + offset, shift) for p in points]
         if trips == 1 or (relation not in ("eq", "ne") and truths[0] == truths[3]):
@@ -148,27 +161,29 @@ def _only(relation: str, truth: bool, early: bool) -> bool:
     return truth == ((relation in ("lt", "le")) == early)
 
 
-def _linear(value: Value) -> tuple[Value | None, int]:
-    """A value as (base, constant offset); the base is None for a constant."""
+def _linear(value: Value) -> tuple[Value | None, int, tuple[int, int]]:
+    """A value as base + constant offset, with the range of the base in which no step of the sum wraps. The
+    base is None for a constant."""
     offset = 0
+    limits: list[tuple[int, int, int]] = []  # offset behind a step, and the range of its type
     for _ in range(_DEPTH):
         known = constant_of(value)
         if isinstance(known, int):
-            return None, offset + known
+            return None, offset + known, (known, known)
         op = value.op
-        if op is not None and op.name in _CASTS:
-            value = op.operands[0]
-            continue
-        added = (
-            constant_of(op.operands[1])
-            if op is not None and op.name in ("arith.addi", "arith.subi")
-            else None
-        )
-        if op is None or not isinstance(added, int):
+        if op is None:
             break
-        offset += added if op.name == "arith.addi" else -added
+        added = constant_of(op.operands[1]) if op.name in ("arith.addi", "arith.subi") else None
+        if not isinstance(added, int) and not _keeps_number(op):
+            break
+        limits.append((offset, *bounds(str(value.type))))
+        if isinstance(added, int):
+            offset += added if op.name == "arith.addi" else -added
         value = op.operands[0]
-    return value, offset
+    least, most = bounds(str(value.type))
+    for behind, low, high in limits:
+        least, most = max(least, low - offset + behind), min(most, high - offset + behind)
+    return value, offset, (least, most)
 
 
 def _loop_of(value: Value | None) -> Operation | None:

@@ -14,6 +14,7 @@ from ...ir.core import Module, Operation
 from ...ir.facts import pipe_of
 from ...ir.types import MemRefType, ScalarType
 from ...isa.machine import EVERY_PIPE, LAST_PIPE
+from ...isa.meaning import BadMeaning
 from ...isa.profiles import Profile
 from ...isa.row import Row
 from ..registers import Register, is_register, maker
@@ -100,7 +101,11 @@ class Lower(Control):
         self.missing.append(Diagnostic("PTO-E2003", message, self.program.module.span(op)))
 
     def scalar(self, op: Operation) -> None:
-        evaluate = scalars.evaluator(op)
+        try:
+            evaluate = scalars.evaluator(op)
+        except BadMeaning as error:  # of a program that the verifier has not seen
+            self.unsupported(op, f"cannot compute '{op.name}': {error}")
+            return
         operands, results = [self.slot(v) for v in op.operands], [self.slot(r) for r in op.results]
         if len(results) != 1:
 

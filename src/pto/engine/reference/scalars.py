@@ -1,63 +1,35 @@
 """Scalar instructions from the expressions of their rows: `arith` and `math` over Python numbers.
 
-A register holds an int in the range of its type (signless types signed, `i1` 0 or 1) or a float that the type
-has. Float operations are computed in double and rounded once, which is exact rounding for + - * / and sqrt
-of types up to 32 bits.
+Operations on integers are the functions of `isa.scalars`, with which constants are folded, too. Operations on
+floats are computed in double and rounded once, which is exact rounding for + - * / and sqrt of types up to
+32 bits. An expression becomes a function by composition (`isa.meaning.function`): no text is evaluated, and
+an attribute chooses among the expressions of a table.
 """
 
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
 
-from ...ir.core import Operation
+from ...ir.core import Operation, scalar_function
 from ...ir.types import ScalarType, ShapedType, Type
 from ...isa import encoding, meaning
 from ...isa.algorithms import kind_of
 from ...isa.dtypes import DTYPES
+from ...isa.scalars import DIVISIONS, TRUTHS, Number, any_width, deciding, fit
 from .. import functions
 from ..memory import array_of
 from .instr import IllegalInstruction
 
-Number = int | float
 Evaluate = Callable[..., Any]
 
 
 def bits_of(type: Type) -> int:
     return 64 if getattr(type, "text", "") == "index" else getattr(type, "bits", None) or 64
-
-
-@cache
-def fit(text: str) -> Callable[[Any], Number]:
-    """What turns any number into one of a scalar type: wraps integers, rounds floats."""
-    type = ScalarType(text)
-    info = type.info
-    if info is not None and info.is_float:
-        if info.name == "f64":
-            return float
-        if info.name == "f32":
-            return _round_f32
-        return lambda value: _round_small(info.name, value)
-    bits = bits_of(type)
-    mask = (1 << bits) - 1
-    if text == "i1" or text.startswith("u"):
-        return lambda value: int(value) & mask
-    half = 1 << (bits - 1)
-    return lambda value: ((int(value) + half) & mask) - half
-
-
-def _round_f32(value: Any) -> float:
-    try:
-        return struct.unpack("<f", struct.pack("<f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-
-
-def _round_small(name: str, value: Any) -> float:
-    return float(encoding.decode(DTYPES[name], encoding.encode(DTYPES[name], float(value))))
 
 
 def decode(dtype: str, code: int) -> Number:
@@ -67,36 +39,37 @@ def decode(dtype: str, code: int) -> Number:
 
 
 def evaluator(op: Operation) -> Evaluate:
-    """A function of the operand values that gives the result (a tuple where there are several)."""
+    """Return the function of the operand values that gives the result (a tuple where there are several)."""
     row = op.row
     assert row is not None
+    function = scalar_function(op)
+    if function is not None:
+        return _trapping(function) if _divides(row.expr) else function
     if row.algorithm:
         name, kind = kind_of(row)
         return ALGORITHMS[name](op, kind)
-    expressions = tuple(_decided(op, e) for e in meaning.assigned(row.expr).values())
-    types = {o.name: str(v.type) for o, v in op.named()}
-    source = op.operands[0].type
-    function = _compiled(expressions, tuple(types), bits_of(source), _is_float(source))
-    given = meaning.moved(expressions[0])
-    if given and all(types[n] == str(op.result.type) for n in given):
-        return function  # any values, tiles and pointers too
-    if str(source) == "i1":
-        function = _signed_bits(function)
-    fits = [fit(str(r.type)) for r in op.results]
-    if len(fits) == 1:
-        one = fits[0]
-        return lambda *args: one(function(*args))
-    return lambda *args: tuple(f(v) for f, v in zip(fits, function(*args), strict=True))
+    decided = {name: str(op.attr(name)) for name in deciding(row.expr)}
+    (expression,) = (meaning.decided(e, decided) for e in meaning.assigned(row.expr).values())
+    function = _compiled(expression, tuple(row.operand_index), bits_of(op.operands[0].type))
+    one = fit(str(op.result.type))
+    return lambda *args: one(function(*args))
 
 
-def _decided(op: Operation, expression: meaning.Expression) -> meaning.Expression:
-    values = {name: str(op.attr(name)) for name in meaning.attributes(expression)}
-    return meaning.decided(expression, values) if values else expression
+@cache
+def _divides(expr: str) -> bool:
+    return any(meaning.uses(e, *DIVISIONS) for e in meaning.assigned(expr).values())
 
 
-def _signed_bits(function: Evaluate) -> Evaluate:
-    """A function of signed numbers for operands of type i1, whose 1 is -1 as such."""
-    return lambda *args: function(*[-x for x in args])
+def _trapping(function: Evaluate) -> Evaluate:
+    """Make a division by zero an error of the program."""
+
+    def divide(x: int, y: int) -> int:
+        try:
+            return function(x, y)
+        except ZeroDivisionError:
+            raise IllegalInstruction("division of an integer by zero") from None
+
+    return divide
 
 
 def _is_float(type: Type) -> bool:
@@ -104,23 +77,9 @@ def _is_float(type: Type) -> bool:
 
 
 @cache
-def _compiled(
-    expressions: tuple[meaning.Expression, ...], operands: tuple[str, ...], bits: int, is_float: bool
-) -> Evaluate:
-    """A function of the operands; it gives a tuple where there are several expressions."""
-    spelled = _REAL if is_float else _WHOLE
-    results = [
-        meaning.fold(e, str, str, lambda operation, *args: spelled[operation].format(*args))
-        for e in expressions
-    ]
-    body = f"({', '.join(results)})" if len(results) > 1 else results[0]
-    extremes = {"max": _maximum, "min": _minimum} if is_float else {"max": max, "min": min}
-    fma = _fma if bits == 64 else _fma_to_odd
-    sizes = {"bits": bits, "mask": (1 << bits) - 1}
-    names: dict[str, Any] = {**_NAMES, **_functions(bits), **extremes, **sizes, "fma": fma}
-    function = eval(f"lambda {', '.join(operands)}: {body}", names)
-    if not is_float:
-        return function
+def _compiled(expression: meaning.Expression, operands: tuple[str, ...], bits: int) -> Evaluate:
+    """Return the function of floats of some bits that an expression is."""
+    function = meaning.function(expression, operands, {name: make(bits) for name, make in REAL.items()})
 
     def guarded(*args: float) -> Any:
         try:
@@ -133,28 +92,12 @@ def _compiled(
     return guarded
 
 
-def _functions(bits: int) -> dict[str, Any]:
-    """What the compiled module computes. Floats up to 32 bits have the functions of f32."""
-    return {name: partial(functions.number, name, bits <= 32) for name in _COMPILED}
-
-
 def divide(x: float, y: float) -> float:
     if y != 0:
         return x / y
     if x == 0 or math.isnan(x) or math.isnan(y):
         return math.nan
     return math.copysign(math.inf, x) * math.copysign(1.0, y)
-
-
-def _floordiv(x: int, y: int) -> int:
-    if y == 0:
-        raise IllegalInstruction("division of an integer by zero")
-    return x // y
-
-
-def _quot(x: int, y: int) -> int:
-    q = _floordiv(abs(x), abs(y))
-    return q if (x < 0) == (y < 0) else -q
 
 
 def _exact(x: float, y: float, z: float) -> Any:
@@ -211,54 +154,26 @@ def _whole(rounding: Callable[[float], int]) -> Callable[[float], float]:
     return lambda x: math.copysign(float(rounding(x)), x) if math.isfinite(x) else x
 
 
-#: Functions of the compiled module.
-_COMPILED = ("exp", "exp2", "log", "log2", "tanh", "sin", "cos", "erf", "pow")
-#: Python for what all numbers compare alike.
-_TRUTHS: dict[str, str] = {
-    "less": "({} < {})", "less_equal": "({} <= {})", "greater": "({} > {})", "greater_equal": "({} >= {})",
-    "equal": "({} == {})", "not_equal": "({} != {})", "both": "({} and {})", "either": "({} or {})",
-    "where": "({1} if {0} else {2})",
+def _of_module(name: str) -> Callable[[int], Evaluate]:
+    """A function of the compiled module. Floats up to 32 bits have the functions of f32."""
+    return lambda bits: partial(functions.number, name, bits <= 32)
+
+
+#: The operations of `isa.meaning` on floats of some bits.
+REAL: dict[str, Callable[[int], Evaluate]] = {
+    **{name: any_width(f) for name, f in {
+        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
+        "div": divide, "fmod": _fmod, "max": _maximum, "min": _minimum, "maxnum": _maxnum, "minnum": _minnum,
+        "copysign": math.copysign, "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
+        "floor": _whole(math.floor), "ceil": _whole(math.ceil), "trunc": _whole(math.trunc),
+        "rint": _whole(round), "round_away": _whole(
+            lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)
+        ),
+        **TRUTHS,
+    }.items()},
+    **{name: _of_module(name) for name in "exp exp2 log log2 tanh sin cos erf pow".split()},
+    "fma": lambda bits: _fma if bits == 64 else _fma_to_odd,
 }  # fmt: skip
-#: Python for the operations of `isa.meaning` on integers: exact, so that results wrap where they are stored.
-#: A shift count is read as unsigned, and one beyond the width shifts everything out.
-_WHOLE: dict[str, str] = {
-    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "neg": "(-{})", "abs": "abs({})",
-    "quot": "quot({}, {})", "rem": "({0} - {1} * quot({0}, {1}))",
-    "floordiv": "floordiv({}, {})", "ceildiv": "-floordiv(-{}, {})",
-    "mod": "({0} - {1} * floordiv({0}, {1}))",
-    "bit_and": "({} & {})", "bit_or": "({} | {})", "bit_xor": "({} ^ {})", "bit_not": "(~{})",
-    "shl": "({} << min({} & mask, bits))", "shr": "({} >> min({} & mask, bits))",
-    "mul_high": "({} * {} >> bits)", "carries": "(({} & mask) + ({} & mask) > mask)",
-    "unsigned": "({} & mask)",
-    "max": "max({}, {})", "min": "min({}, {})", **_TRUTHS,
-}  # fmt: skip
-#: The same on floats.
-_REAL: dict[str, str] = {
-    "add": "({} + {})", "sub": "({} - {})", "mul": "({} * {})", "neg": "(-{})", "abs": "abs({})",
-    "div": "divide({}, {})", "fma": "fma({}, {}, {})", **_TRUTHS,
-    **{name: f"{name}({{}})" for name in (
-        "sqrt exp exp2 log log2 tanh erf sin cos floor ceil trunc rint round_away").split()},
-    **{name: f"{name}({{}}, {{}})" for name in "fmod max min maxnum minnum copysign pow".split()},
-}  # fmt: skip
-_NAMES: dict[str, Any] = {
-    "__builtins__": {},
-    "abs": abs,
-    "quot": _quot,
-    "floordiv": _floordiv,
-    "divide": divide,
-    "fmod": _fmod,
-    "maxnum": _maxnum,
-    "minnum": _minnum,
-    "copysign": math.copysign,
-    "sqrt": lambda x: math.sqrt(x) if x >= 0 else math.nan,
-    "floor": _whole(math.floor),
-    "ceil": _whole(math.ceil),
-    "trunc": _whole(math.trunc),
-    "rint": _whole(round),
-    "round_away": _whole(
-        lambda x: int(math.copysign(math.floor(abs(x) + 0.5), x)) if abs(x) < 2**52 else int(x)
-    ),
-}
 
 
 # -- rows that are no expression --------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ...ir.attrs import StrAttr
 from ...ir.core import Value as PtoValue
 from ...ir.types import I1, I64, INDEX, ScalarType
+from ...isa.scalars import bounds, fit
 from ..dtypes import DataType
 from ..ir import Op, Value, scalar_type
 
@@ -49,9 +50,14 @@ def number(dtype: DataType) -> ScalarType:
 
 def constant(e: Emitter, value: Any, type: ScalarType) -> PtoValue:
     """A literal; each once per function, at its beginning."""
+    if type.is_float:
+        return e.constant(float(value), type)
     if type.text == "i1":
-        value = int(bool(value))
-    return e.constant(float(value) if type.is_float else int(value), type)
+        return e.constant(int(bool(value)), type)
+    number, (least, most) = int(value), bounds(type.text)
+    if not least <= number <= most - least:  # not spelled with a sign, nor without one
+        number = int(fit(type.text)(number))
+    return e.constant(number, type)
 
 
 def scalar(e: Emitter, op: Op) -> PtoValue:
@@ -68,7 +74,7 @@ def scalar(e: Emitter, op: Op) -> PtoValue:
                 "arith.cmpf", [I1], {"predicate": StrAttr(_COMPARE_FLOAT[name])}, lhs=lhs, rhs=rhs
             ).result
         word = _COMPARE_INT[name]
-        if _unsigned(wide) and word.startswith("s"):
+        if wide.is_unsigned and word.startswith("s"):
             word = f"u{word[1:]}"
         return e.build.op("arith.cmpi", [I1], {"predicate": StrAttr(word)}, lhs=lhs, rhs=rhs).result
     result = op.result.type.dtype
@@ -89,16 +95,12 @@ def scalar(e: Emitter, op: Op) -> PtoValue:
         ).result
     lhs, rhs = (e.number(a, result) for a in args)
     if name == "mod" and not type.is_float:
-        divide = "arith.divui" if _unsigned(result) else "arith.floordivsi"
+        divide = "arith.divui" if result.is_unsigned else "arith.floordivsi"
         quotient = e.build.op(divide, [type], lhs=lhs, rhs=rhs).result
         product = e.build.op("arith.muli", [type], lhs=quotient, rhs=rhs).result
         return e.build.op("arith.subi", [type], lhs=lhs, rhs=product).result
-    words = _FLOAT if type.is_float else {**_INT, **_UNSIGNED} if _unsigned(result) else _INT
+    words = _FLOAT if type.is_float else {**_INT, **_UNSIGNED} if result.is_unsigned else _INT
     return e.build.op(f"arith.{words[name]}", [type], lhs=lhs, rhs=rhs).result
-
-
-def _unsigned(dtype: DataType) -> bool:
-    return dtype.isa.startswith("u")
 
 
 def _common(args: list[Any]) -> DataType:
@@ -117,18 +119,18 @@ def cast(e: Emitter, value: PtoValue, have: DataType, want: DataType) -> PtoValu
     a, b = number(have), number(want)
     if a == b:
         return value
+    unsigned = have.is_unsigned or have.isa == "i1"
     if "index" in (a.text, b.text) and not a.is_float and not b.is_float:
-        return e.build.op("arith.index_cast", [b], src=value).result
+        return e.build.op("arith.index_castui" if unsigned else "arith.index_cast", [b], src=value).result
     if a.text == "index":
         value, a = e.build.op("arith.index_cast", [I64], src=value).result, I64
     if b.text == "index":
         whole = e.build.op("arith.fptosi", [I64], src=value).result
         return e.build.op("arith.index_cast", [b], src=whole).result
-    unsigned = have.isa.startswith("u") or have.isa == "i1"
     if a.is_float and b.is_float:
         name = "arith.extf" if (b.bits or 0) > (a.bits or 0) else "arith.truncf"
     elif a.is_float:
-        name = "arith.fptoui" if want.isa.startswith("u") else "arith.fptosi"
+        name = "arith.fptoui" if want.is_unsigned else "arith.fptosi"
     elif b.is_float:
         name = "arith.uitofp" if unsigned else "arith.sitofp"
     elif (b.bits or 0) > (a.bits or 0):

@@ -2,6 +2,17 @@
 
 Addresses and window offsets are compared through these: `(i + 1) * 64` and `i * 64` differ by 64 whatever
 `i` is, and in the next iteration of the loop over `i` by the step more.
+
+A form is the number that the engines compute, under one assumption. Integers wrap to their type:
+
+* Constants wrap exactly, and so does a form whose range wraps as a whole.
+* A sum, product or left shift, or a cast from index to a narrower integer, is a form if no known end of its
+  range lies outside the type. An end that is not known is assumed to lie inside, as if the operation had
+  MLIR's `nsw`: most loop bounds are arguments, and without this assumption no address inside such a loop
+  could be compared.
+* `extui` and a widening `index_castui` keep a number only if it is known not to be negative, `trunci` only if
+  it is known to fit. No assumption is made: these operations are there to change numbers.
+* Everything else is an unknown, the same one wherever it is computed again.
 """
 
 from __future__ import annotations
@@ -10,6 +21,7 @@ from collections.abc import Iterable, Mapping
 
 from ...ir.core import Block, Operation, Value, constant_of
 from ...ir.facts import LOOPS, enclosing
+from ...isa.scalars import bounds, width
 
 #: Stands for no bound.
 BIG = 1 << 60
@@ -68,12 +80,21 @@ class Affine:
     def range(self) -> Range:
         found = self._range
         if found is None:
-            low = high = self.constant
-            for symbol, n in self.terms.items():
-                a, b = _scaled(symbol.low, symbol.high, n)
-                low, high = low + a, high + b
-            found = self._range = max(low, -BIG), min(high, BIG)
+            low, high = self.ends
+            found = -BIG if low is None else max(low, -BIG), BIG if high is None else min(high, BIG)
+            self._range = found
         return found
+
+    @property
+    def ends(self) -> tuple[int | None, int | None]:
+        """The least and the greatest number; None for an end that a symbol leaves open."""
+        low: int | None = self.constant
+        high: int | None = self.constant
+        for symbol, n in self.terms.items():
+            a, b = (symbol.low, symbol.high) if n > 0 else (symbol.high, symbol.low)
+            low = None if low is None or abs(a) >= BIG else low + n * a
+            high = None if high is None or abs(b) >= BIG else high + n * b
+        return low, high
 
 
 def _scaled(low: int, high: int, factor: int) -> Range:
@@ -114,7 +135,7 @@ class Forms:
 
     def _symbol(self, op: Operation, forms: list[Affine], low: int = -BIG, high: int = BIG) -> Affine:
         """What an operation computes of some numbers, the same wherever it is computed."""
-        key = (op.name, *(f.key for f in forms))
+        key = (op.name, str(op.operands[0].type), str(op.result.type), *(f.key for f in forms))
         symbol = self._symbols.get(key)
         if symbol is None:
             scope = innermost(s.scope for f in forms for s in f.terms)
@@ -124,18 +145,20 @@ class Forms:
     def _folded(self, op: Operation, forms: list[Affine]) -> Affine | None:
         name = op.name
         a, b = forms[0], forms[-1]
-        if name in ("arith.index_cast", "arith.index_castui", "arith.extsi", "arith.extui"):
-            return a
+        if name in _CASTS:
+            return self._cast(op, a)
+        if _width(op.result) == 1:  # a truth value, which is -1 as a signed number
+            return None
         if name == "arith.addi":
-            return a.plus(b)
+            return self._wrapped(op, forms, a.plus(b))
         if name == "arith.subi":
-            return a.plus(b, -1)
+            return self._wrapped(op, forms, a.plus(b, -1))
         if name == "arith.muli":
             if not a.terms or not b.terms:
-                return a.times(b.constant) if not b.terms else b.times(a.constant)
+                return self._wrapped(op, forms, a.times(b.constant) if not b.terms else b.times(a.constant))
         elif name == "arith.shli":
-            if not b.terms and 0 <= b.constant < 32:
-                return a.times(1 << b.constant)
+            if not b.terms and 0 <= b.constant < _width(op.result):
+                return self._wrapped(op, forms, a.times(1 << b.constant))
         elif name in ("arith.remsi", "arith.remui"):
             if not b.terms and b.constant > 0:
                 return self._rest(op, a, b.constant, signed=name == "arith.remsi")
@@ -148,11 +171,42 @@ class Forms:
         elif name in ("arith.minsi", "arith.minui", "arith.maxsi", "arith.maxui"):
             return self._extreme(op, a, b)
         elif name in ("arith.divsi", "arith.divui", "arith.floordivsi", "arith.shrui", "arith.shrsi"):
-            by = b.constant if "shr" not in name else 1 << b.constant if 0 <= b.constant < 32 else 0
+            by = b.constant
+            if "shr" in name:
+                by = 1 << by if 0 <= by < _width(op.result) else 0
             low, high = a.range
             if not b.terms and by > 0 and low >= 0:
                 return self._symbol(op, forms, low // by, high // by if high < BIG else BIG)
         return None
+
+    def _cast(self, op: Operation, a: Affine) -> Affine:
+        """A number as one of another type."""
+        have, want = _width(op.operands[0]), _width(op.result)
+        low, high = a.ends
+        if want < have:
+            known = low is not None and high is not None
+            return self._wrapped(op, [a], a if known or op.name != "arith.trunci" else None)
+        if op.name in ("arith.extsi", "arith.index_cast") or want == have:
+            return a if have > 1 else self._wrapped(op, [a], None)
+        if low is not None and low >= 0:
+            return a
+        if high is not None and high < 0:
+            return a.plus(Affine(1 << have))
+        return self._symbol(op, [a], 0, (1 << have) - 1)
+
+    def _wrapped(self, op: Operation, forms: list[Affine], result: Affine | None) -> Affine:
+        """A result as its type holds it: an unknown of the type where only parts of the range wrap."""
+        least, most = bounds(str(op.result.type))
+        if result is not None:
+            low, high = result.ends
+            if (low is None or least <= low <= most) and (high is None or least <= high <= most):
+                return result
+            if low is not None and high is not None:
+                size = most - least + 1
+                turns = (low - least) // size
+                if (high - least) // size == turns:
+                    return result.plus(Affine(-turns * size))
+        return self._symbol(op, forms, least, most)
 
     def _extreme(self, op: Operation, a: Affine, b: Affine) -> Affine | None:
         """The smaller or the larger of two numbers: one of them, where their ranges say which."""
@@ -201,14 +255,18 @@ class Forms:
         return Symbol(block, first, max(last, first), owner, by)
 
 
-_COMPUTED = frozenset(
+_CASTS = frozenset(f"arith.{name}" for name in "index_cast index_castui extsi extui trunci".split())
+_COMPUTED = _CASTS | {
     f"arith.{name}"
     for name in (
-        "index_cast", "index_castui", "extsi", "extui", "addi", "subi", "muli", "shli", "remsi", "remui",
-        "andi", "select", "minsi", "minui", "maxsi", "maxui", "divsi", "divui", "floordivsi", "shrui",
-        "shrsi",
+        "addi", "subi", "muli", "shli", "remsi", "remui", "andi", "select", "minsi", "minui", "maxsi",
+        "maxui", "divsi", "divui", "floordivsi", "shrui", "shrsi",
     )
-)  # fmt: skip
+}  # fmt: skip
+
+
+def _width(value: Value) -> int:
+    return width(str(value.type)) or 64
 
 
 #: Arguments and operations that number blocks and cores.
