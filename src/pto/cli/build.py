@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 
+from ..cache import opened
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
 from ..objects.contents import is_object
 from ..reading import SUFFIXES
@@ -102,7 +103,7 @@ def _written(
     path, names = made
     stem, suffix = os.path.splitext(options.input if options.input != "-" else "kernel")
     output = options.output or stem + (".so" if suffix != ".so" else ".calls.so")
-    with open(path, "rb") as f:
+    with open(opened(path), "rb") as f:
         data = f.read()
     problems = [*problems, *write_output(output, data)]
     if has_errors(problems):
