@@ -47,6 +47,16 @@ def test_modes_and_links_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert seen == [0o600, 0o640, 0o755] and [p.name for p in path.parent.iterdir()] == ["secret"]
 
 
+def test_what_can_be_read_can_be_executed(tmp_path: Path) -> None:
+    usual, program = tmp_path / "usual", tmp_path / "program"
+    usual.touch()
+    for bits, wanted in ((None, mode(usual) | 0o111 & mode(usual) >> 2), (0o600, 0o700), (0o664, 0o775)):
+        if bits is not None:
+            program.chmod(bits)
+        write_whole(program, b"", executable=True)
+        assert mode(program) == wanted
+
+
 def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("old")
 

@@ -11,25 +11,27 @@ import stat
 from collections.abc import Collection
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: bool = False) -> None:
     """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError, and
-    nothing is left or changed. A pipe or device cannot be replaced: it is written to."""
+    nothing is left or changed. A pipe or device cannot be replaced: it is written to. Whoever may read an
+    `executable` file may also execute it."""
     content = data.encode() if isinstance(data, str) else data
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device:
             device.write(content)
         return
     path = os.path.realpath(path)
-    mode = stat.S_IMODE(os.stat(path).st_mode) & 0o777 if os.path.exists(path) else None
+    old = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     # tempfile would take longer to import than to write
     temporary = os.path.join(os.path.dirname(path), f".pto-{os.getpid()}-{os.urandom(6).hex()}")
     # The system applies the umask to a new file. To ask for the umask is to set it, for all threads.
-    created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666 if mode is None else 0o600)
+    mode = 0o600 if old is not None else 0o777 if executable else 0o666
+    created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(created, "wb") as f:
             f.write(content)
-            if mode is not None:
-                os.fchmod(f.fileno(), mode)
+            if old is not None:
+                os.fchmod(f.fileno(), old | 0o111 & (old >> 2) if executable else old)
         os.replace(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):

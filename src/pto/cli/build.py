@@ -21,7 +21,6 @@ from .common import (
     add_capacity,
     add_diagnostics,
     add_target,
-    executable,
     read_input,
     refuse_auto,
     refuse_output,
@@ -105,11 +104,9 @@ def _written(
     output = options.output or stem + (".so" if suffix != ".so" else ".calls.so")
     with open(opened(path), "rb") as f:
         data = f.read()
-    problems = [*problems, *write_output(output, data)]
+    problems = [*problems, *write_output(output, data, executable=True)]
     if has_errors(problems):
         return problems
-    if output != "-":
-        executable(output)
     if not options.quiet and options.diagnostics == "text" and output != "-":
         took = f"{time.perf_counter() - started:.2f} s"
         print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)
