@@ -363,7 +363,7 @@ def test_only_the_token_opens() -> None:
         (framed(first, launch), [True], True),
         (framed(launch), [], True),
         (framed(first, *every, launch), [True, *[False] * len(every)], True),
-        (framed(first, asked(2, "launch", {"token": "x"}), launch), [True, False], False),
+        (framed(first, asked(2, "launch", {"token": _TOKEN[:-1]}), launch), [True, False], False),
         (framed(first, asked(2, "launch"), launch), [True, False], False),
         (framed(asked(2, "launch", [_TOKEN]), launch), [False], False),
         (framed({"type": "event", "event": "launch"}, launch), [], True),
