@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from pto.engine.cpp import compiler
+from pto.files import make_private
 
 ROOT = Path(__file__).parents[1]
 INCLUDE = ROOT / "native/include"
@@ -51,7 +52,7 @@ def folder(kind: str, key: str) -> Path:
             for other in found.parent.iterdir():
                 if time.time() - other.stat().st_mtime > _WEEK:
                     shutil.rmtree(other, ignore_errors=True)
-    found.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(str(found))
     os.utime(found)
     return found
 

@@ -25,6 +25,7 @@ _PYTHON_TESTS = {
     "PTO-E3106": "compat/test_simpler.py::test_e3106_what_is_not_here",
     "PTO-E3107": "compat/test_simpler.py::test_scene",
     "PTO-E2408": "perf/test_costs.py::test_e2408_a_dry_run_that_depends_on_data",
+    "PTO-E2409": "test_cache_owners.py::test_e2409_a_folder_that_others_can_write",
     "PTO-E2420": "host/test_programs.py::test_wrong_calls_are_told",
     "PTO-E2421": "host/test_rewrite.py::test_launches_that_cannot_be_read",
     "PTO-E2422": "host/test_programs.py::test_a_rank_that_is_killed_ends_the_others",

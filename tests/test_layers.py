@@ -17,7 +17,7 @@ SEES = {
     "files": "",
     "isa": "diag",
     "knobs": "diag isa",
-    "cache": "diag knobs isa",
+    "cache": "diag files knobs isa",
     "perf": "diag files knobs isa",
     "ir": "diag knobs isa",
     "asm": "diag knobs isa ir",

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -95,17 +96,20 @@ int run_object(pto_launch* launch, const pto_object* object, const pto_machine* 
   return status;
 }
 
-/// There is room for one more than the caller names.
-bool add_pack(pto_machine& machine, const char* path) {
-  void* library = dlopen(path, RTLD_NOW);
-  if (library == nullptr) return false;
+/// Returns null, or why a pack cannot be used. There is room for one more than the caller names. A whole path is
+/// loaded: dlopen would look for a plain name in LD_LIBRARY_PATH.
+const char* add_pack(pto_machine& machine, const char* path) {
+  char* whole = realpath(path, nullptr);
+  if (whole == nullptr) return std::strerror(errno);
+  void* library = dlopen(whole, RTLD_NOW);
+  std::free(whole);
+  if (library == nullptr) return dlerror();
   if (dlsym(library, "pto_pack_find") == nullptr) {
     dlclose(library);
-    dlerror();  // what it says is not of interest: this is no pack
-    return false;
+    return "no library of calls; 'pto build k.o -o calls.so' makes one";
   }
   machine.libraries[machine.count++] = library;
-  return true;
+  return nullptr;
 }
 
 /// Beside libpto_vm_LEVEL.so there may be libpto_pack_LEVEL.so.
@@ -133,11 +137,9 @@ PTO_EXPORT pto_machine* pto_machine_open(const char* const* packs, int count, ch
   machine->run = run_object;
   pthread_mutex_init(&machine->lock, nullptr);
   for (int n = 0; n < count; ++n) {
-    if (add_pack(*machine, packs[n])) continue;
-    const char* why = dlerror();
-    if (error_size > 0)
-      std::snprintf(error, error_size, "%s: %s", packs[n],
-                    why != nullptr ? why : "no library of calls; 'pto build k.o -o calls.so' makes one");
+    const char* why = add_pack(*machine, packs[n]);
+    if (why == nullptr) continue;
+    if (error_size > 0) std::snprintf(error, error_size, "%s: %s", packs[n], why);
     pto_machine_close(machine);
     return nullptr;
   }

@@ -6,6 +6,13 @@ digest of itself: any number of processes can share the cache, one of them build
 what is damaged counts as missing. Where a build finds out only afterwards which files it depends on (what a
 source includes), their names are an entry of their own, and the digest of the result has their contents too.
 
+Entries are loaded as code, so no other user may be able to change them. The digest lies beside the data: it
+detects damage, not attacks. Owners and modes protect the cache. A folder that other users can write is not
+used, nor one below such a folder (`files.weak_folder`). An entry counts only if its folder and its files
+belong to this user or to root, and no other user can write them. A file is loaded through the descriptor of
+`opened`, which refuses every file but the verified one. PTO_CACHE_SHARED names a second cache, which is only
+read: who names it trusts its owner.
+
 The cache has a limit (PTO_CACHE_LIMIT). What was used longest ago goes first. A library that is loaded stays
 so when its file is removed; what somebody has just been given and may be about to load is not evicted.
 """
@@ -13,18 +20,22 @@ so when its file is removed; what somebody has just been given and may be about 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
+import stat
+import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import knobs
+from .files import make_private, only_theirs, weak_folder
 from .isa.record import Record
 
 #: Seconds after which the folder of a build belongs to nobody: its process was killed.
@@ -66,10 +77,11 @@ class Files:
 
 
 class Found(Record):
-    """An entry that is as it was made: the path of its file (empty without one) and what is said of it."""
+    """An entry that is as it was made: its file, if it has one (path and content), and its facts."""
 
     path: str
     facts: Any
+    data: bytes = b""
 
 
 class CacheEntry(Record):
@@ -85,18 +97,31 @@ class CacheEntry(Record):
 
 
 def folder() -> Path:
-    """Where entries are kept: PTO_CACHE_DIR, else the user's cache; a private folder where that fails. The
-    name of the folder in it is that of earlier versions, so that what those left is counted and goes."""
-    given = knobs.get("PTO_CACHE_DIR")
+    """Return the folder of entries: in PTO_CACHE_DIR, else in the user's cache; a private one where this user
+    cannot write that, or other users can. Its name is that of earlier versions: what they left is evicted."""
     home = knobs.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    found = Path(given or os.path.join(home, "pto")) / "cpp"
+    # without symbolic links: whoever owns one could point it elsewhere after the check
+    found = os.path.realpath(os.path.join(knobs.get("PTO_CACHE_DIR") or os.path.join(home, "pto"), "cpp"))
     try:
-        found.mkdir(parents=True, exist_ok=True)
-        if os.access(found, os.W_OK):
-            return found
+        make_private(found)
+        if _is_safe(found, _ours(), "PTO_CACHE_DIR") and os.access(found, os.W_OK):
+            return Path(found)
     except OSError:
         pass
     return _private()
+
+
+def shared() -> tuple[Path, Collection[int]] | None:
+    """Return the folder of PTO_CACHE_SHARED, if there is one, and the users whose files count there."""
+    given = knobs.get("PTO_CACHE_SHARED")
+    if not given:
+        return None
+    found = os.path.realpath(os.path.join(given, "cpp"))
+    try:
+        trusted = {*_ours(), os.stat(found).st_uid}
+        return (Path(found), trusted) if _is_safe(found, trusted, "PTO_CACHE_SHARED") else None
+    except OSError:
+        return None
 
 
 _own: list[Any] = []
@@ -108,6 +133,39 @@ def _private() -> Path:
 
         _own.append(tempfile.TemporaryDirectory(prefix="pto-cache-"))
     return Path(_own[0].name)
+
+
+# -- who can write it -------------------------------------------------------------------------------------
+
+
+def _ours() -> tuple[int, int]:
+    """Users whose files are taken: this one, and root, who can do anything anyway."""
+    return os.geteuid(), 0
+
+
+_warned: set[str] = set()
+
+
+def _is_safe(path: str, trusted: Collection[int], knob: str) -> bool:
+    """Check whether only trusted users can change what a folder holds; otherwise warn, once."""
+    weak = weak_folder(path, trusted)
+    if weak and path not in _warned:
+        from shlex import quote
+
+        from .diag import Diagnostic, render
+
+        _warned.add(path)
+        status = os.lstat(weak)
+        mode = stat.S_IMODE(status.st_mode)
+        whose = f"'{weak}' belongs to user {status.st_uid} and has mode {mode:04o}"
+        other = f"name a folder in {knob} that only you can write"
+        remedy = f"type: chmod go-w {quote(weak)}; or {other}" if status.st_uid in trusted else other
+        problem = Diagnostic(
+            "PTO-E2409", f"the cache '{path}' is not used: other users can write there: {whose}",
+            severity="warning", help=remedy,
+        )  # fmt: skip
+        sys.stderr.write(render([problem]) + "\n")
+    return not weak
 
 
 def size_of(text: str) -> int | None:
@@ -138,35 +196,87 @@ def key(*parts: str) -> str:
 
 
 def find(name: str, where: Path | None = None) -> Found | None:
-    """The entry of a key; none where it is missing or damaged."""
-    place = (where or folder()) / name
+    """Return the entry of a key, of the cache or of a shared one; None where it is missing, damaged, or could
+    have been changed by another user."""
+    places: list[tuple[Path, Collection[int]] | None] = [(where or folder(), _ours()), shared()]
+    for place, trusted in filter(None, places):
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            if found := _verified_entry(place / name, trusted):
+                with contextlib.suppress(OSError):
+                    os.utime(place / name)
+                return found
+    return None
+
+
+def _verified_entry(place: Path, trusted: Collection[int]) -> Found | None:
+    folder = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
-        about = json.loads((place / _ABOUT).read_text(encoding="utf-8"))
-        file, facts = about["file"], about["facts"]
-        data = (place / file).read_bytes() if file else b""
-        if about["digest"] != _digest(data, facts):
+        if not only_theirs(os.fstat(folder), trusted):
             return None
-    except (OSError, ValueError, KeyError, TypeError):
+        about = json.loads(_content(_ABOUT, folder, trusted)[0])
+        file, facts = about["file"], about["facts"]
+        if file != os.path.basename(file) or file in (".", ".."):
+            return None
+        data, identity = _content(file, folder, trusted) if file else (b"", ())
+    finally:
+        os.close(folder)
+    if about["digest"] != _digest(data, facts):
         return None
-    with contextlib.suppress(OSError):
-        os.utime(place)
-    return Found(str(place / file) if file else "", facts)
+    path = str(place / file) if file else ""
+    if path:
+        _identities[path] = identity
+    return Found(path, facts, data)
+
+
+def _content(name: str, folder: int, trusted: Collection[int]) -> tuple[bytes, tuple[int, ...]]:
+    """Return the content and the identity of a file in an open folder."""
+    with open(os.open(name, _READ | os.O_NOFOLLOW, dir_fd=folder), "rb") as f:
+        status = os.fstat(f.fileno())
+        if not stat.S_ISREG(status.st_mode) or not only_theirs(status, trusted):
+            raise PermissionError(name)
+        return f.read(), _identity(status)
+
+
+#: A pipe in the place of a file must not keep a reader waiting.
+_READ = os.O_RDONLY | os.O_NONBLOCK
+#: Of files that were verified or made here, by path.
+_identities: dict[str, tuple[int, ...]] = {}
+
+
+def _identity(status: os.stat_result) -> tuple[int, ...]:
+    """What tells a file from every other one, and from itself after a change: no user can set its ctime."""
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def opened(path: str) -> int:
+    """Open a file to load it; OSError for a file of the cache that is not the verified one. The caller loads
+    from the descriptor: to look up the path again could lead to another file."""
+    file = os.open(path, _READ)
+    status = os.fstat(file)
+    if not stat.S_ISREG(status.st_mode) or _identities.get(path) not in (None, _identity(status)):
+        os.close(file)
+        raise OSError(errno.ESTALE, "the file has changed since it was verified", path)
+    return file
 
 
 def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where: Path | None = None) -> str:
     """Make an entry of a file, which moves there, and of facts; the path of the file."""
     where = where or folder()
     place, fresh = where / name, where / f".pto-build-{_unlike_others()}"
-    fresh.mkdir()  # not private: several users may share a cache
+    fresh.mkdir(mode=0o700)
     try:
-        kept = fresh / file.name if file is not None else None
-        if file is not None and kept is not None:
+        kept, data, identity = None, b"", ()
+        if file is not None:
+            kept = fresh / file.name
             os.replace(file, kept)
+            os.chmod(kept, stat.S_IMODE(kept.stat().st_mode) & ~0o022)  # whatever the umask of its maker
             _settle(kept)
-        data = kept.read_bytes() if kept is not None else b""
+            with open(kept, "rb") as f:
+                data, identity = f.read(), _identity(os.fstat(f.fileno()))
         file_name, digest = kept.name if kept else "", _digest(data, facts)
         about = json.dumps({"kind": kind, "file": file_name, "digest": digest, "facts": facts})
-        (fresh / _ABOUT).write_text(about, encoding="utf-8")
+        with open(os.open(fresh / _ABOUT, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+            f.write(about.encode())
         _settle(fresh / _ABOUT)
         _drop(place)  # a damaged one
         os.rename(fresh, place)
@@ -174,7 +284,11 @@ def put(name: str, kind: str, file: Path | None = None, facts: Any = None, where
         shutil.rmtree(fresh, ignore_errors=True)
         raise
     _account(where, len(data) + len(about))
-    return str(place / file_name) if file_name else ""
+    if not file_name:
+        return ""
+    path = str(place / file_name)
+    _identities[path] = identity
+    return path
 
 
 def stored(name: str, files: Files | None = None, where: Path | None = None) -> Built | None:

@@ -1,35 +1,70 @@
-"""Files in one step: who reads one sees the old content or the new, never a part of it."""
+"""Files written in one step, and folders that no other user can change.
+
+A reader of a file sees the old content or the new, never a part of it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
+from collections.abc import Collection
 
 
-def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
+def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: bool = False) -> None:
     """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError, and
-    nothing is left or changed. A pipe or device cannot be replaced: it is written to."""
-    path = os.fspath(path)
+    nothing is left or changed. A pipe or device cannot be replaced: it is written to. Whoever may read an
+    `executable` file may also execute it."""
     content = data.encode() if isinstance(data, str) else data
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device:
             device.write(content)
         return
-    mode = os.stat(path).st_mode & 0o777 if os.path.exists(path) else 0o666 & ~_umask()
+    path = os.path.realpath(path)
+    old = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     # tempfile would take longer to import than to write
-    folder = os.path.dirname(os.path.abspath(path))
-    temporary = os.path.join(folder, f".pto-{os.getpid()}-{os.urandom(6).hex()}")
+    temporary = os.path.join(os.path.dirname(path), f".pto-{os.getpid()}-{os.urandom(6).hex()}")
+    # The system applies the umask to a new file. To ask for the umask is to set it, for all threads.
+    mode = 0o600 if old is not None else 0o777 if executable else 0o666
+    created = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
-        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as f:
+        with os.fdopen(created, "wb") as f:
             f.write(content)
-        os.chmod(temporary, mode)
-        os.replace(temporary, os.path.realpath(path))
+            if old is not None:
+                os.fchmod(f.fileno(), old | 0o111 & (old >> 2) if executable else old)
+        os.replace(temporary, path)
     except BaseException:
-        if os.path.exists(temporary):
+        with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def make_private(path: str) -> None:
+    """Make a folder and those above it that are missing, each for its owner alone."""
+    if not os.path.isdir(path):
+        make_private(os.path.dirname(path))
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+
+
+def only_theirs(status: os.stat_result, trusted: Collection[int]) -> bool:
+    """Return True if a file or folder belongs to one of some users and no other user can write it."""
+    return status.st_uid in trusted and not status.st_mode & 0o022
+
+
+def weak_folder(path: str, trusted: Collection[int]) -> str:
+    """Return the folder, this one or one above it, in which users who are not trusted can change what `path`
+    leads to; empty if there is none. `path` is absolute and has no symbolic links.
+
+    The rule is that of StrictModes in sshd. In a folder with the sticky bit, such as /tmp, users cannot
+    replace the files of others, so it may be above `path`.
+    """
+    at = path
+    while True:
+        status = os.lstat(at)
+        sticky = at != path and status.st_mode & stat.S_ISVTX and status.st_uid in trusted
+        if not stat.S_ISDIR(status.st_mode) or not (sticky or only_theirs(status, trusted)):
+            return at
+        if at == os.path.dirname(at):
+            return ""
+        at = os.path.dirname(at)

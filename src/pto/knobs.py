@@ -23,6 +23,11 @@ KNOBS: dict[str, Knob] = {
         Knob("NO_COLOR", "", "any value switches colour off"),
         Knob("PTO_CXX", "", "C++ compiler, with options (default: g++, clang++, c++)"),
         Knob("PTO_CACHE_DIR", "", "where compiled kernels are kept (default: pto in XDG_CACHE_HOME)"),
+        Knob(
+            "PTO_CACHE_SHARED",
+            "",
+            "a cache of another user's, which is read after one's own; its owner is trusted",
+        ),
         Knob("PTO_CACHE_LIMIT", "2G", "bytes of compiled kernels to keep, such as 500M; see pto cache"),
         Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
         Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),

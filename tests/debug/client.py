@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -24,6 +25,11 @@ class Client:
             cwd=cwd,
             env={**os.environ, "NO_COLOR": "1"},
         )
+        assert self.process.stdin is not None and self.process.stdout is not None
+        self._connect(cast("BinaryIO", self.process.stdin), cast("BinaryIO", self.process.stdout))
+
+    def _connect(self, target: BinaryIO, source: BinaryIO) -> None:
+        self._target, self._source = target, source
         self.events: list[dict[str, Any]] = []
         self.seq = 0
 
@@ -31,15 +37,13 @@ class Client:
         return self
 
     def __exit__(self, *error: object) -> None:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.close()
+        self._target.close()
         self.process.wait(120)
-        self.process.stdout.close()
+        self._source.close()
 
     def write(self, data: bytes) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.write(data)
-        self.process.stdin.flush()
+        self._target.write(data)
+        self._target.flush()
 
     def send(self, command: str, arguments: Any = None) -> int:
         self.seq += 1
@@ -49,8 +53,7 @@ class Client:
         return self.seq
 
     def receive(self) -> dict[str, Any]:
-        assert self.process.stdout is not None
-        found = read(cast("BinaryIO", self.process.stdout))
+        found = read(self._source)
         assert isinstance(found, dict), found if isinstance(found, Bad) else "the stream ended"
         return found
 
@@ -112,3 +115,27 @@ class Client:
             s["name"]: self.ask("variables", variablesReference=s["variablesReference"])["variables"]
             for s in self.ask("scopes", frameId=frame)["scopes"]
         }
+
+
+class PortClient(Client):
+    """Asks a debugger that listens on a port."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=120)
+        self._connect(self._socket.makefile("wb"), self._socket.makefile("rb"))
+
+    def __exit__(self, *error: object) -> None:
+        self._target.close()
+        self._source.close()
+        self._socket.close()
+
+    def end(self) -> None:
+        """Say that nothing more comes."""
+        self._socket.shutdown(socket.SHUT_WR)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the debugger has hung up; what it says before that is skipped."""
+        while isinstance(found := read(self._source), dict):
+            self.events.append(found)
+        return found is None

@@ -9,17 +9,18 @@ import socket
 import subprocess
 import threading
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.debug.client import ROOT, Client
+from tests.debug.client import ROOT, Client, PortClient
 from tests.debug.kernels import CASES, EXAMPLES, LOOP, loop, loop_args
 from tests.each import each
 
-from pto.engine.debug.dap import Adapter
+from pto.cli import debug as cli
+from pto.engine.debug.dap import MOST_UNKNOWN, Adapter
 from pto.engine.debug.session import Stops, debugged
 from pto.engine.debug.wire import LARGEST, Bad, Sender, read
 
@@ -299,18 +300,116 @@ def test_restart_and_breakpoints_before_the_launch(folder: Path, tool_folder: Pa
         c.event("terminated")
 
 
-def test_a_port(tool_folder: Path) -> None:
+# -- a port ------------------------------------------------------------------------------------------------
+
+_TOKEN = "rCkYp0Yt0b2N9x"
+
+
+def test_a_port(folder: Path, tool_folder: Path) -> None:
+    """Strangers come first. None of them has anything executed, and the right client is served all the same."""
     command = [str(tool_folder / "pto"), "debug", "--dap-port", "0"]
+    saved = folder / "saved.npy"
+    launch = {
+        "program": str(folder / "loop.pto"), "args": [f"f32:3x10={saved}", "2"],
+        "type": "pto", "request": "launch", "name": "Kernel", "debugServer": 4711,
+    }  # fmt: skip
     with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT) as process:
         assert process.stderr is not None
-        port = int(process.stderr.readline().decode().rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=120) as s, s.makefile("rwb") as stream:
-            body = json.dumps({"seq": 1, "type": "request", "command": "initialize"}).encode()
-            stream.write(b"Content-Length: %d\r\n\r\n%s" % (len(body), body))
-            stream.flush()
-            found = read(cast("BinaryIO", stream))
-            assert isinstance(found, dict) and found["body"]["supportsStepBack"]
+        place, _, token = process.stderr.readline().decode().strip().partition(", token ")
+        port = int(place.rpartition(":")[2])
+        assert place == f"listening on 127.0.0.1:{port}" and len(token) > 40
+        for wrong in (None, "", token[:-1], token + "x", 7, [token], "\ud800"):
+            with PortClient(port) as c:
+                assert c.ask("initialize")["supportsStepBack"]
+                assert "expected the token" in c.refused("launch", {**launch, "token": wrong})
+                assert c.is_over
+        page = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: text/plain\r\n"
+        for data in (page + framed(asked(1, "launch", launch)), b"", b"\x16\x03\x01", framed(b"[" * 50000)):
+            with PortClient(port) as c:
+                c.write(data)
+                c.end()
+                assert c.is_over
+        assert not saved.exists()
+        with PortClient(port) as c:
+            c.ask("initialize")
+            c.ask("launch", **launch, token=token)
+            c.ask("configurationDone")
+            assert c.event("exited") == {"exitCode": 0} and saved.exists()
+            c.ask("disconnect")
         assert process.wait(120) == 0
+
+
+def test_only_the_token_opens() -> None:
+    """Requests before it, and how much of them is read."""
+    launch = asked(3, "launch", {"token": _TOKEN, "stopOnEntry": True})
+    names = Adapter(io.BytesIO(), io.BytesIO(), lambda arguments: _Made())._handlers
+    known = {"token": _TOKEN, "expression": "1", "source": {"path": "/etc/passwd"}}
+    every = [asked(2, name, known) for name in names if name not in ("initialize", "launch")]
+    assert len(every) > 25
+
+    def check(data: bytes, wanted: list[bool], admitted: bool) -> None:
+        begun: list[object] = []
+        out, source = io.BytesIO(), io.BytesIO(data)
+        adapter = Adapter(source, out, lambda arguments: begun.append(arguments) or _Made())
+        assert adapter.admits(_TOKEN) == admitted and not begun
+        out.seek(0)
+        answers = []
+        while isinstance(found := read(out), dict):
+            answers.append(found["success"])
+        assert answers == wanted and source.tell() <= MOST_UNKNOWN
+
+    first = asked(1, "initialize")
+    each(check, [
+        (framed(first, launch), [True], True),
+        (framed(launch), [], True),
+        (framed(first, *every, launch), [True, *[False] * len(every)], True),
+        (framed(first, asked(2, "launch", {"token": _TOKEN[:-1]}), launch), [True, False], False),
+        (framed(first, asked(2, "launch"), launch), [True, False], False),
+        (framed(asked(2, "launch", [_TOKEN]), launch), [False], False),
+        (framed({"type": "event", "event": "launch"}, launch), [], True),
+        (framed(first, b"nonsense", launch), [True], False),
+        (framed(asked(1, "initialize", {"x": "y" * MOST_UNKNOWN}), launch), [], False),
+        (framed(*[first] * 2000, launch), [True] * (MOST_UNKNOWN // len(framed(first))), False),
+        (b"x" * 2 * MOST_UNKNOWN, [], False), (b"\r\n" * MOST_UNKNOWN + framed(launch), [], False),
+        (framed(first), [True], False), (b"", [], False),
+    ])  # fmt: skip
+
+
+def test_what_follows_the_token_is_served() -> None:
+    out = io.BytesIO()
+    wanted = {"token": _TOKEN, "stopOnEntry": True}
+    messages = (
+        asked(1, "initialize"),
+        asked(2, "launch", wanted),
+        asked(3, "configurationDone"),
+        asked(4, "threads"),
+    )
+    adapter = Adapter(io.BytesIO(framed(*messages)), out, lambda arguments: _Made())
+    assert adapter.admits(_TOKEN)
+    adapter.serve()
+    out.seek(0)
+    found = [m for m in iter(lambda: read(out), None) if isinstance(m, dict) and m["type"] == "response"]
+    assert [(m["request_seq"], m["success"]) for m in found] == [(1, True), (2, True), (3, True), (4, True)]
+
+
+def test_a_client_that_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others wait for their turn."""
+    monkeypatch.setattr(cli, "_PROOF", 0.01)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        assert not cli._served(ours, _TOKEN)
+        assert theirs.recv(1) == b""
+    gone, theirs = socket.socketpair()
+    theirs.sendall(framed(*[asked(1, "initialize")] * 100))
+    theirs.close()
+    assert not cli._served(gone, _TOKEN)
+
+
+def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert cli.main(["--dap-port", str(port)]) == 1
+    assert f"cannot listen on 127.0.0.1:{port}: address already in use" in capsys.readouterr().err
 
 
 # -- what is wrong with requests ---------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import each
 
 import pto.language as pl
 from pto.diag import DiagnosticError
@@ -67,6 +68,31 @@ def test_results_are_kept(tmp_path: Path):
     assert again.best(x, y) == {"rows": 16} != first[0].config
     other = pl.autotune([{"rows": 16}, {"rows": 64}], results=str(file))(twice)
     assert other.best(x, y) == {"rows": 64} and len(file.read_text().splitlines()) == 2
+
+
+def test_a_file_decides_between_choices_only(tmp_path: Path):
+    """No value of a file reaches the function: what is no choice, or no result, is refused."""
+    file = tmp_path / "twice.jsonl"
+    x, y = arrays()
+    pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice).choices(x, y)
+    line = json.loads(file.read_text())
+
+    def check(choices: Any) -> None:
+        file.write_text(
+            (json.dumps({**line, "choices": choices}) if choices != "deep" else "[" * 100000) + "\n"
+        )
+        with pytest.raises(DiagnosticError, match="has no results"):
+            pl.autotune([{"rows": 16}, {"rows": 32}], results=str(file))(twice)(x, y)
+
+    good = line["choices"][0]
+    each(check, [
+        [{**good, "config": {"rows": 7}}], [{**good, "config": {"rows": 16, "x": 1}}], [{**good, "config": [16]}],
+        [{**good, "us": "1"}], [{**good, "us": float("nan")}], [{**good, "us": True}], [], None, [7], [{}], "deep",
+    ])  # fmt: skip
+    assert not y.any()
+    file.write_text("7\n")
+    with pytest.raises(DiagnosticError, match="has no results"):
+        pl.autotune([{"rows": 16}], results=str(file))(twice)(x, y)
 
 
 def test_what_makes_no_sense():

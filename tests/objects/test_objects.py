@@ -163,6 +163,18 @@ def test_a_limit_from_c(tmp_path: Path) -> None:
     assert launch.mark == at >= to
 
 
+def test_packs_are_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain name is a file of the working directory, and is not searched for in LD_LIBRARY_PATH."""
+    opened, error = machine.library().raw("pto_machine_open"), ctypes.create_string_buffer(200)
+    opened.restype = ctypes.c_void_p
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "calls.so").write_bytes(_object(ends.endless(), None))
+    for name, why in ((b"calls.so", b"no library of calls"), (b"libm.so.6", b"No such file or directory")):
+        packs = (ctypes.c_char_p * 1)(name)
+        assert opened(packs, 1, error, ctypes.c_size_t(len(error))) is None
+        assert error.value.startswith(name + b": " + why)
+
+
 @pytest.mark.seeded
 def test_random_programs(tmp_path: Path) -> None:
     """Control flow of every kind around scalars of every type, all programs in one object."""

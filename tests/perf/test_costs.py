@@ -125,11 +125,14 @@ def test_a_machine_from_a_file(tmp_path: Path):
         ("[cores]\nmhz = 1", r"unknown table \[cores\]; there are \[runtime\], \[durations\]"),
         ("[mhz]\nvalue = 1", "mhz is a parameter: mhz = a number"),
         ("runtime = 3", "runtime is a table"),
+        ("#" * (1 << 20) + "\n", "at most 1048576 bytes"),
+        (f"mhz = {'[' * 10000}", "my.toml: "),
+        ("mhz = '\udcff'", "can't decode byte"),
     ],
 )
 def test_a_file_that_is_wrong(tmp_path: Path, text: str, problem: str):
     path = tmp_path / "my.toml"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     with pytest.raises(ValueError, match=problem):
         machine(path)
 

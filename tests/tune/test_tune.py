@@ -157,6 +157,24 @@ def test_results_are_kept_and_taken_up(tmp_path: Path, monkeypatch: pytest.Monke
     assert asked == [{"ROWS": 32}], "another launch has other results"
 
 
+def test_a_file_that_holds_something_else(tmp_path: Path) -> None:
+    program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=arguments)
+    file = tmp_path / "k.jsonl"
+    search(program, Space({"ROWS": [64]}), str(file))
+    line = json.loads(file.read_text())
+    for wrong in (
+        {"us": "1"},
+        {"us": None},
+        {"status": 7},
+        {"busy": ["V"]},
+        {"more": 1},
+        {"params": {1: [2]}, "why": 0},
+    ):
+        file.write_text(f"{json.dumps({**line, **wrong})}\n{json.dumps(line)}\n")
+        with pytest.raises(DiagnosticError, match=r"k\.jsonl:1: no result of a search"):
+            search(program, Space({"ROWS": [64]}), str(file))
+
+
 def test_processes_find_the_same() -> None:
     program = Program(EXAMPLE.read_text(), str(EXAMPLE), ARGUMENTS, arguments=_of_the_tool())
     space = Space({"ROWS": [64, 128]})

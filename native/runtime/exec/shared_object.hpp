@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <link.h>
+#include <unistd.h>
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "fault.hpp"
 
@@ -36,13 +38,28 @@ inline Text text_around(uint64_t function) {
   return search.found;
 }
 
+/// The file that a name leads to: a descriptor, /proc/PID/fd/N, is a link to the file that it is of.
+inline std::string file_of(const std::string& name) {
+  char target[4096];
+  const ssize_t size = name.starts_with("/proc/") ? readlink(name.c_str(), target, sizeof target) : -1;
+  return size > 0 ? std::string(target, static_cast<size_t>(size)) : name;
+}
+
 class SharedObject {
  public:
-  explicit SharedObject(const std::string& path)
-      : path_(path), handle_(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (handle_ == nullptr) throw std::runtime_error(std::string("cannot load: ") + dlerror());
+  explicit SharedObject(const std::string& name)
+      : path_(file_of(name)), handle_(dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (handle_ == nullptr) {
+      std::string why = dlerror();
+      if (why.starts_with(name)) why.replace(0, name.size(), path_);
+      throw std::runtime_error("cannot load: " + why);
+    }
+    // Debuggers and dladdr are to see the file: the descriptor will be closed.
+    if (dlinfo(handle_, RTLD_DI_LINKMAP, &map_) != 0 || map_->l_name != name) map_ = nullptr;
+    if (map_ != nullptr) name_ = std::exchange(map_->l_name, path_.data());
   }
   ~SharedObject() {
+    if (map_ != nullptr) map_->l_name = name_;
     if (handle_ != nullptr) dlclose(handle_);
   }
   SharedObject(const SharedObject&) = delete;
@@ -88,6 +105,8 @@ class SharedObject {
  private:
   std::string path_;
   void* handle_;
+  link_map* map_ = nullptr;  // if its name is ours to give back
+  char* name_ = nullptr;     // what dlopen has allocated
 };
 
 }  // namespace pto2

@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 
+from ..cache import opened
 from ..diag import Diagnostic, DiagnosticError, Source, has_errors
 from ..objects.contents import is_object
 from ..reading import SUFFIXES
@@ -20,7 +21,6 @@ from .common import (
     add_capacity,
     add_diagnostics,
     add_target,
-    executable,
     read_input,
     refuse_auto,
     refuse_output,
@@ -102,13 +102,11 @@ def _written(
     path, names = made
     stem, suffix = os.path.splitext(options.input if options.input != "-" else "kernel")
     output = options.output or stem + (".so" if suffix != ".so" else ".calls.so")
-    with open(path, "rb") as f:
+    with open(opened(path), "rb") as f:
         data = f.read()
-    problems = [*problems, *write_output(output, data)]
+    problems = [*problems, *write_output(output, data, executable=True)]
     if has_errors(problems):
         return problems
-    if output != "-":
-        executable(output)
     if not options.quiet and options.diagnostics == "text" and output != "-":
         took = f"{time.perf_counter() - started:.2f} s"
         print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)

@@ -54,6 +54,12 @@ def main(arguments: Sequence[str]) -> int:
     return OK
 
 
+def _shared() -> str:
+    """The folder of the shared cache; empty if there is none, or others can write it."""
+    found = cache.shared()
+    return str(found[0]) if found else ""
+
+
 def _facts(
     folder: str, left: Sequence[cache.CacheEntry], gone: Sequence[cache.CacheEntry] | None
 ) -> dict[str, object]:
@@ -64,6 +70,8 @@ def _facts(
         "limit": cache.limit(),
         "kinds": {k: {"entries": n, "bytes": size} for k, (n, size) in _kinds(left).items()},
     }
+    if shared := _shared():
+        facts["shared"] = shared
     if gone is not None:
         facts["removed"] = {"entries": len(gone), "bytes": sum(e.size for e in gone)}
     return facts
@@ -76,6 +84,8 @@ def _lines(folder: str, left: Sequence[cache.CacheEntry]) -> list[str]:
         f"size     {_total(left)}",
         f"limit    {shown(cache.limit())} (PTO_CACHE_LIMIT)",
     ]
+    if shared := _shared():
+        lines.insert(1, f"shared   {shared} (PTO_CACHE_SHARED)")
     kinds = _kinds(left)
     if kinds:
         lines.append("")

@@ -187,7 +187,7 @@ def refuse_output(parser: argparse.ArgumentParser, path: str | None, what: str, 
         parser.error(f"-o {path}: this writes {what}; {_MAKERS[suffix].format(path)}")
 
 
-def write_output(path: str, data: bytes) -> list[Diagnostic]:
+def write_output(path: str, data: bytes, executable: bool = False) -> list[Diagnostic]:
     """Write a file in one step: readers see the old content or the new, never a part."""
     if path == "-":
         try:
@@ -201,7 +201,7 @@ def write_output(path: str, data: bytes) -> list[Diagnostic]:
             return [Diagnostic("PTO-E0002", f"cannot write to standard output: {why}")]
         return []
     try:
-        write_whole(path, data)
+        write_whole(path, data, executable)
     except OSError as e:
         why = (e.strerror or str(e)).lower()
         return [Diagnostic("PTO-E0002", f"cannot write '{path}': {why}", help="nothing was written")]
@@ -224,12 +224,6 @@ def seconds(text: str) -> float:
     if not 0 < found < 1e9:
         raise argparse.ArgumentTypeError(f"'{text}' is not a positive number of seconds")
     return found
-
-
-def executable(path: str) -> None:
-    """Who may read a library may also execute it."""
-    mode = os.stat(path).st_mode
-    os.chmod(path, mode | 0o111 & (mode >> 2))
 
 
 def show(diagnostics: Sequence[Diagnostic], form: str) -> None:

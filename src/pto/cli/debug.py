@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import secrets
 import socket
 import sys
+import threading
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -25,7 +27,7 @@ _EXAMPLES = """\
   pto debug k.pto --break '14 if %i == 2' --command 'print %acc' --command continue -- @a.npy f32:16x64
   pto debug k.pto --schedule seed=4 --sanitize all -- @a.npy f32:16x64
   pto debug --dap                         the Debug Adapter Protocol on standard input and output
-  pto debug --dap-port 4711               the same on a port of this machine
+  pto debug --dap-port 4711               the same on a port of this machine; prints a token for the editor
 
 at the prompt, 'help' lists the commands; arguments are those of pto run (pto run --help)
 """
@@ -37,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     doc = "Debug a kernel: stop it, look at its tiles, step through it, and back."
     p = parser("pto debug", doc, _EXAMPLES)
     p.add_argument("--dap", action="store_true", help="speak the Debug Adapter Protocol: editors start this")
-    p.add_argument("--dap-port", metavar="PORT", help="the same on a port of this machine, for one editor")
+    p.add_argument("--dap-port", metavar="PORT", help="the same on a port, for the editor with the token")
     options = parsed(p, arguments)
     options.debug = True
     options.stop_first = options.stop_first or not (options.breaks or options.watches)
@@ -62,12 +64,47 @@ def _serve(arguments: Sequence[str]) -> int:
         source = os.fdopen(os.dup(0), "rb")
         Adapter(source, target, _begin).serve()
         return OK
-    with socket.create_server(("127.0.0.1", options.dap_port)) as server:
-        say(f"listening on 127.0.0.1:{server.getsockname()[1]}\n")
-        client, _ = server.accept()
-        with client, client.makefile("rb") as source, client.makefile("wb") as target:
-            Adapter(source, target, _begin).serve()
+    try:
+        server = socket.create_server(("127.0.0.1", options.dap_port))
+    except OSError as e:
+        why = (e.strerror or str(e)).lower()
+        say(f"pto debug: cannot listen on 127.0.0.1:{options.dap_port}: {why}\n")
+        return FAILED
+    token = secrets.token_urlsafe()
+    with server:
+        say(f"listening on 127.0.0.1:{server.getsockname()[1]}, token {token}\n")
+        while not _served(server.accept()[0], token):
+            pass
     return OK
+
+
+#: Seconds in which a client has to present the token: others wait for their turn.
+_PROOF = 10.0
+
+
+def _served(client: socket.socket, token: str) -> bool:
+    """Serve a client that presents the token; False for another one. Every user of the machine can connect:
+    nothing that a client without the token does ends the server."""
+    from ..engine.debug.dap import Adapter
+
+    limit = threading.Timer(_PROOF, _hang_up, (client,))
+    limit.daemon = True
+    limit.start()
+    admitted = False
+    with contextlib.suppress(OSError), client:  # a client may be gone at any time
+        with client.makefile("rb") as source, client.makefile("wb") as target:
+            adapter = Adapter(source, target, _begin)
+            admitted = adapter.admits(token)
+            limit.cancel()
+            if admitted:
+                adapter.serve()
+    limit.cancel()
+    return admitted
+
+
+def _hang_up(client: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        client.shutdown(socket.SHUT_RDWR)
 
 
 def _port(text: str) -> int:
@@ -102,6 +139,12 @@ _OF_EDITORS = (
     "noDebug",
     "env",
     "console",
+    "token",
+    "debugServer",
+    "internalConsoleOptions",
+    "preLaunchTask",
+    "postDebugTask",
+    "presentation",
 )
 
 

@@ -153,7 +153,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _main(arguments: Sequence[str]) -> int:
     from ..diag import DiagnosticError, has_errors
-    from .common import FAILED, OK, USAGE, executable, refuse_output, say, show, write_output
+    from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
     from .outputs import FORMS, decided
 
     parser = _parser()
@@ -198,9 +198,7 @@ def _main(arguments: Sequence[str]) -> int:
                 out = os.path.join(options.output, _stem(path) + FORMS[options.emit].suffix)
             elif len(inputs) > 1:
                 data = f"// {path}\n".encode() + data
-            problems = write_output(out, data)
-            if options.emit == "so" and out != "-" and not problems:
-                executable(out)
+            problems = write_output(out, data, executable=options.emit == "so")
             found.extend(problems)
             if problems:
                 status = FAILED

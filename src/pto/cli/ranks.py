@@ -10,6 +10,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..cache import opened
 from ..diag import Diagnostic, DiagnosticError, has_errors
 from ..reading import SUFFIXES, read
 from .common import (
@@ -18,7 +19,6 @@ from .common import (
     Parser,
     add_diagnostics,
     add_target,
-    executable,
     rank_count,
     seconds,
     show,
@@ -115,11 +115,10 @@ def _built(options: Namespace, names: list[str], target: Profile) -> str | None:
     made = build.program(sources, target, flags)
     if options.output is None:
         return made.path
-    with open(made.path, "rb") as f:
-        problems = write_output(options.output, f.read())
+    with open(opened(made.path), "rb") as f:
+        problems = write_output(options.output, f.read(), executable=True)
     if problems:
         raise DiagnosticError(problems)
-    executable(options.output)
     took = time.monotonic() - begin
     print(f"{options.output}: {len(sources)} sources, {took:.1f} s", file=sys.stderr)
     return None

@@ -47,7 +47,6 @@ def program(sources: Sequence[Source], profile: Profile, flags: Sequence[str]) -
     if not built.ok:
         shown = {os.path.abspath(s.name): s for s in sources}
         raise DiagnosticError(messages.diagnostics(built.output, shown))
-    os.chmod(built.path, 0o755)
     return built
 
 

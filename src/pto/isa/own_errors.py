@@ -888,6 +888,15 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "Run it with its data: leave out --dry (dry=True).",
     ),
     (
+        "PTO-E2409",
+        "a cache that other users can write",
+        "Compiled kernels are loaded from the cache: a user who can write it can run code as this user. The "
+        "folder of the cache, or one above it, belongs to another user, or its mode lets others write. The "
+        "cache is not used; kernels are compiled into a private folder, which is removed with the process.",
+        "Type what the message says (chmod go-w FOLDER), or name a folder of your own in PTO_CACHE_DIR. To "
+        "share a cache, name it in PTO_CACHE_SHARED, which is only read.",
+    ),
+    (
         "PTO-E2420",
         "wrong call of a whole program",
         "A program that pto ranks started calls the device runtime or its communication library with what it "

@@ -118,14 +118,25 @@ class Autotuned:
         try:
             with open(self._results, encoding="utf-8") as file:
                 lines = [json.loads(line) for line in file if line.endswith("\n")]
+            for line in lines:
+                if line.get("program") == self._digest and line.get("key") == key:
+                    return self._read(line["choices"])
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as e:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
             raise _refuse(f"'{self._results}' has no results: {e}", "give another file") from None
-        for line in lines:
-            if line.get("program") == self._digest and line.get("key") == key:
-                return [Choice(**c) for c in line["choices"]]
         return None
+
+    def _read(self, choices: Any) -> list[Choice]:
+        """Read the choices of a line. The file says how good each choice is; the values for the function
+        are those of `configs`, whatever the file holds."""
+        known = {json.dumps(c, sort_keys=True): c for c in self.configs}
+        found = [
+            Choice(known[json.dumps(c["config"], sort_keys=True)], c["us"], str(c["why"])) for c in choices
+        ]
+        if not found or not all(c.us is None or (type(c.us) in (int, float) and c.us >= 0) for c in found):
+            raise ValueError("expected microseconds for every choice")
+        return found
 
     def _keep(self, key: str, found: list[Choice]) -> None:
         if self._results is None or self._known(key) is not None:

@@ -26,22 +26,22 @@ def is_object(path: str) -> bool:
 def check_runnable(data: bytes, name: str, symbol: str) -> None:
     """Raise `DiagnosticError` unless a file is a shared object for this machine that has a symbol."""
     try:
-        elf = Elf(data)
-        if elf.kind != SHARED:
-            raise BadElf("it is no shared object: 'ptoas FILE -o k.so' makes one, or a linker")
-        if elf.machine != MACHINES.get(platform.machine()):
-            raise BadElf(f"it is for another machine than this {platform.machine()}")
-        check_segments(elf)
-        if not any(s.name == symbol and s.section for s in elf.symbols(DYNSYM)):
+        if not has_symbol(data, symbol):
             raise BadElf(f"it has no symbol '{symbol}'")
     except BadElf as e:
         raise refusal(name, str(e)) from None
 
 
-def check_whole(data: bytes) -> None:
-    """Raise `BadElf` for an ELF file that is cut; what is no ELF file is left to the system."""
-    if data[:4] == MAGIC:
-        check_segments(Elf(data))
+def has_symbol(data: bytes, symbol: str) -> bool:
+    """Return True if a library has a symbol for others, without loading it: to load a library is to run its
+    constructors. Raises `BadElf` for what is no whole library of this machine."""
+    elf = Elf(data)
+    if elf.kind != SHARED:
+        raise BadElf("it is no shared object: 'ptoas FILE -o k.so' makes one, or a linker")
+    if elf.machine != MACHINES.get(platform.machine()):
+        raise BadElf(f"it is for another machine than this {platform.machine()}")
+    check_segments(elf)
+    return any(s.name == symbol and s.section for s in elf.symbols(DYNSYM))
 
 
 def check_segments(elf: Elf) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
+from ..engine.compiled.library import name_to_load
 from ..perf.hazards import Hazard, hazards_of, tasks_unseen, unordered
 from ..perf.tables import CORE_TYPES
 from . import recorded
@@ -49,7 +50,8 @@ class TaskEngine:
         self.unseen = 0  # tasks of which nobody knows what they did to memory
 
     def add_kernel(self, func_id: int, name: str, core_type: str, path: str) -> None:
-        self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), path)
+        with name_to_load(path) as file:
+            self._kernels.add_library(func_id, name, CORE_TYPES.index(core_type), file)
         self._names[func_id] = name
         self._libraries[func_id] = path
 
@@ -74,7 +76,8 @@ class TaskEngine:
         made = options(self._given, warn, info)
         slots = [a & (2**64 - 1) for a in args]
         try:
-            run = self._run(made, path, entry, slots)
+            with name_to_load(path) as file:
+                run = self._run(made, file, entry, slots)
         except MemoryError:
             message = "there is not enough memory for rings of that size"
             raise DiagnosticError([Diagnostic("PTO-E2621", message, help="make them smaller")]) from None

@@ -253,7 +253,10 @@ def add(kernels: Any, number: int, kernel: Kernel, runtime: str, traced: bool = 
     if known.task is not None:
         add_task(kernels, number, kernel.name, kernel.core_type, known.task)
         return ""
-    kernels.add_library(number, kernel.name, kernel.core_type, known.path)
+    from ..engine.compiled.library import name_to_load  # not for orchestrations of Python functions
+
+    with name_to_load(known.path) as file:
+        kernels.add_library(number, kernel.name, kernel.core_type, file)
     return known.path
 
 

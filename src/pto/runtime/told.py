@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..diag import Source, Span
-from ..engine.compiled.library import ArrayArgument
+from ..engine.compiled.library import ArrayArgument, load
 from ..engine.cpp.places import Places
 from ..engine.entry import LaunchResult
 from ..engine.memory import GlobalMemory
@@ -117,6 +117,7 @@ class Hearing:
         #: By task and block, in the order that they began.
         self.told: dict[tuple[int, int], dict[tuple[int, int], ToldCore]] = {}
         self.kernels: dict[str, str] = {}  # names by library
+        self._libraries: list[ctypes.CDLL] = []
         self._keep: list[Any] = []
         self.places: dict[str, Places] = {}
         #: Who takes blocks that are over, in the order that they began, where too much would have to be kept.
@@ -170,14 +171,15 @@ class Hearing:
 
         callback = _TOLD(told)
         self._keep.append(callback)
-        ctypes.CDLL(path).pto2_tell(callback)
+        self._libraries.append(load(path))
+        self._libraries[-1].pto2_tell(callback)
         self.kernels[path] = name
         self.places[path] = Places(path, files=files)
 
     def stop(self) -> None:
         """Listen no more: a library may outlive the run."""
-        for path in self.kernels:
-            ctypes.CDLL(path).pto2_tell(None)
+        for library in self._libraries:
+            library.pto2_tell(None)
 
     def _array(
         self, array: Any, number: int, fresh: bool, others: Mapping[tuple[int, int], TaskArray]

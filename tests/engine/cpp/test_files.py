@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import subprocess
 from pathlib import Path
@@ -208,6 +209,29 @@ def test_e2405_libraries_that_cannot_be_run(library: str, tmp_path: Path) -> Non
             pto.kernel(path, "first", **options)
         (d,) = raised.value.diagnostics
         assert d.code == "PTO-E2405" and word in d.message and "pto build" in d.help
+
+
+def test_a_library_that_pto_build_did_not_make_does_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To load it would be to run its constructors. A name that the system would search for is a path here."""
+    canary, other = tmp_path / "canary", tmp_path / "other.so"
+    text = f"""#include <cstdio>
+extern "C" const char* pto_librarian() {{ return "{{}}"; }}
+__attribute__((constructor)) static void run() {{ std::fclose(std::fopen("{canary}", "w")); }}
+"""
+    (tmp_path / "o.cpp").write_text(text)
+    command = [*compiler.find().command, "-shared", "-fPIC", str(tmp_path / "o.cpp"), "-o", str(other)]
+    subprocess.run(command, check=True)
+    monkeypatch.chdir(tmp_path)
+    for path in (str(other), "other.so"):
+        assert main(["run", path, "--", "f32:4"]) == 1
+        assert "PTO-E2405" in capsys.readouterr().err and not canary.exists()
+        with pytest.raises(DiagnosticError, match="does not say which kernels it has"):
+            pto.kernel(path)
+    assert not canary.exists()
+    ctypes.CDLL(str(other))
+    assert canary.exists()  # it would have
 
 
 def test_a_library_that_was_built_again(tmp_path: Path) -> None:

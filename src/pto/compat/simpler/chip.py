@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ... import knobs
+from ...cache import opened
 from ...diag import Diagnostic, DiagnosticError
 from ...isa.profiles import PLATFORMS, PROFILES
 from ...language import journal
@@ -64,7 +65,8 @@ class Libraries:
         key = library, chip
         if key not in self._copies:
             copy = os.path.join(self._folder, f"{len(self._copies)}-{chip}.so")
-            shutil.copyfile(library, copy)
+            with open(opened(library), "rb") as source, open(copy, "xb") as target:
+                shutil.copyfileobj(source, target)
             self._copies[key] = copy
         return self._copies[key]
 

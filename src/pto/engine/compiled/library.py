@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from ...cache import Built
+from ...cache import Built, opened
 from ...isa.machine import SUBBLOCKS
 
 _ERROR_SIZE = 8192
@@ -99,29 +101,67 @@ class Alone(NamedTuple):
     far: int = 0
 
 
-_seen: dict[str, tuple[int, int, int]] = {}
+class _Link(ctypes.Structure):
+    """The beginning of `link_map`, which debuggers read: where a library is, and the name of its file."""
+
+    _fields_ = (("address", ctypes.c_void_p), ("name", ctypes.c_void_p))
 
 
-def _load(path: str) -> ctypes.CDLL:
-    """Load a library. The system takes one by a name it knows for the same, so a file that has changed
-    since is loaded from a copy."""
-    status = os.stat(path)
-    stamp = status.st_ino, status.st_mtime_ns, status.st_size
-    if _seen.setdefault(path, stamp) == stamp:
-        return ctypes.CDLL(path)
-    import shutil
-    import tempfile
+_names = itertools.count(1)
+#: Of files that were loaded, by device and inode: when they were written, and their size.
+_loaded: dict[tuple[int, int], tuple[int, int]] = {}
 
-    with tempfile.TemporaryDirectory(prefix="pto-so-") as folder:
-        return ctypes.CDLL(shutil.copy(path, folder))
+
+@contextlib.contextmanager
+def name_to_load(path: str, check: Callable[[bytes], object] | None = None) -> Iterator[str]:
+    """A name for dlopen that leads to the file which is at a path now, and to no other one later. `check`
+    raises for a content that must not be loaded: to load a library is to run its constructors.
+
+    dlopen takes a name that it has seen before for the library of that time, and numbers of descriptors are
+    reused. So every name is spelled differently: `/` and `/.` are the digits of a counter.
+    """
+    file = opened(path)
+    try:
+        status = os.fstat(file)
+        stamp = status.st_mtime_ns, status.st_size
+        changed = _loaded.setdefault((status.st_dev, status.st_ino), stamp) != stamp
+        if check is not None or changed:
+            with open(file, "rb", closefd=False) as f:
+                data = f.read()
+            if check is not None:
+                check(data)
+            if changed:  # dlopen would take a file that was written over for what it has loaded
+                os.close(file)
+                file = os.memfd_create("pto-library")
+                with open(file, "wb", closefd=False) as f:
+                    f.write(data)
+        digits = f"{next(_names):b}".replace("0", "/").replace("1", "/.")
+        yield f"/proc/{os.getpid()}/fd{digits}/{file}"
+    finally:
+        os.close(file)
+
+
+def load(path: str, check: Callable[[bytes], object] | None = None) -> ctypes.CDLL:
+    """Load a library (see `name_to_load`); OSError where that fails."""
+    with name_to_load(path, check) as name:
+        try:
+            found = ctypes.CDLL(name)
+        except OSError as e:
+            raise OSError(str(e).removeprefix(f"{name}: ")) from None
+        link = _Link.from_address(found._handle)
+        if ctypes.string_at(link.name) == name.encode():  # not one that was loaded before
+            copy = ctypes.CDLL(None).strdup
+            copy.restype = ctypes.c_void_p
+            link.name = copy(os.fsencode(path))  # for debuggers: the descriptor is about to be closed
+        return found
 
 
 class Library:
     """Entry points of a shared library, by the symbols `launcher.Entry` gives them."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self._loaded = _load(path)
+    def __init__(self, path: str, check: Callable[[bytes], object] | None = None) -> None:
+        self.path = os.path.abspath(path)
+        self._loaded = load(self.path, check)
 
     def text(self, symbol: str) -> str | None:
         """What a function without arguments says; None where there is no such function."""

@@ -26,7 +26,7 @@ from ...isa.dtypes import SPELLINGS
 from ...isa.machine import SUBBLOCKS
 from ...isa.profiles import Profile, profile, resolve
 from ...isa.record import Record
-from ...objects.contents import check_whole
+from ...objects.contents import has_symbol
 from ...objects.elf import BadElf
 from ...reading import SUFFIXES, read
 from ..binding import Binding, Windows
@@ -138,14 +138,11 @@ class FileKernel(CompiledKernel):
         if not os.path.isfile(self.path):
             raise DiagnosticError(read(self.path)[1])
         try:
-            with open(self.path, "rb") as f:
-                check_whole(f.read())
-            self._library = Library(os.path.abspath(self.path))
-            self.built = Built(os.path.abspath(self.path), "")
+            self._library = Library(self.path, self._check)
+            self.built = Built(self._library.path, "")
         except (OSError, BadElf) as e:
-            why = str(e).removeprefix(f"{os.path.abspath(self.path)}: ")
             raise DiagnosticError([
-                Diagnostic("PTO-E2405", f"'{self.path}' cannot be loaded: {why}",
+                Diagnostic("PTO-E2405", f"'{self.path}' cannot be loaded: {e}",
                            help="give a library that 'pto build' made on this kind of machine")
             ]) from None  # fmt: skip
         facts, self._abouts = describe(self._library, self.path)
@@ -167,6 +164,11 @@ class FileKernel(CompiledKernel):
                 Diagnostic("PTO-E2405", f"'{self.path}' was built without {what}",
                            help=f"build it again: pto build {option}")
             ])  # fmt: skip
+
+    def _check(self, data: bytes) -> None:
+        """Refuse a library that `pto build` did not make: nothing of it may run."""
+        if not has_symbol(data, _DESCRIBES):
+            raise _unknown(self.path)
 
     def _choose(self, entry: str | None) -> About:
         names = [a.name for a in self._abouts]
@@ -259,13 +261,16 @@ def _spelled(m: re.Match[str]) -> str:
 # -- what a library says ------------------------------------------------------------------------------------
 
 
+#: The function in which a library describes its kernels (`PTO_ABOUT` in pto/core/describe.hpp).
+_DESCRIBES = "pto_library"
+
+
 def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]:
-    """What a library says about itself; an error where it says nothing."""
-    text = library.text("pto_library")
+    """Return what a library says about itself; an error where it says nothing."""
+    text = library.text(_DESCRIBES)
     facts = json.loads(text) if text is not None else {}
     if facts.get("format") != 1:
-        what = f"'{shown}' does not say which kernels it has"
-        raise DiagnosticError([Diagnostic("PTO-E2405", what, help="make it with 'pto build'")])
+        raise _unknown(shown)
     kernels = []
     for k in facts["kernels"]:
         types = k["types"]
@@ -278,6 +283,11 @@ def describe(library: Library, shown: str) -> tuple[dict[str, Any], list[About]]
         params = tuple(Param(n, t) for n, t in zip(names, made, strict=True))
         kernels.append(About(k["name"], k["symbol"], k["kind"], params, k["subblocks"]))
     return facts, kernels
+
+
+def _unknown(path: str) -> DiagnosticError:
+    what = f"'{path}' does not say which kernels it has"
+    return DiagnosticError([Diagnostic("PTO-E2405", what, help="make it with 'pto build'")])
 
 
 def _type(text: str) -> Any:

@@ -1,11 +1,12 @@
 """The Debug Adapter Protocol: a session for editors.
 
 Requests and stops come through one queue, so a launch that runs can be interrupted. Whatever a client sends
-is answered. What it looks at is in `looking`.
+is answered. What it looks at is in `looking`. A client on a port may be any user of the machine: nothing is
+done for it until it has presented a token (`admits`).
 
 | request | what it does here |
 | --- | --- |
-| launch | `program`, `args`, and every option of `pto run` by its name; `stopOnEntry` |
+| launch | `program`, `args`, and every option of `pto run` by its name; `stopOnEntry`, `token` |
 | setBreakpoints | `condition`, `hitCondition` (3, >= 3, % 4), `logMessage` with {expressions} |
 | setDataBreakpoints | watchpoints: on variables, elements of tiles |
 | stepIn, next, stepOut | step, next, finish; `granularity` instruction: one operation |
@@ -31,10 +32,12 @@ from .points import Breakpoint, Hits, PointError, Watchpoint, same_file
 from .requests import Arguments, Refused, arg, handlers, request
 from .session import Session, Stops
 from .stop import BREAK, END, ENTRY, FAULT, FINDING, PAUSE, STUCK, WATCH, Stop, number
-from .wire import Bad, Sender, read
+from .wire import Bad, Bounded, Sender, read
 
 #: Lines that are given at a time.
 MOST_LOCATIONS = 5000
+#: Bytes that are read of a client before it has presented its token.
+MOST_UNKNOWN = 1 << 16
 
 _REASONS = {
     ENTRY: "entry", BREAK: "breakpoint", WATCH: "data breakpoint", PAUSE: "pause", FINDING: "exception",
@@ -109,6 +112,34 @@ class Adapter:
 
     # -- the loop --------------------------------------------------------------------------------------
 
+    def admits(self, token: str) -> bool:
+        """Answer a client until its launch request presents the token; editors send all that a launch
+        configuration holds with that request. Before it only `initialize` is done. Return False, and read no
+        more, for a launch request with another token or none, and for a client that leaves."""
+        from secrets import compare_digest
+
+        source = Bounded(self._source, MOST_UNKNOWN)
+        while True:
+            try:
+                message = read(source)
+            except (OSError, ValueError):
+                return False
+            if not isinstance(message, dict):
+                return False
+            command, arguments = message.get("command"), message.get("arguments")
+            if command == "initialize" or message.get("type") != "request":
+                self._request(message)
+                continue
+            given: Any = arguments.get("token") if isinstance(arguments, dict) else None
+            known = str(given).encode("utf-8", "surrogatepass")
+            if command == "launch" and compare_digest(known, token.encode()):
+                self._inbox.put(("request", message))
+                return True
+            got = "another token" if given is not None else "none"
+            self._refuse(_head(message), f"expected the token that pto debug has printed, got {got}")
+            if command == "launch":
+                return False
+
     def serve(self) -> None:
         """Answer until the client leaves."""
         reader = threading.Thread(target=self._read, name="pto-dap", daemon=True)
@@ -157,7 +188,7 @@ class Adapter:
         arguments: Any = message.get("arguments") or {}
         if message.get("type") != "request":
             return  # responses to nothing that was asked
-        head = {"request_seq": seq if isinstance(seq, int) else 0, "command": str(command)[:100]}
+        head = _head(message)
         after: Callable[[], None] | None = None
         try:
             if not isinstance(command, str) or not isinstance(seq, int):
@@ -540,6 +571,13 @@ class Adapter:
     @request("reverseContinue")
     def reverse_continue(self, arguments: Arguments) -> Any:
         return self._back(CONTINUE, arguments)
+
+
+def _head(message: dict[str, Any]) -> dict[str, Any]:
+    """Say which request a response is for."""
+    seq = message.get("seq")
+    command = str(message.get("command"))[:100]
+    return {"request_seq": seq if isinstance(seq, int) else 0, "command": command}
 
 
 def _alike(a: Breakpoint, b: Breakpoint) -> bool:

@@ -22,7 +22,7 @@ class Bad(NamedTuple):
     last: bool = False
 
 
-def read(stream: BinaryIO) -> dict[str, Any] | Bad | None:
+def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
     """The next message; None at the end of the stream."""
     headers = _headers(stream)
     if headers is None or isinstance(headers, Bad):
@@ -49,7 +49,7 @@ def read(stream: BinaryIO) -> dict[str, Any] | Bad | None:
     return found  # type: ignore[reportUnknownVariableType]
 
 
-def _headers(stream: BinaryIO) -> dict[str, str] | Bad | None:
+def _headers(stream: BinaryIO | Bounded) -> dict[str, str] | Bad | None:
     found: dict[str, str] = {}
     size = 0
     while True:
@@ -70,6 +70,24 @@ def _headers(stream: BinaryIO) -> dict[str, str] | Bad | None:
         name, colon, value = text.partition(":")
         if colon:
             found[name.strip().lower()] = value.strip()
+
+
+class Bounded:
+    """A stream that ends after so many bytes."""
+
+    def __init__(self, stream: BinaryIO, left: int) -> None:
+        self._stream, self._left = stream, left
+
+    def readline(self, most: int) -> bytes:
+        line = self._stream.readline(min(most, self._left))
+        self._left -= len(line)
+        return line
+
+    def read(self, size: int) -> bytes:
+        if size > self._left:
+            return b""
+        self._left -= size
+        return self._stream.read(size)
 
 
 class Sender:

@@ -43,14 +43,15 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
     """The kernel of a text with options: of the cache, or made now and kept where nothing was found fault
     with."""
     name = cache.key("image", _package(), source.name, source.text, *options)
-    found = cache.stored(name)
-    if found is not None:
-        from .files import ImageKernel, read
+    found = cache.find(name)
+    if found is not None and found.path:
+        from ...image import container
+        from .files import ImageKernel
 
         try:
-            file = read(found.path, own=True)  # the cache has just compared it with its digest
+            file = container.read(found.data, found.path, own=True)  # compared with its digest
             return ImageKernel(file, file.images[0])
-        except DiagnosticError:  # removed since, or calls that have to be compiled and cannot be
+        except DiagnosticError:  # it has calls that have to be compiled and cannot be
             pass
     kernel = make()
     if not getattr(kernel, "findings", True):

@@ -26,8 +26,8 @@ from . import machine
 from .places import place_of
 
 
-def read(path: str, own: bool = False) -> File:
-    """A file of images; raises `DiagnosticError`. One of our `own` is not checked: it is as we made it."""
+def read(path: str) -> File:
+    """Read and check a file of images; raises `DiagnosticError`."""
     try:
         with open(path, "rb") as f:
             data = f.read()
@@ -36,7 +36,7 @@ def read(path: str, own: bool = False) -> File:
         raise DiagnosticError([
             Diagnostic("PTO-E0001", f"cannot read '{path}': {why}", help="check the path")
         ]) from None  # fmt: skip
-    return container.read(data, path, own)
+    return container.read(data, path)
 
 
 def program_of(file: File) -> Module:

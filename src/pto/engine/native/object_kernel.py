@@ -4,7 +4,6 @@ but their code is machine code that the virtual machine runs."""
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Sequence
 
 from ...objects.contents import check_runnable, refusal
@@ -35,13 +34,11 @@ class ObjectKernel(ImageKernel):
     def _codes(self) -> Sequence[Code]:
         """What the kernel says its code is."""
         path = self.file.name
-        with open(path, "rb") as f:
-            check_runnable(f.read(), path, self.name)
         machine = library()
         try:
-            self._loaded = Library(os.path.abspath(path))
+            self._loaded = Library(path, lambda data: check_runnable(data, path, self.name))
         except OSError as e:
-            raise refusal(path, str(e).removeprefix(f"{os.path.abspath(path)}: ")) from None
+            raise refusal(path, str(e)) from None
         said, launch = _Object(), Launch()
         launch.program = ctypes.addressof(said)
         answer = ctypes.c_void_p(ctypes.cast(machine.raw("pto_object_describe"), ctypes.c_void_p).value)
