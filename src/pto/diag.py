@@ -195,8 +195,8 @@ def render_json(diagnostics: Iterable[Diagnostic]) -> str:
 
 
 def visible(text: str, layout: bool = False) -> str:
-    """Text with escapes (`\\x1b`, `\\u202e`) for characters that are not shown but act: on a terminal, on the
-    order in which text is read, or on the file it is written to. `layout` keeps newlines and tabs."""
+    """Text with escapes (`\\x1b`, `\\u202e`) in place of invisible characters, which may control a terminal,
+    reorder the text, or be unencodable. `layout` keeps newlines and tabs."""
     if text.isprintable():
         return text
     kept = "\n\t" if layout else ""

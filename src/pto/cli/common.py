@@ -250,7 +250,7 @@ def say(text: str) -> None:
 
 
 def tell(text: str) -> None:
-    """Lines on stdout that may hold names of programs and files, which may hold anything."""
+    """Print lines about programs and files, whose names may hold control characters."""
     print(visible(text, layout=True))
 
 
