@@ -71,7 +71,7 @@ def test_without_a_place() -> None:
         ("größe = bad", "        ^^^"),
         ("宽度 = bad", "       ^^^"),
         ("x = bad\r\ny", "    ^^^"),
-        ("a\rx = bad", "      ^^^"),
+        ("a\rx = bad", "       ^^^"),
     ],
     ids=["plain", "tab", "tabs", "accents", "wide", "crlf", "bare carriage return"],
 )
@@ -85,10 +85,36 @@ def test_carets_under_a_wide_word() -> None:
     assert caret("x = 宽度 y", "宽度") == ("x = 宽度 y", "    ^^^^")
 
 
-def test_control_characters_do_not_reach_the_terminal() -> None:
-    shown, found = caret("\x1b[31mx = bad", "bad")
-    assert "\x1b" not in shown
-    assert found.index("^") == shown.index("bad")
+#: What acts on a terminal or on the order of text, and how it is shown.
+ACTING = {
+    "\x1b": r"\x1b", "\x07": r"\x07", "\x00": r"\x00", "\x7f": r"\x7f", "\x9b": r"\x9b", "\r": r"\r",
+    "\u202e": r"\u202e", "\u2066": r"\u2066", "\u2028": r"\u2028", "\ufeff": r"\ufeff", "\udcff": r"\udcff",
+    "\U000e0041": r"\U000e0041",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("char", "shown"), ACTING.items(), ids=ACTING.values())
+def test_characters_that_act_are_shown_as_escapes(char: str, shown: str) -> None:
+    line, found = caret(f"{char}[31mx = bad {char}y", "bad")
+    assert line == f"{shown}[31mx = bad {shown}y"
+    assert found == " " * line.index("bad") + "^^^"
+    named = Source(f"{char}/a\nb.pto", "x = bad")
+    d = Diagnostic("E1", f"m{char}\tn\nl", Span(named, 4, 7), expected=char, got=char, help=f"h{char}")
+    d.notes.append((f"n{char}", d.span))
+    text = render([d])
+    assert text.startswith(f"{shown}/a\\nb.pto:1:5: error[E1]: m{shown}\tn\nl\n")  # layout stays
+    assert char not in text and text.count(shown) == 7
+    told = render_json([d])
+    assert char not in told
+    told.encode("utf-8")
+    (back,) = json.loads(told)
+    assert (back["message"], back["file"]) == (d.message, named.name)
+
+
+def test_wide_text_is_no_escape() -> None:
+    text = "宽\u3000größe 😀"
+    assert render([Diagnostic("E1", text)]) == f"error[E1]: {text}"
+    assert text in render_json([Diagnostic("E1", text)])
 
 
 @pytest.mark.parametrize(

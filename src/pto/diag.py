@@ -188,7 +188,25 @@ def render(diagnostics: Iterable[Diagnostic], color: bool = False) -> str:
 def render_json(diagnostics: Iterable[Diagnostic]) -> str:
     import json
 
-    return json.dumps([d.as_json() for d in sorted_by_place(diagnostics)], indent=2, ensure_ascii=False)
+    text = json.dumps([d.as_json() for d in sorted_by_place(diagnostics)], indent=2, ensure_ascii=False)
+    if text.isascii() and "\x7f" not in text:  # JSON itself escapes the other control characters
+        return text
+    return "".join(c if _is_shown(c) or c == "\n" else json.dumps(c)[1:-1] for c in text)
+
+
+def visible(text: str, layout: bool = False) -> str:
+    """Text with escapes (`\\x1b`, `\\u202e`) in place of invisible characters, which may control a terminal,
+    reorder the text, or be unencodable. `layout` keeps newlines and tabs."""
+    if text.isprintable():
+        return text
+    kept = "\n\t" if layout else ""
+    return "".join(
+        c if _is_shown(c) or c in kept else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+def _is_shown(char: str) -> bool:
+    return char.isprintable() or char == "\N{IDEOGRAPHIC SPACE}"
 
 
 def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
@@ -225,37 +243,30 @@ def _paint(text: str, kind: str, color: bool) -> str:
 
 def _render_one(d: Diagnostic, color: bool) -> str:
     head = _paint(f"{d.severity}[{d.code}]", d.severity, color)
-    out = [f"{_at(d.span)}{head}: {_plain(d.message)}", *_excerpt(d.span, color)]
+    out = [f"{_at(d.span)}{head}: {visible(d.message, layout=True)}", *_excerpt(d.span, color)]
     for key, text in (("expected", d.expected), ("got", d.got)):
         if text:
-            out.append(f"  {key}: {_plain(text)}")
+            out.append(f"  {key}: {visible(text, layout=True)}")
     for message, span in d.notes:
-        out.append(f"  {_at(span)}{_paint('note', 'note', color)}: {_plain(message)}")
+        out.append(f"  {_at(span)}{_paint('note', 'note', color)}: {visible(message, layout=True)}")
         out.extend(_excerpt(span, color))
     if d.help:
-        out.append(f"  {_paint('help', 'help', color)}: {_plain(d.help)}")
+        out.append(f"  {_paint('help', 'help', color)}: {visible(d.help, layout=True)}")
     return "\n".join(out)
-
-
-def _plain(text: str) -> str:
-    """A text without characters that a terminal obeys: names of programs may hold any."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def _at(span: Span | None) -> str:
     if span is None:
         return ""
     line, column = span.place
-    return f"{_plain(_shown(span.source.name))}:{line}:{column}: "
+    return f"{_shown(span.source.name)}:{line}:{column}: "
 
 
 def _shown(name: str) -> str:
     """The name of a file. Python knows its own by their whole paths: those below this folder lose it."""
-    if not name.endswith(".py"):
-        return name
-    return name.removeprefix(os.path.join(os.getcwd(), ""))
+    if name.endswith(".py"):
+        name = name.removeprefix(os.path.join(os.getcwd(), ""))
+    return visible(name)
 
 
 _MAX = 120  # widest excerpt; long lines are cut around the place
@@ -275,18 +286,21 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
         suffix = "..." if first + _MAX < last else ""
         last = min(last, first + _MAX)
         at = span.start - first + len(prefix)
-    shown = span.source.text[first:last].replace("\t", " ")
-    text = prefix + _plain(shown) + suffix
-    pad = "".join(" " * _width(c) for c in text[:at])
-    carets = "^" * max(1, sum(_width(c) for c in text[at : at + length]))
+    shown = [*prefix, *map(visible, span.source.text[first:last].replace("\t", " ")), *suffix]
+    pad = " " * sum(map(_width, shown[:at]))
+    carets = "^" * max(1, sum(map(_width, shown[at : at + length])))
     gutter = f"{number:>5} | "
-    return [gutter + text, " " * (len(gutter) - 2) + "| " + pad + _paint(carets, "error", color)]
+    return [
+        gutter + "".join(shown),
+        " " * (len(gutter) - 2) + "| " + pad + _paint(carets, "error", color),
+    ]
 
 
-def _width(char: str) -> int:
+def _width(shown: str) -> int:
+    """Columns of a character, or of the escape that stands for it."""
     import unicodedata
 
-    return 2 if unicodedata.east_asian_width(char) in "WF" else 1
+    return 2 if len(shown) == 1 and unicodedata.east_asian_width(shown) in "WF" else len(shown)
 
 
 def _place_json(span: Span | None) -> dict[str, Any]:

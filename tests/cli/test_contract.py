@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import json
@@ -377,6 +378,31 @@ def test_json_diagnostics_have_a_fixed_shape(bad: Path, capsys: Capture) -> None
         assert d["code"] in CATALOGUE and d["severity"] in ("error", "warning") and d["message"]
         assert d["file"] == str(bad) and d["line"] >= 1 and d["column"] >= 1
         assert (d["end_line"], d["end_column"]) > (d["line"], d["column"])
+
+
+def test_names_that_act_on_a_terminal_do_not_reach_it(tmp_path: Path, capsys: Capture) -> None:
+    """Names of functions and files in verdicts, tables and diagnostics; `\\udcff` is a byte that is no UTF-8."""
+    path = tmp_path / "a\x1b[31m\u202e\udcff.pto"
+    named = r'@"k\1B[2J\0Ax"() attributes {pto.entry} '
+    path.write_text(UGLY.replace("@k()", named).replace("{", ' attributes {pto.target_arch = "a3"} {', 1))
+    bad = path.with_name("b\x07\udcfe.pto")
+    bad.write_text('module {\n  func.func @"k\1B[2J\u202e"() {\n    return %"\u202e\x1b\n  }\n}\n')
+    shown = r"a\x1b[31m\u202e\udcff.pto"
+    for arguments, wanted in (
+        (["check", str(path), str(path.with_name("no\x1b"))], rf"{shown}: ok"),
+        (["fmt", str(path)], rf"{shown}: rewritten"),
+        (["run", str(path), "--"], r"@k\x1b[2J\nx: ok"),
+        (["run", str(path), "--time", "--"], " us"),
+        (["run", str(path), "--memory-map", "-", "--"], "no tile was touched"),
+        (["check", str(bad)], r"b\x07\udcfe.pto:"),
+        (["check", str(bad), "--diagnostics=json"], r"b\u0007\udcfe.pto"),
+        (["check\x1b", "--x\x1b"], "unknown verb"),
+    ):
+        with contextlib.suppress(SystemExit):
+            main.main(arguments)
+        said = "".join(capsys.readouterr())
+        assert wanted in said, (arguments, said)
+        assert all(c.isprintable() or c == "\n" for c in said), (arguments, said)
 
 
 def test_colour_follows_the_knob(bad: Path, capsys: Capture) -> None:

@@ -26,12 +26,13 @@ def browser() -> Iterator[Any]:
 
 
 def opened(browser: Any, path: Path, text: str = "", fragment: str = "") -> Any:
-    """A page of the text, or of the file as it is; `errors` has what its scripts threw."""
+    """A page of the text, or of the file as it is; `errors` has what its scripts threw and its policy forbade."""
     if text:
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
     page = browser.new_page(viewport={"width": 1400, "height": 900})
     page.errors = []
     page.on("pageerror", lambda e: page.errors.append(str(e)))
+    page.on("console", lambda m: page.errors.append(m.text) if m.type == "error" else None)
     page.goto(path.as_uri() + fragment)
     page.wait_for_selector(":root[data-ready]")
     return page

@@ -79,12 +79,6 @@ def test_blocks_of_one_task_are_one_node() -> None:
     assert task_graph.mermaid(records).count("Task0[") == 1
 
 
-def test_names_are_quoted() -> None:
-    records = Records(table("tasks", {"task_id": [0]}), names={0: 'a"b\\c]'})
-    assert r'label="a\"b\\c](0)"' in task_graph.dot(records)
-    assert '["a#quot;b' in task_graph.mermaid(records)
-
-
 @pytest.mark.skipif(not shutil.which("dot"), reason="needs Graphviz")
 def test_graphviz_reads_it() -> None:
     text = task_graph.dot(simulate(40, clusters=2).records)

@@ -112,7 +112,7 @@ def test_pictures() -> None:
     assert (
         page.count("<tr") == 1 + 6
         and page.count('<tr class="best">') == 1
-        and "http" not in page.replace("http://www.w3.org/2000/svg", "")
+        and "http:" not in page.replace("http://www.w3.org/2000/svg", "")
     )
 
 

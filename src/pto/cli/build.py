@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import tempfile
 import time
 from argparse import Namespace
@@ -25,6 +24,7 @@ from .common import (
     refuse_auto,
     refuse_output,
     show,
+    tell,
     write_output,
 )
 
@@ -109,7 +109,7 @@ def _written(
         return problems
     if not options.quiet and options.diagnostics == "text" and output != "-":
         took = f"{time.perf_counter() - started:.2f} s"
-        print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)
+        tell(f"{output}: {', '.join(names)} ({took})")
     return problems
 
 

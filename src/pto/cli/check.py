@@ -22,6 +22,7 @@ from .common import (
     read_input,
     show,
     target,
+    tell,
 )
 
 _EXAMPLES = """\
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
         problems, summary = check(path, options)
         found.extend(problems)
         if summary and not options.quiet and options.diagnostics == "text":
-            print(summary)
+            tell(summary)
     show(found, options.diagnostics)
     return FAILED if has_errors(found) else OK
 

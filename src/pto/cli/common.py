@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__, knobs
-from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json
+from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json, visible
 from ..files import write_whole
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Parser(argparse.ArgumentParser):
         return options
 
     def error(self, message: str) -> NoReturn:
-        self.exit(USAGE, f"{self.prog}: {message}\ntry '{self.prog} --help'\n")
+        self.exit(USAGE, f"{self.prog}: {visible(message)}\ntry '{self.prog} --help'\n")
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -241,6 +241,11 @@ def say(text: str) -> None:
         sys.stderr.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def tell(text: str) -> None:
+    """Print lines about programs and files, whose names may hold control characters."""
+    print(visible(text, layout=True))
 
 
 def _color() -> bool:

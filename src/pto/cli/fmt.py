@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ..asm import format_source
-from ..diag import Diagnostic, has_errors
-from .common import FAILED, OK, Parser, add_diagnostics, read_input, show, write_output
+from ..diag import Diagnostic, has_errors, visible
+from .common import FAILED, OK, Parser, add_diagnostics, read_input, say, show, tell, write_output
 
 _EXAMPLES = """\
   pto fmt k.pto            rewrite in place
@@ -52,9 +52,9 @@ def main(arguments: Sequence[str]) -> int:
             found.extend(write_output("-", text.encode()))
         elif text != source.text:
             found.extend(write_output(path, text.encode()))
-            print(f"{path}: rewritten")
+            tell(f"{path}: rewritten")
     if options.check and changed:
-        print("\n".join(f"{path}: not formatted" for path in changed), file=sys.stderr)
+        say("".join(f"{visible(path)}: not formatted\n" for path in changed))
     show(found, options.diagnostics)
     return FAILED if has_errors(found) or (changed and (options.check or options.diff)) else OK
 

@@ -40,10 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if verb not in VERBS:
         from difflib import get_close_matches
 
-        from ..diag import did_you_mean
+        from ..diag import did_you_mean, visible
 
         hint = did_you_mean(verb, get_close_matches(verb, VERBS, n=1))  # the nearest alone: verbs are short
-        print(f"pto: unknown verb '{verb}'{'; ' + hint if hint else ''}\ntry 'pto --help'", file=sys.stderr)
+        said = f"unknown verb '{visible(verb)}'{'; ' + hint if hint else ''}"
+        print(f"pto: {said}\ntry 'pto --help'", file=sys.stderr)
         return 2
     from importlib import import_module
 

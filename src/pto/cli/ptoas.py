@@ -152,7 +152,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(arguments: Sequence[str]) -> int:
-    from ..diag import DiagnosticError, has_errors
+    from ..diag import DiagnosticError, has_errors, visible
     from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
     from .outputs import FORMS, decided
 
@@ -171,22 +171,20 @@ def _main(arguments: Sequence[str]) -> int:
         parser.error("several images need a folder: -o FOLDER/")
     folder = options.output != "-" and (len(inputs) > 1 or options.output.endswith(os.sep))
     if folder and os.path.exists(options.output) and not os.path.isdir(options.output):
-        print(f"ptoas: with several inputs, -o must be a folder: {options.output}", file=sys.stderr)
+        say(f"ptoas: with several inputs, -o must be a folder: {visible(options.output)}\n")
         return USAGE
     if folder:
         stems = [_stem(path) for path in inputs]
         twice = next((stem for stem in stems if stems.count(stem) > 1), None)
         if twice is not None:
-            print(
-                f"ptoas: two inputs would be written to {twice}{FORMS[options.emit].suffix}", file=sys.stderr
-            )
+            say(f"ptoas: two inputs would be written to {visible(twice)}{FORMS[options.emit].suffix}\n")
             return USAGE
     if options.explain_memory not in (None, "-") and len(inputs) > 1:
         parser.error("--explain-memory=FILE takes one input")
     results = _assemble_all(inputs, options)
     found = _ignored(options) + [d for result in results for d in result.problems]
     for result in results:
-        say(result.aside)
+        say(visible(result.aside, layout=True))
     status = OK
     if has_errors(found):
         status = FAILED

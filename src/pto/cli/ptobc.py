@@ -19,6 +19,7 @@ from .common import (
     read_input,
     run,
     show,
+    tell,
     write_output,
 )
 
@@ -141,7 +142,7 @@ def _dump(options: argparse.Namespace, problems: list[Diagnostic]) -> int:
 
     name, data = _read(options.input)
     for line in dump(data, name):
-        print(line)
+        tell(line)
     return OK
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
-from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine import registry
 from ..engine.registry import Engine
 from ..engine.sanitize import NAMES, parse_names
@@ -31,6 +31,7 @@ from .common import (
     seconds,
     show,
     target,
+    tell,
     write_output,
 )
 from .timing import (
@@ -436,7 +437,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
     if options.show_arrays:
         for param, argument in zip(k.args, values, strict=False):
             for rank, array in enumerate(argument.arrays()):
-                print(f"%{param.name}{f' of rank {rank}' if world is not None else ''} =\n{array}")
+                tell(f"%{param.name}{f' of rank {rank}' if world is not None else ''} =\n{array}")
     if options.drawn is not None:
         title = f"@{k.name} on {options.ranks} ranks"
         result.diagnostics.extend(write_output(options.messages, options.drawn.svg(title).encode()))
@@ -453,7 +454,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
                 apply_advice(result.timeline, options, lambda file: _timeline(options, file))
             )
     if result.shadow is not None and not options.quiet:
-        print(result.shadow.text())
+        tell(result.shadow.text())
     if result.ok and not options.quiet and options.diagnostics == "text":
         names = ", ".join(sorted(result.checked))
         checks = f", checked for {names}: nothing found" if names else ""
@@ -461,7 +462,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
         took = f"{time.perf_counter() - ready.started:.3f} s"
-        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
+        tell(f"@{visible(k.name)}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from .. import knobs
-from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine.sanitize import NAMES, parse_names
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
@@ -217,7 +217,7 @@ class _Session:
         started = time.perf_counter()
         made = self._compile(runner)
         seconds = self._ahead.seconds if self._ahead is not None else time.perf_counter() - started
-        self._say(self._about(runner, made, seconds))
+        self._say(visible(self._about(runner, made, seconds)))
         for number, params in enumerate(cases, 1):
             self._log("info", f"=== Case {number}/{len(cases)}: {params} ===")
             if o.measure:
@@ -328,7 +328,7 @@ class _Session:
 
     def _log(self, level: str, text: str) -> None:
         if self.options.verbose:
-            print(f"[{level.upper()}] {text}", flush=True)
+            print(f"[{level.upper()}] {visible(text, layout=True)}", flush=True)
 
     def verdict(self, passed: bool) -> None:
         """The last line: what scripts look for."""
@@ -340,7 +340,7 @@ class _Session:
         else:
             bad = [r.name for r in self.results if not r.ok]
             word, color = "TEST FAILED" + (f": {', '.join(bad)}" if bad else ""), "bad"
-        print(self._screen.paint(word, color), flush=True)
+        print(self._screen.paint(visible(word), color), flush=True)
 
     # -- files ---------------------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ class _Session:
             why = (e.strerror or str(e)).lower()
             self.problems.append(Diagnostic("PTO-E0002", f"cannot write '{e.filename}': {why}"))
         if o.summary or o.virtual_time:
-            self._say(summary.text(records))
+            self._say(visible(summary.text(records), layout=True))
 
 
 def _named(path: str, case: str) -> str:
@@ -412,7 +412,8 @@ class _Progress:
 
     def step(self, done: int, total: int, last: CompiledJob) -> None:
         if self._shown:
-            print(f"\r\x1b[Kcompiling {done}/{total}: {last.job.name}", end="", file=sys.stderr, flush=True)
+            name = visible(last.job.name)
+            print(f"\r\x1b[Kcompiling {done}/{total}: {name}", end="", file=sys.stderr, flush=True)
 
     def end(self) -> None:
         if self._shown:

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Sequence
 
 from .. import knobs
+from ..diag import visible
 
 _CODES = {"title": "1", "name": "1;36", "dim": "2", "good": "32", "bad": "1;31", "warn": "33"}
 
@@ -57,6 +58,7 @@ class Screen:
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[str]], indent: int = 2) -> list[str]:
         """Aligned columns; the widest columns give way until the line fits, but never inside a word."""
+        head, *rows = [[visible(text, layout=True) for text in row] for row in (head, *rows)]
         columns = [[r[i] for r in (head, *rows)] for i in range(len(head))]
         widths = [max(map(len, column)) for column in columns]
         least = [max(len(word) for text in column for word in text.split() or [""]) for column in columns]

@@ -6,8 +6,8 @@ from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError
-from .common import Parser, read_input, write_output
+from ..diag import Diagnostic, DiagnosticError, visible
+from .common import Parser, read_input, tell, write_output
 
 if TYPE_CHECKING:
     from ..engine.entry import Launchable
@@ -124,10 +124,10 @@ def write_timing(timeline: Timeline, options: Namespace, name: str, recorded: Re
     if options.show_time or (
         options.timeline_file is None and options.view is None and not map_is_page(options)
     ):
-        print(timeline.text())
+        tell(timeline.text())
         if options.compare is not None:
             other, before = options.compare["name"], float(options.compare["total"])
-            print(f"\ncompared with {before:.2f} us of {other}: {timeline.us / before:.2f} of that")
+            tell(f"\ncompared with {before:.2f} us of {other}: {timeline.us / before:.2f} of that")
     return found
 
 
@@ -152,7 +152,7 @@ def write_map(
 ) -> list[Diagnostic]:
     """The memory map as a page, on the time of the machine where there is one, or as text."""
     if not map_is_page(options):
-        return write_output(options.memory_map, (map.text() + "\n").encode())
+        return write_output(options.memory_map, (visible(map.text(), layout=True) + "\n").encode())
     if timeline is None:
         from ..perf.explorer.memory import html as without_times
 
@@ -176,17 +176,17 @@ def apply_advice(
     edited = followed(timeline, source.text, source.name)
     us = timeline.machine.us
     for advice in edited.left:
-        print(f"left to you: {advice.text}: {us(advice.gain):.2f} us less")
+        tell(f"left to you: {advice.text}: {us(advice.gain):.2f} us less")
     if not edited.done:
-        print("there is no advice that moving lines could follow: nothing was written")
+        tell("there is no advice that moving lines could follow: nothing was written")
         return []
     problems = write_output(options.apply_to, edited.text.encode())
     again = None if problems else timed(options.apply_to)
     if again is None:
         return problems
     for advice in edited.done:
-        print(f"applied: {advice.text}")
-    print(
+        tell(f"applied: {advice.text}")
+    tell(
         f"{options.apply_to}: {again.us:.2f} us, {us(edited.cycles):.2f} were promised; "
         f"{timeline.us:.2f} us without"
     )

@@ -8,7 +8,7 @@ from argparse import ArgumentTypeError
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..diag import Diagnostic, DiagnosticError
+from ..diag import Diagnostic, DiagnosticError, visible
 from .common import FAILED, OK, Parser, add_diagnostics, add_target, show
 from .terminal import Screen
 
@@ -166,7 +166,7 @@ class _Bar:
         words = (
             ""
             if best is None
-            else f"best {best.us:.2f} us, " + " ".join(f"{k}={v}" for k, v in best.params.items())
+            else f"best {best.us:.2f} us, " + visible(" ".join(f"{k}={v}" for k, v in best.params.items()))
         )
         print(
             f"\r\x1b[K[{'#' * full}{'.' * (24 - full)}] {done}/{total} {words}",

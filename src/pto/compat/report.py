@@ -24,6 +24,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from ..diag import visible
 from .report_page import page
 
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
@@ -125,8 +126,9 @@ class _Progress:
             self.done += 1
             count = Counter(r.outcome for r in rows)
             said = ", ".join(f"{n} {o}" for o, n in count.items()) or "nothing to run"
-            seconds = sum(r.seconds for r in rows)
-            print(f"[{self.done}/{self.total}] {file}: {said} ({seconds:.1f} s)", file=sys.stderr, flush=True)
+            said += f" ({sum(r.seconds for r in rows):.1f} s)"
+            where = f"[{self.done}/{self.total}] {visible(str(file))}"
+            print(f"{where}: {said}", file=sys.stderr, flush=True)
 
 
 def _file(file: Path, how: str, options: _Options, progress: _Progress) -> list[Row]:

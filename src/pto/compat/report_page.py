@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from html import escape
 from typing import Any
 
-_STYLE = """
+from ..perf.markup import document, escaped
+
+_STYLE = """\
 body { font: 14px/1.5 system-ui, sans-serif; margin: 2em; color: #222; background: #fff }
 table { border-collapse: collapse; width: 100% }
 td, th { text-align: left; padding: 2px 8px; border-bottom: 1px solid #ddd; vertical-align: top }
@@ -15,8 +16,7 @@ td, th { text-align: left; padding: 2px 8px; border-bottom: 1px solid #ddd; vert
 @media (prefers-color-scheme: dark) {
   body { color: #ddd; background: #181818 }
   td, th { border-color: #444 }
-}
-"""
+}"""
 _SCRIPT = """
 const rows = [...document.querySelectorAll('tbody.programs tr')];
 document.querySelector('input').oninput = e => {
@@ -24,35 +24,43 @@ document.querySelector('input').oninput = e => {
   for (const r of rows) r.hidden = !words.every(w => r.textContent.toLowerCase().includes(w));
 };
 """
+_STAGES = ("parsed", "lowered", "run")
 
 
 def page(data: dict[str, Any]) -> str:
-    count = ", ".join(f"<span class={o}>{n} {o}</span>" for o, n in data["count"].items() if n)
+    count = ", ".join(_outcome("span", o, f"{n} {o}") for o, n in data["count"].items() if n)
     reasons = Counter(
         (p["outcome"], p["reason"]) for p in data["programs"] if p["outcome"] not in ("passed", "skipped")
     )
     table = "".join(
-        f"<tr><td class=n>{n}<td class={o}>{o}<td>{escape(why)}" for (o, why), n in reasons.most_common()
+        f'<tr><td class="n">{n}</td>{_outcome("td", o, o)}<td>{escaped(why)}</td></tr>'
+        for (o, why), n in reasons.most_common()
     )
     rows = "".join(_row(p) for p in data["programs"])
-    return f"""<!doctype html><meta charset=utf-8><title>Python programs</title><style>{_STYLE}</style>
+    body = f"""\
 <h1>Python programs</h1>
-<p>{escape(", ".join(data["trees"]))}: {len(data["programs"])} programs in {data["seconds"]} s; {count}.
-Sanitizers: {escape(data["sanitize"])}; tests for {escape(data["platform"])}.</p>
-<h2>Reasons</h2><table><tr><th>programs<th>outcome<th>reason</tr>{table}</table>
-<h2>Programs</h2><p><input placeholder="words to look for: failed matmul"></p>
-<table><thead><tr><th>program<th>outcome<th>parsed<th>lowered<th>run<th>findings<th>seconds<th>reason</tr></thead>
-<tbody class=programs>{rows}</tbody></table><script>{_SCRIPT}</script>
-"""
+<p>{escaped(", ".join(data["trees"]))}: {len(data["programs"])} programs in {data["seconds"]} s; {count}.
+Sanitizers: {escaped(data["sanitize"])}; tests for {escaped(data["platform"])}.</p>
+<h2>Reasons</h2><table>{_head("programs", "outcome", "reason")}{table}</table>
+<h2>Programs</h2><p><input placeholder="words to look for: failed matmul"/></p>
+<table><thead>{_head("program", "outcome", *_STAGES, "findings", "seconds", "reason")}</thead>
+<tbody class="programs">{rows}</tbody></table>"""
+    return document("Python programs", body, _STYLE, _SCRIPT)
 
 
 def _row(p: dict[str, Any]) -> str:
     name = p["file"] + (f" :: {p['test'].rpartition('::')[2]}" if p["test"] else "")
-    marks = "".join(
-        f"<td>{'yes' if p[k] else '<span class=no>no</span>'}" for k in ("parsed", "lowered", "run")
-    )
-    found = "<br>".join(escape(f["text"].splitlines()[0]) for f in p["findings"])
+    marks = "".join("<td>yes</td>" if p[k] else '<td><span class="no">no</span></td>' for k in _STAGES)
+    found = "<br/>".join(escaped(f["text"].partition("\n")[0]) for f in p["findings"])
     return (
-        f"<tr><td>{escape(name)}<td class={p['outcome']}>{p['outcome']}{marks}<td>{found}"
-        f"<td class=n>{p['seconds']}<td>{escape(p['reason'])}</tr>"
+        f"<tr><td>{escaped(name)}</td>{_outcome('td', p['outcome'], p['outcome'])}{marks}<td>{found}</td>"
+        f'<td class="n">{p["seconds"]}</td><td>{escaped(p["reason"])}</td></tr>'
     )
+
+
+def _head(*names: str) -> str:
+    return f"<tr>{''.join(f'<th>{name}</th>' for name in names)}</tr>"
+
+
+def _outcome(element: str, outcome: str, text: str) -> str:
+    return f'<{element} class="{escaped(outcome)}">{escaped(text)}</{element}>'

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
 from ..files import write_whole
@@ -30,8 +28,3 @@ def cannot_write(path: Path, error: OSError) -> DiagnosticError:
 def packaged(name: str) -> str:
     """A style sheet or script that lies beside this module, also in an installed wheel."""
     return files("pto.perf").joinpath(name).read_text("utf-8")
-
-
-def script_json(data: Any) -> str:
-    """JSON that may stand in a script element."""
-    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -4,9 +4,9 @@ as arrows between the lines, and what was waited for."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
 from ..isa.record import Record
+from .markup import escaped
 
 DATA, SIGNAL, WAIT = "data", "signal", "wait"
 #: More than these make no picture.
@@ -35,9 +35,9 @@ def svg(messages: Sequence[Message], ranks: int, title: str) -> str:
     out = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" '
         f'height="{height}" font-family="system-ui, sans-serif" font-size="12" role="img">',
-        f"<title>{escape(title)}</title>",
+        f"<title>{escaped(title)}</title>",
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
-        f'<text x="16" y="22" font-size="14" font-weight="600" fill="#111827">{escape(title)}</text>',
+        f'<text x="16" y="22" font-size="14" font-weight="600" fill="#111827">{escaped(title)}</text>',
         _legend(),
     ]
     for rank in range(ranks):
@@ -73,7 +73,7 @@ def _legend() -> str:
 def _drawn(message: Message, y: int) -> str:
     colour = _COLOURS[message.kind]
     place = f" · line {message.line}" if message.line else ""
-    text = escape(message.text + place)
+    text = escaped(message.text + place)
     x, to = _at(message.source), _at(message.target)
     if message.kind == WAIT or x == to:
         mark = (

@@ -7,10 +7,12 @@ for tasks that never ran, since the graph is recorded at submit.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from ..diag import visible
 from .analysis import Analysis
 from .records import Records
 from .tables import CORE_TYPES, KINDS, as_dicts, core_name
@@ -74,8 +76,7 @@ def mermaid(records: Records, style: str = "detailed", direction: str = "TD") ->
 
     def node(task_id: int) -> str:
         words = f"T{task_id}" if style == "compact" else _label(records, facts[task_id])
-        words = words.replace('"', "#quot;")
-        return f'Task{task_id}["{words}"]'
+        return f'Task{task_id}["{_entities(words)}"]'
 
     lines = ["```mermaid", f"flowchart {direction}", ""]
     lines += _nested(records, node, lambda c: [f'subgraph Cluster{c}["cluster {c}"]'], "end", indent=2)
@@ -144,9 +145,16 @@ def _label(records: Records, task: dict[str, int]) -> str:
     return f"{one.partition('[')[0]} x{task['blocks']}" if task["blocks"] > 1 else one
 
 
+def _entities(text: str) -> str:
+    """A mermaid label; characters with a meaning in mermaid, Markdown or HTML become numeric entities."""
+    return re.sub(r"[^\w .,:()\[\]/+=%@-]", lambda m: f"#{ord(m[0])};", visible(text))
+
+
 def _id(task_id: int) -> str:
     return str(task_id) if task_id >= 0 else f"m{-task_id}"
 
 
 def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    """A DOT string; escapes and entities in the text are not interpreted."""
+    plain = visible(text).replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;")
+    return f'"{plain}"'

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from html import escape
 from math import log
 
 from ..perf.files import write_text
+from ..perf.markup import document, escaped
 from .measure import TIMED, Outcome
 from .space import Space, refuse
 
@@ -17,6 +17,15 @@ _CELL, _ROW, _TOP, _WIDE = 84, 22, 58, 760
 _INK = "#1a1a1a"
 _MOST_BARS = 60
 _HEAD = 28  # what a title takes
+_STYLE = """\
+:root { color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }
+body { margin: 2rem; max-width: 60rem }
+table { border-collapse: collapse; margin-top: 1.5rem; font-variant-numeric: tabular-nums }
+th, td { padding: .15rem .8rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }
+th:last-child, td:last-child { text-align: left; white-space: normal }
+.best { font-weight: bold }
+svg { max-width: 100%; height: auto }
+h1 { font-size: 1.4rem }"""
 
 
 def write(path: str, title: str, space: Space, outcomes: Sequence[Outcome]) -> None:
@@ -40,43 +49,23 @@ def svg(title: str, space: Space, outcomes: Sequence[Outcome], page: bool = Fals
 
 def html(title: str, space: Space, outcomes: Sequence[Outcome]) -> str:
     """A page."""
-    head = "".join(f"<th>{escape(n)}</th>" for n in (*space.params, "us", "x best", "busiest", "what"))
+    head = "".join(f"<th>{escaped(n)}</th>" for n in (*space.params, "us", "x best", "busiest", "what"))
     best = _best(outcomes)
     rows = "\n".join(
         ('<tr class="best">' if o.status == TIMED and o.us == best else "<tr>")
-        + "".join(f"<td>{escape(str(c))}</td>" for c in (*o.params.values(), *_cells(o, best)))
+        + "".join(f"<td>{escaped(c)}</td>" for c in (*o.params.values(), *_cells(o, best)))
         + "</tr>"
         for o in outcomes
     )
-    return f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{escape(title)}: search</title>
-<style>
-:root {{ color-scheme: light dark; font: 14px/1.5 system-ui, sans-serif }}
-body {{ margin: 2rem; max-width: 60rem }}
-table {{ border-collapse: collapse; margin-top: 1.5rem; font-variant-numeric: tabular-nums }}
-th, td {{ padding: .15rem .8rem; text-align: right; border-bottom: 1px solid #8884; white-space: nowrap }}
-th:last-child, td:last-child {{ text-align: left; white-space: normal }}
-.best {{ font-weight: bold }}
-svg {{ max-width: 100%; height: auto }}
-h1 {{ font-size: 1.4rem }}
-</style>
-</head>
-<body>
-<h1>Search of <code>{escape(title)}</code></h1>
+    body = f"""\
+<h1>Search of <code>{escaped(title)}</code></h1>
 <p>Microseconds by the cost model; colours from the quickest to the slowest, by their ratio.</p>
 {svg(title, space, outcomes, True)}
 <table><thead><tr>{head}</tr></thead>
 <tbody>
 {rows}
-</tbody></table>
-</body>
-</html>
-"""
+</tbody></table>"""
+    return document(f"{title}: search", body, _STYLE)
 
 
 def _best(outcomes: Sequence[Outcome]) -> float:
@@ -99,10 +88,11 @@ def _open(title: str, width: float, height: float, page: bool) -> list[str]:
     )
     if page:
         return [f'{head} fill="currentColor">']
+    words = escaped(f"{title}: us by the cost model")
     return [
         f"{head}>",
         f'<rect width="{width:.0f}" height="{height:.0f}" fill="white"/>',
-        f'<text x="12" y="22" font-size="14" font-weight="bold">{escape(title)}: us by the cost model</text>',
+        f'<text x="12" y="22" font-size="14" font-weight="bold">{words}</text>',
     ]
 
 
@@ -120,14 +110,14 @@ def _grid(title: str, space: Space, outcomes: Sequence[Outcome], page: bool) -> 
     left = 28 + 8 * max(len(str(word)) for word in (down, *rows))
     width, height = left + _CELL * len(columns) + 12, _TOP + 34 * len(rows) + 12
     out = _open(title, max(width, 420), height, page)
-    out.append(f'<text x="{left}" y="40" font-weight="bold">{escape(across)}</text>')
+    out.append(f'<text x="{left}" y="40" font-weight="bold">{escaped(across)}</text>')
     right = f'x="{left - 10}" text-anchor="end"'
-    out.append(f'<text {right} y="{_TOP - 6}" font-weight="bold">{escape(down)}</text>')
+    out.append(f'<text {right} y="{_TOP - 6}" font-weight="bold">{escaped(down)}</text>')
     for n, value in enumerate(columns):
-        x, word = left + _CELL * (n + 0.5) - 1, escape(str(value))
+        x, word = left + _CELL * (n + 0.5) - 1, escaped(value)
         out.append(f'<text x="{x}" y="{_TOP - 6}" text-anchor="middle">{word}</text>')
     for n, value in enumerate(rows):
-        out.append(f'<text {right} y="{_TOP + 34 * n + 21}">{escape(str(value))}</text>')
+        out.append(f'<text {right} y="{_TOP + 34 * n + 21}">{escaped(value)}</text>')
     for o in outcomes:
         x = left + _CELL * columns.index(o.params[across])
         y = _TOP + 34 * rows.index(o.params[down])
@@ -135,10 +125,10 @@ def _grid(title: str, space: Space, outcomes: Sequence[Outcome], page: bool) -> 
         fill = _colour(o.us, best, worst) if timed else "#eeeeee"
         text = f"{o.us:.2f}" if timed else o.status
         weight = ' font-weight="bold"' if timed and o.us == best else ""
-        told = "" if timed else f"<title>{escape(o.code)} {escape(o.why)}</title>"
+        told = "" if timed else f"<title>{escaped(o.code)} {escaped(o.why)}</title>"
         out.append(f'<g>{told}<rect x="{x}" y="{y}" width="{_CELL - 2}" height="32" fill="{fill}"/>')
         middle = f'x="{x + _CELL / 2 - 1}" y="{y + 21}" text-anchor="middle"'
-        out.append(f'<text {middle}{weight} fill="{_INK}">{escape(text)}</text></g>')
+        out.append(f'<text {middle}{weight} fill="{_INK}">{escaped(text)}</text></g>')
     return "\n".join((*out, "</svg>")) + "\n"
 
 
@@ -151,7 +141,7 @@ def _bars(title: str, outcomes: Sequence[Outcome], page: bool) -> str:
     for n, (o, label) in enumerate(zip(timed, labels, strict=True)):
         y = 40 + _ROW * n
         length = (_WIDE - left - 90) * o.us / worst
-        out.append(f'<text x="12" y="{y + 14}">{escape(label)}</text>')
+        out.append(f'<text x="12" y="{y + 14}">{escaped(label)}</text>')
         size = f'width="{length:.1f}" height="{_ROW - 4}"'
         out.append(f'<rect x="{left}" y="{y}" {size} fill="{_colour(o.us, best, worst)}"/>')
         out.append(f'<text x="{left + length + 6:.1f}" y="{y + 14}">{o.us:.2f}</text>')

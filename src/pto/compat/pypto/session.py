@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 from ... import knobs
-from ...diag import Diagnostic, render
+from ...diag import Diagnostic, render, visible
 from ...language import journal
 
 
@@ -27,7 +27,7 @@ class Session:
 
     def __call__(self, event: journal.Event) -> None:
         if event.what == "device":
-            self._say(f"pto: {event.program} is a device; it is simulated here")
+            self._say(f"pto: {visible(event.program)} is a device; it is simulated here")
         for d in event.diagnostics:
             self._found(event.program, d)
         if self._file:
@@ -36,7 +36,7 @@ class Session:
     def _found(self, program: str, d: Diagnostic) -> None:
         text = render([d])
         if d.span is None:
-            text = f"{program}: {text}"
+            text = f"{visible(program)}: {text}"
         if text not in self._said:
             self.findings.append(d)
             self.texts.append(text)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, TextIO
 
+from ...diag import visible
 from .commands import Interpreter
 from .session import Session
 
@@ -31,7 +32,7 @@ class Prompt:
         self._interpreter = Interpreter(session, self._write)
 
     def _write(self, text: str) -> None:
-        self._out.write(text + "\n")
+        self._out.write(visible(text, layout=True) + "\n")
         self._out.flush()
 
     def run(self, entry: bool = False) -> bool:

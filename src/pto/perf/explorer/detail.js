@@ -8,7 +8,7 @@ function pick(run, e, show = false) {
   const d = $("detail");
   d.hidden = false;
   const told = MORE[VIEW]?.(run, e);
-  d.innerHTML = `<button class="close" title="close (Esc)">×</button>` + (told ?? instruction(run, e)) + `<div class="values"></div>`;
+  fill(d, html`<button class="close" title="close (Esc)">×</button>${told ?? instruction(run, e)}<div class="values"></div>`);
   d.scrollTop = 0, d.classList.toggle("tall", operandsOf(run, e).length > 0);
   d.querySelector(".close").onclick = () => { d.hidden = true, picked = null, lit = null, light(), draw(); };
   for (const a of d.querySelectorAll("[data-e]")) a.onclick = () => pick(run, +a.dataset.e, true);
@@ -30,23 +30,23 @@ function reveal(run, e) {
   const row = rows.find(r => r.run === run && r.lane === run.ev.lane[e]), scroll = $("scroll");
   if (row && (row.y < scroll.scrollTop || row.y > scroll.scrollTop + scroll.clientHeight - 60)) scroll.scrollTop = Math.max(0, row.y - scroll.clientHeight / 2);
 }
-const cells = parts => "<table>" + parts.map(([k, v]) => `<tr><th>${k}</th><td>${v}</td></tr>`).join("") + "</table>";
+const cells = parts => html`<table>${parts.map(([k, v]) => html`<tr><th>${k}</th><td>${v}</td></tr>`)}</table>`;
 function instruction(run, e) {
   const [name, line] = run.sites[run.ev.site[e]], lane = run.lanes[run.ev.lane[e]], [bytes, flops, path, evidence] = run.charges[run.ev.charge[e]];
   const gap = gapOf(run, e), stretch = run.gap.event.findIndex((x, i) => x === e && REASONS[run.gap.why[i]] === "bandwidth");
-  const {start, free, done} = run.ev, head = `<h3>${text(name)}</h3> ${line ? `<a data-line="${line}">line ${line}</a>` : ""} <span class="soft">${text(run.letter + run.cores[lane.core])}, ${lane.pipe}</span>`;
-  if (UNIT === "step") return head + cells([["step", String(us(start[e]))]]);
-  const parts = [["begins", short(us(start[e]))], ["takes", short(us(done[e] - start[e])) + (done[e] > free[e] ? `, the pipe ${short(us(free[e] - start[e]))}` : "") + ` <span class="soft">${evidence === "guessed" ? "guessed: no evidence" : evidence}</span>`]];
+  const {start, free, done} = run.ev, head = html`<h3>${name}</h3> ${line ? html`<a data-line="${line}">line ${line}</a>` : ""} <span class="soft">${run.letter + run.cores[lane.core]}, ${lane.pipe}</span>`;
+  if (UNIT === "step") return html`${head}${cells([["step", us(start[e])]])}`;
+  const parts = [["begins", short(us(start[e]))], ["takes", html`${short(us(done[e] - start[e]))}${done[e] > free[e] ? `, the pipe ${short(us(free[e] - start[e]))}` : ""} <span class="soft">${evidence === "guessed" ? "guessed: no evidence" : evidence}</span>`]];
   if (bytes) parts.push(["moves", amount(bytes) + "B " + path.replaceAll("_", " to ")]);
   if (flops) parts.push(["computes", amount(flops) + (lane.pipe === "M" ? "FLOP" : "elements")]);
   for (const [wanted, word] of [[0, "reads"], [1, "writes"]]) {
     const mine = run.ranges[run.ev.touched[e]].filter((r, n, list) => r[3] === wanted && list.findIndex(o => o.join() === r.join()) === n);
-    if (mine.length) parts.push([word, mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? `${text(tile ? named(run, tile) : space)} <span class="soft">${text(space)}</span>` : `<a data-life="${text(space)} ${low} ${high}">${text(tile ? named(run, tile) : "bytes")}</a> <span class="soft">${text(run.titles?.[space] ?? space)} ${low}..${high}</span>`).join(", ")]);
+    if (mine.length) parts.push([word, listed(mine.map(([space, low, high, , tile]) => space.startsWith("gm") ? html`${tile ? named(run, tile) : space} <span class="soft">${space}</span>` : html`<a data-life="${space} ${low} ${high}">${tile ? named(run, tile) : "bytes"}</a> <span class="soft">${run.titles?.[space] ?? space} ${low}..${high}</span>`))]);
   }
   if (gap !== null) {
     const of = run.gap.of[gap], giver = of >= 0 ? run.sites[run.ev.site[of]] : null;
-    parts.push(["waited", `<i class="dot" style="background:var(--why-${run.gap.why[gap]})"></i>${short(us(run.gap.to[gap] - run.gap.from[gap]))}: ${text(REASONS[run.gap.why[gap]])}` + (giver ? `, <a data-e="${of}">${text(giver[0])} of line ${giver[1]}</a>` : "")]);
+    parts.push(["waited", html`<i class="dot" style="background:${variable("--why-" + run.gap.why[gap])}"></i>${short(us(run.gap.to[gap] - run.gap.from[gap]))}: ${REASONS[run.gap.why[gap]]}${giver ? html`, <a data-e="${of}">${giver[0]} of line ${giver[1]}</a>` : ""}`]);
   }
   if (stretch >= 0) parts.push(["lost", `${short(us(run.gap.to[stretch] - run.gap.from[stretch]))} to transfers of other cores`]);
-  return head + cells(parts);
+  return html`${head}${cells(parts)}`;
 }

@@ -21,7 +21,7 @@ const hit = ev => {
 const hint = (run, e) => VIEW === "tasks" ? hintTask(run, e) : null;  // what a view says where the pointer is
 function showTip(ev, words) {  // right of the pointer, or above it: never over the card on the left
   const tip = $("tip");
-  tip.innerHTML = words, tip.hidden = false;
+  fill(tip, words), tip.hidden = false;
   tip.style.left = Math.max($("time").getBoundingClientRect().left, Math.min(ev.clientX + 14, innerWidth - tip.offsetWidth - 8)) + "px";
   tip.style.top = (ev.clientY + 18 + tip.offsetHeight > innerHeight ? ev.clientY - tip.offsetHeight - 12 : ev.clientY + 18) + "px";
 }
@@ -32,10 +32,10 @@ lanes.onpointermove = ev => {
   const h = hit(ev), tip = $("tip");
   if (h.e >= 0 && h.row.run) {
     const run = h.row.run, [name, line] = run.sites[run.ev.site[h.e]];
-    hover = {run, e: h.e}, showTip(ev, hint(run, h.e) ?? `<b>${text(name)}</b> line ${line}, ${short(us(run.ev.done[h.e] - run.ev.start[h.e]))}`);
+    hover = {run, e: h.e}, showTip(ev, hint(run, h.e) ?? html`<b>${name}</b> line ${line}, ${short(us(run.ev.done[h.e] - run.ev.start[h.e]))}`);
   } else if (h.gap >= 0) {
     const run = h.row.run, of = run.gap.of[h.gap], giver = of >= 0 ? run.sites[run.ev.site[of]] : null;
-    hover = null, showTip(ev, `${VIEW === "tasks" ? "" : "waits "}${short(us(run.gap.to[h.gap] - run.gap.from[h.gap]))}: ${text(REASONS[run.gap.why[h.gap]])}${giver ? ` (${text(giver[0])}, line ${giver[1]})` : ""}`);
+    hover = null, showTip(ev, html`${VIEW === "tasks" ? "" : "waits "}${short(us(run.gap.to[h.gap] - run.gap.from[h.gap]))}: ${REASONS[run.gap.why[h.gap]]}${giver ? ` (${giver[0]}, line ${giver[1]})` : ""}`);
   } else { tip.hidden = true; if (hover) hover = null, draw(); return; }
   draw();
 };
@@ -69,7 +69,7 @@ memory.onpointermove = ev => {
   const found = memoryAt(ev);
   if (!found) { $("tip").hidden = true; return; }
   const {run, life, i} = found, e = i >= 0 ? life.events[i] : -1, by = e >= 0 ? run.sites[run.ev.site[e]] : null;
-  showTip(ev, `<b>${text(named(run, life.name))}</b> ${text(life.shape)}, bytes ${life.low}..${life.high}` + (i >= 0 ? `<br/>value ${i + 1} of ${life.from.length}, alive ${short(us(life.to[i] - life.from[i]))}` : "<br/>holds nothing that is read later") + (by ? `, of ${text(by[0])} line ${by[1]}` : ""));
+  showTip(ev, html`<b>${named(run, life.name)}</b> ${life.shape}, bytes ${life.low}..${life.high}<br/>${i >= 0 ? `value ${i + 1} of ${life.from.length}, alive ${short(us(life.to[i] - life.from[i]))}` : "holds nothing that is read later"}${by ? `, of ${by[0]} line ${by[1]}` : ""}`);
 };
 memory.onpointerleave = () => { $("tip").hidden = true; };
 let gripped = null;
@@ -90,13 +90,13 @@ document.addEventListener("keydown", ev => {
   const does = KEYS[ev.key];
   if (does) does(), ev.preventDefault();
 });
-$("help").innerHTML = "<h3>Keyboard and mouse</h3><table>" + [["+ − or ctrl-wheel", "zoom"], ["← → or shift-wheel", "move in time"], ["0", "all of the time"], ["drag", "select a range: its totals are below"], ["z or double click", "zoom to the range, or to the picked instruction"],
-  ["click", "an instruction: its line, bytes, whom it waited for"], ["n p", "next, previous of the lane"], ["c", "critical path"], ["m", "memory: more room, or less"], ["/", "search"], ["t", "light or dark"], ["Esc", "nothing picked"]].map(([k, v]) => `<tr><td><b>${k}</b></td><td>${v}</td></tr>`).join("") + "</table><form method='dialog'><button>Close</button></form>";
+fill($("help"), html`<h3>Keyboard and mouse</h3><table>${[["+ − or ctrl-wheel", "zoom"], ["← → or shift-wheel", "move in time"], ["0", "all of the time"], ["drag", "select a range: its totals are below"], ["z or double click", "zoom to the range, or to the picked instruction"],
+  ["click", "an instruction: its line, bytes, whom it waited for"], ["n p", "next, previous of the lane"], ["c", "critical path"], ["m", "memory: more room, or less"], ["/", "search"], ["t", "light or dark"], ["Esc", "nothing picked"]].map(([k, v]) => html`<tr><td><b>${k}</b></td><td>${v}</td></tr>`)}</table><form method="dialog"><button>Close</button></form>`);
 $("keys").onclick = () => $("help").showModal();
 if (VIEW !== "tasks") {
-  $("buttons").innerHTML = (UNIT === "us" ? `<button id="path" aria-pressed="false" title="what the total consists of (c)">Critical path</button> ` : "") +
-    `<button id="memory-button" aria-pressed="${memoryOpen}" title="more room for memory (m)">Memory</button> <span class="switch" id="scales" role="group" aria-label="Address scale"${memoryOpen ? "" : " hidden"}>` +
-    [["fit", "Fit", "every tile legible, free space squeezed"], ["used", "Used", "true to scale, up to the highest tile"], ["full", "Full", "true to scale, up to the capacity"]].map(([v, t, tip]) => `<button data-scale="${v}" aria-pressed="${v === scaleMode}" title="${tip}">${t}</button>`).join("") + "</span>";
+  fill($("buttons"), html`${UNIT === "us" ? html`<button id="path" aria-pressed="false" title="what the total consists of (c)">Critical path</button> ` : ""
+    }<button id="memory-button" aria-pressed="${memoryOpen}" title="more room for memory (m)">Memory</button> <span class="switch" id="scales" role="group" aria-label="Address scale"${memoryOpen ? "" : " hidden"}>${
+    [["fit", "Fit", "every tile legible, free space squeezed"], ["used", "Used", "true to scale, up to the highest tile"], ["full", "Full", "true to scale, up to the capacity"]].map(([v, t, tip]) => html`<button data-scale="${v}" aria-pressed="${v === scaleMode}" title="${tip}">${t}</button>`)}</span>`);
   if ($("path")) $("path").onclick = () => { showPath = !showPath, $("path").setAttribute("aria-pressed", showPath), draw(); };
   $("memory-button").onclick = () => setMemory(!memoryOpen);
   for (const b of $("scales").children) b.onclick = () => { scaleMode = b.dataset.scale; for (const o of $("scales").children) o.setAttribute("aria-pressed", o === b); draw(); };

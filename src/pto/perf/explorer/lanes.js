@@ -5,7 +5,7 @@
 const css = {};
 const colour = name => css[name] ??= (() => {
   const probe = document.createElement("i");
-  probe.style.color = `var(${name}, var(--pipe-other))`, document.body.append(probe);
+  probe.style.color = variable(name), document.body.append(probe);
   const found = getComputedStyle(probe).color;
   probe.remove();
   return found;
@@ -25,7 +25,6 @@ const bisect = (column, value, low, high) => {  // the first in low..high that i
 };
 const short = v => UNIT === "step" ? `${+v.toFixed(1)} step${v === 1 ? "" : "s"}` : v >= 1e6 ? (v / 1e6).toFixed(2) + " s" : v >= 1000 ? (v / 1000).toFixed(2) + " ms" : v >= 1 ? v.toFixed(2) + " us" : (v * 1000).toFixed(1) + " ns";
 const amount = v => v >= 1e9 ? (v / 1e9).toFixed(2) + " G" : v >= 1e6 ? (v / 1e6).toFixed(2) + " M" : v >= 1e3 ? (v / 1e3).toFixed(1) + " k" : v + " ";
-const text = s => String(s).replace(/[&<>"]/g, c => ({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})[c]);
 
 // Names as the source spells them.
 const named = (run, name) => (run.spelled ??= Object.keys(run.sources).some(f => /\.(cpp|cc|cxx|h|hpp|cce)$/.test(f)) ? "C++" : "program") === "C++" ? name.replace(/^%/, "") : name.startsWith("%") ? name : "%" + name;

@@ -262,14 +262,14 @@ function tellLife(found) {
   const {run, life, i} = found, d = $("detail"), e = i >= 0 ? life.events[i] : -1, s = life.of;
   const where = s.loose ? `${size(life.high - life.low)}, not placed by the program` : `bytes ${life.low}..${life.high}, ${size(life.high - life.low)}`;
   const parts = [[s.title.split(",")[0], where], ["values", `${life.from.length}${i >= 0 ? `; this is ${i + 1}, alive ${short(us(life.to[i] - life.from[i]))}` : ""}`]];
-  if (e >= 0) { const [name, line] = run.sites[run.ev.site[e]]; parts.push(["made by", `<a data-e="${e}">${text(name)} of line ${line}</a>, at ${short(us(run.ev.start[e]))}`]); }
+  if (e >= 0) { const [name, line] = run.sites[run.ev.site[e]]; parts.push(["made by", html`<a data-e="${e}">${name} of line ${line}</a>, at ${short(us(run.ev.start[e]))}`]); }
   const file = run.sites.find(t => t[1] === life.line)?.[2] ?? "";
-  life.uses.forEach(([name, line, write, n]) => parts.push([write ? "written" : "read", `${text(name)} in <a data-line="${line}" data-file="${text(file)}">line ${line}</a>${n > 1 ? `, ${n} times` : ""}`]));
+  life.uses.forEach(([name, line, write, n]) => parts.push([write ? "written" : "read", html`${name} in <a data-line="${line}" data-file="${file}">line ${line}</a>${n > 1 ? `, ${n} times` : ""}`]));
   if (life.more) parts.push(["", `and ${life.more} more`]);
-  if (life.view.length) parts.push(["a view of", life.view.map(v => text(named(run, v))).join(", ")]);
-  for (const o of s.overlaps) if (o.a === life || o.b === life) parts.push(["overlaps", `<b class="bad">${text(named(run, (o.a === life ? o.b : o.a).name))}</b> in bytes ${o.low}..${o.high}`]);
+  if (life.view.length) parts.push(["a view of", life.view.map(v => named(run, v)).join(", ")]);
+  for (const o of s.overlaps) if (o.a === life || o.b === life) parts.push(["overlaps", html`<b class="bad">${named(run, (o.a === life ? o.b : o.a).name)}</b> in bytes ${o.low}..${o.high}`]);
   d.classList.toggle("tall", e >= 0 && operandsOf(run, e).length > 0);
-  d.hidden = false, d.innerHTML = `<button class="close" title="close (Esc)">×</button><h3>${text(named(run, life.name))}</h3> <span class="soft">${text(life.shape)}</span>` + cells(parts) + `<div class="values"></div>`;
+  d.hidden = false, fill(d, html`<button class="close" title="close (Esc)">×</button><h3>${named(run, life.name)}</h3> <span class="soft">${life.shape}</span>${cells(parts)}<div class="values"></div>`);
   d.querySelector(".close").onclick = () => { d.hidden = true, chosenLife = null, draw(); };
   for (const a of d.querySelectorAll("[data-e]")) a.onclick = () => { chosenLife = null, pick(run, +a.dataset.e, true); };
   for (const a of d.querySelectorAll("[data-line]")) a.onclick = () => choose(run, a.dataset.file, +a.dataset.line, false);
@@ -277,7 +277,7 @@ function tellLife(found) {
   lit = {run, sites: null, line: site[1], file: site[2]}, picked = e >= 0 ? {run, e} : null, light();
   if (e >= 0) {  // what it holds: what its writer left there
     const o = operandsOf(run, e).find(o => o.role === 1 && o.label === "%" + life.name);
-    if (o) { const holder = d.querySelector(".values"); holder.innerHTML = "<div class='value'></div>", valueInto(holder.firstChild, run, o); }
+    if (o) { const holder = d.querySelector(".values"); fill(holder, html`<div class="value"></div>`), valueInto(holder.firstChild, run, o); }
   }
   draw();
 }

@@ -6,10 +6,10 @@ import base64
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from html import escape
 from typing import Any
 
-from ..files import packaged, script_json
+from ..files import packaged
+from ..markup import document, escaped, script_json
 
 #: One after another they are one module.
 _SCRIPTS = ("data", "lanes", "memory", "source", "values", "detail", "totals", "tasks", "input")
@@ -39,23 +39,11 @@ def page(
     """The page of one dataset, or of two to compare. `parts` is markup for scripts that it has beside,
     `below` what stands below the lanes, `sign` stands before names; `times` says whose times these are."""
     title = " and ".join(f"{sign}{d['name']}" for d in data)
-    scripts = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
-    return f"""\
-<!DOCTYPE html>
-<html lang="en" data-view="{view}">
-<head>
-<meta charset="utf-8"/>
-<meta name="viewport" content="width=device-width, initial-scale=1"/>
-<title>{escape(title)}: {escape(", ".join(filter(None, (heading.lower(), times))))}</title>
-<style>
-{packaged("explorer/base.css")}{packaged("explorer/explorer.css")}{style}
-</style>
-</head>
-<body>
+    body = f"""\
 <div id="fold">
 <header>
-<div><h1>{escape(heading)} of <code>{escape(title)}</code> <span class="soft">{escape(times)}</span></h1>
-<p class="soft">{escape(note)}</p></div>
+<div><h1>{escaped(heading)} of <code>{escaped(title)}</code> <span class="soft">{escaped(times)}</span></h1>
+<p class="soft">{escaped(note)}</p></div>
 <div class="controls">
 <input id="search" type="search" placeholder="instruction or line" aria-label="Search" autocomplete="off"/>
 <span id="found" class="soft" role="status"></span>
@@ -86,20 +74,24 @@ def page(
 <div id="tip" hidden></div>
 <dialog id="help"></dialog>
 <script id="data" type="application/json">{script_json(data)}</script>
-{parts}<script type="module">
-{scripts}</script>
-</body>
-</html>
-"""
+{parts}"""
+    head = f"{title}: {', '.join(filter(None, (heading.lower(), times)))}"
+    styles = packaged("explorer/base.css") + packaged("explorer/explorer.css") + style
+    scripts = "".join(packaged(f"explorer/{name}.js") for name in _SCRIPTS)
+    return document(head, body, styles, scripts, view)
 
 
 def loaded(path: str) -> dict[str, Any]:
     """The dataset in a file that `--timeline FILE.json` wrote; `ValueError` where there is none."""
+    found: Any = None
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)["otherData"]["view"]
+        known = isinstance(found["name"], str) and 0 < found["total"] < float("inf")
     except OSError as e:
         raise ValueError(f"cannot read '{path}': {e.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = False
+    if not known:
+        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json")
     return found

@@ -4,11 +4,11 @@ const marker = (part, colour) => `linear-gradient(to left, color-mix(in srgb, va
 function sheet(run, file, title, head, lines, found, cpp = false) {
   const panel = document.createElement("div"), most = Math.max(1e-9, ...[...found.values()].map(l => l?.[3] ?? 0));
   panel.className = VIEW === "tasks" || UNIT === "step" ? "sheet plain" : "sheet", panel.hidden = true;
-  panel.innerHTML = `<h3>${text(head)}</h3>` + lines.map((line, n) => {
+  fill(panel, html`<h3>${head}</h3>${lines.map((line, n) => {
     const l = found.get(n + 1), part = l ? l[3] / most : 0, time = l && VIEW !== "tasks" && UNIT === "us" ? (l[3] >= 0.005 ? l[3].toFixed(2) : "·") : "";
-    const tip = l ? ` title="at work ${short(l[2])} of all cores, waits ${short(l[4])}, ${l[5]} times"` : "";
-    return `<div class="l${found.has(n + 1) ? " hot" : ""}" data-n="${n + 1}"${tip}><span class="n">${n + 1}</span><span class="t"${part > 0.01 ? ` style="background:${marker(part, "--bad")}"` : ""}>${time}</span><span>${text(line) || " "}</span></div>`;
-  }).join("");
+    const tip = l ? html` title="at work ${short(l[2])} of all cores, waits ${short(l[4])}, ${l[5]} times"` : "";
+    return html`<div class="l${found.has(n + 1) ? " hot" : ""}" data-n="${n + 1}"${tip}><span class="n">${n + 1}</span><span class="t"${part > 0.01 ? html` style="background:${marker(part, "--bad")}"` : ""}>${time}</span><span>${line || " "}</span></div>`;
+  })}`);
   $("source").append(panel);
   const made = {run, file, title, cpp, panel, divs: panel.querySelectorAll(".l")};
   panel.onclick = ev => {
@@ -38,10 +38,10 @@ function drawSource() {
     const lines = run.cpp.problem ? run.cpp.problem.split("\n") : written;
     sheet(run, "", run.letter + "C++", run.cpp.problem ? "no C++ for it" : "C++ that ptoas writes for it — us on the critical path", lines, at, true);
   }
-  $("tabs").innerHTML = sheets.map((s, n) => `<button role="tab" data-n="${n}" aria-selected="false">${text(s.title)}</button>`).join("");
+  fill($("tabs"), html`${sheets.map((s, n) => html`<button role="tab" data-n="${n}" aria-selected="false">${s.title}</button>`)}`);
   for (const b of $("tabs").children) b.onclick = () => { showSheet(sheets[+b.dataset.n]), light(); };
   $("tabs").hidden = sheets.length < 2;
-  if (sheets.length) showSheet(sheets[0]); else $("source").hidden = !(VIEW === "tasks"), $("source").innerHTML ||= "<p class='soft none'>The source is not known.</p>";
+  if (sheets.length) showSheet(sheets[0]); else $("source").hidden = VIEW !== "tasks", fill($("source"), html`<p class="soft none">The source is not known.</p>`);
 }
 function showSheet(which) {
   for (const [n, s] of sheets.entries()) s.panel.hidden = s !== which, $("tabs").children[n].setAttribute("aria-selected", s === which);

@@ -122,11 +122,11 @@ const WAITED = {ready: "dependency wait", dispatch: "queue wait", start: "head o
 const exact = t => { const v = us(t), a = Math.abs(v); return a < 1 ? Math.round(v * 1000) + " ns" : a < 1e3 ? v.toFixed(3) + " us" : a < 1e6 ? (v / 1e3).toFixed(3) + " ms" : (v / 1e6).toFixed(3) + " s"; };
 const timesOf = n => {
   let last = -1;
-  return "<table>" + TIMES.map(([field, words]) => {
+  return html`<table>${TIMES.map(([field, words]) => {
     const t = runs[0].t[field][n], waited = t >= 0 && last >= 0 && WAITED[field] ? `${WAITED[field]} ${exact(t - last)}` : "";
     if (t >= 0) last = t;
-    return `<tr><th>${words}</th><td class="r">${t >= 0 ? exact(t) : "not recorded"}</td><td class="soft">${waited}</td></tr>`;
-  }).join("") + "</table>";
+    return html`<tr><th>${words}</th><td class="r">${t >= 0 ? exact(t) : "not recorded"}</td><td class="soft">${waited}</td></tr>`;
+  })}</table>`;
 };
 const whereabouts = (run, e, n) => {
   const l = run.lanes[run.ev.lane[e]], words = [`${l.pipe} of cluster ${l.cluster}`];
@@ -135,17 +135,17 @@ const whereabouts = (run, e, n) => {
 };
 MORE.tasks = (run, e) => {
   const n = run.ev.task[e];
-  if (n < 0) return `<h3>${text(run.sites[run.ev.site[e]][0])}</h3> <span class="soft">${text(run.lanes[run.ev.lane[e]].pipe)}</span>` + cells([["from", exact(run.ev.start[e])], ["takes", exact(run.ev.done[e] - run.ev.start[e])]]);
-  const [file, line] = placeOf(n), list = (title, links, other) => `<h4>${title} ${links.length}</h4><ul>` + links.slice(0, 40).map(k => {
+  if (n < 0) return html`<h3>${run.sites[run.ev.site[e]][0]}</h3> <span class="soft">${run.lanes[run.ev.lane[e]].pipe}</span>${cells([["from", exact(run.ev.start[e])], ["takes", exact(run.ev.done[e] - run.ev.start[e])]])}`;
+  const [file, line] = placeOf(n), list = (title, links, other) => html`<h4>${title} ${links.length}</h4><ul>${links.slice(0, 40).map(k => {
     const m = run.link[other][k], at = run.t.event[m];
-    return `<li>${at >= 0 ? `<a data-e="${at}">${text(labelOf(m))}</a>` : text(labelOf(m))} <span class="soft">${run.kinds[run.link.kind[k]] ?? "?"}${run.link.arg[k] >= 0 ? " by argument " + run.link.arg[k] : ""}${other === "pred" && run.t.by[n] === m ? ", the last" : ""}</span></li>`;
-  }).join("") + (links.length > 40 ? `<li class="soft">and ${links.length - 40} more</li>` : "") + "</ul>";
-  return `<h3>${text(labelOf(n))}</h3> <span class="soft">${text(whereabouts(run, e, n))}${file ? `, submitted at <a data-line="${line}" data-file="${text(file)}">${text(atPlace(n))}</a>` : ""}${run.t.end[n] < 0 ? ", <b class='bad'>did not end</b>" : ""}</span>` + timesOf(n) + list("Waits for", run.preds[n], "pred") + list("Waited for by", run.succs[n], "succ");
+    return html`<li>${at >= 0 ? html`<a data-e="${at}">${labelOf(m)}</a>` : labelOf(m)} <span class="soft">${run.kinds[run.link.kind[k]] ?? "?"}${run.link.arg[k] >= 0 ? " by argument " + run.link.arg[k] : ""}${other === "pred" && run.t.by[n] === m ? ", the last" : ""}</span></li>`;
+  })}${links.length > 40 ? html`<li class="soft">and ${links.length - 40} more</li>` : ""}</ul>`;
+  return html`<h3>${labelOf(n)}</h3> <span class="soft">${whereabouts(run, e, n)}${file ? html`, submitted at <a data-line="${line}" data-file="${file}">${atPlace(n)}</a>` : ""}${run.t.end[n] < 0 ? html`, <b class="bad">did not end</b>` : ""}</span>${timesOf(n)}${list("Waits for", run.preds[n], "pred")}${list("Waited for by", run.succs[n], "succ")}`;
 };
 function hintTask(run, e) {
   const n = run.ev.task[e], lane = run.lanes[run.ev.lane[e]];
-  if (n < 0) return `<b>${text(run.sites[run.ev.site[e]][0])}</b> ${text(lane.pipe)}, ${exact(run.ev.done[e] - run.ev.start[e])}` + (run.stretch && lane.pipe !== "critical path" ? `<br/><span class="soft">short phases are added up over ${short(run.stretch)}</span>` : "");
-  return `<b>${text(labelOf(n))}</b> ${exact(run.ev.done[e] - run.ev.start[e])}<br/><span class="soft">waits for ${run.preds[n].length}, ${run.succs[n].length} wait for it; click for more</span>`;
+  if (n < 0) return html`<b>${run.sites[run.ev.site[e]][0]}</b> ${lane.pipe}, ${exact(run.ev.done[e] - run.ev.start[e])}${run.stretch && lane.pipe !== "critical path" ? html`<br/><span class="soft">short phases are added up over ${short(run.stretch)}</span>` : ""}`;
+  return html`<b>${labelOf(n)}</b> ${exact(run.ev.done[e] - run.ev.start[e])}<br/><span class="soft">waits for ${run.preds[n].length}, ${run.succs[n].length} wait for it; click for more</span>`;
 }
 
 // -- functions on the left, tables below, switches ---------------------------------------------------------------------
@@ -157,18 +157,18 @@ function only(site) {  // the tasks of one function
 function taskPage() {
   const run = runs[0], panel = document.createElement("div"), sites = new Map();
   panel.className = "sheet functions", panel.hidden = true;
-  panel.innerHTML = "<table><tr><th>function</th><th class='r'>tasks</th><th class='r'>mean</th><th class='r'>total</th><th class='r'>share</th></tr>" + run.functions.map(([n, name, count, mean, total, share]) => `<tr class="hot" data-func="${n}"><td><i class="dot" style="background:var(--f${n})"></i>${text(name)}</td><td class="r">${count}</td><td class="r">${mean}</td><td class="r">${total}</td><td class="r">${share}</td></tr>`).join("") + "</table>";
+  fill(panel, html`<table><tr><th>function</th><th class="r">tasks</th><th class="r">mean</th><th class="r">total</th><th class="r">share</th></tr>${run.functions.map(([n, name, count, mean, total, share]) => html`<tr class="hot" data-func="${n}"><td><i class="dot" style="background:${variable("--f" + n)}"></i>${name}</td><td class="r">${count}</td><td class="r">${mean}</td><td class="r">${total}</td><td class="r">${share}</td></tr>`)}</table>`);
   $("source").append(panel), sheets.unshift({run, file: "", title: "Functions", cpp: false, panel, divs: []});
   const few = run.functions.slice(0, 10);
-  $("key").innerHTML = few.map(([n, name, count]) => `<button class="func" data-func="${n}" aria-pressed="false" title="these alone"><i style="background:var(--f${n})"></i>${text(name)} <span class="soft">${count}</span></button>`).join("") +
-    (run.functions.length > few.length ? `<span class="soft">and ${run.functions.length - few.length} more on the left</span>` : "") +
-    `<span><i class="mark"></i>critical path, or longest chain</span>` + REASONS.map((r, n) => `<span><i style="background:var(--why-${n});height:4px;vertical-align:3px"></i>${text(r)}</span>`).join("") +
-    run.kinds.map((k, n) => run.link.kind.includes(n) ? `<span><i class="link ${k.toLowerCase()}"></i>${k}</span>` : "").join("");
+  fill($("key"), html`${few.map(([n, name, count]) => html`<button class="func" data-func="${n}" aria-pressed="false" title="these alone"><i style="background:${variable("--f" + n)}"></i>${name} <span class="soft">${count}</span></button>`)}${
+    run.functions.length > few.length ? html`<span class="soft">and ${run.functions.length - few.length} more on the left</span>` : ""
+    }<span><i class="mark"></i>critical path, or longest chain</span>${REASONS.map((r, n) => html`<span><i style="background:${variable("--why-" + n)};height:4px;vertical-align:3px"></i>${r}</span>`)}${
+    run.kinds.map((k, n) => run.link.kind.includes(n) ? html`<span><i class="link ${k.toLowerCase()}"></i>${k}</span>` : "")}`);
   for (const b of document.querySelectorAll("[data-func]")) b.onclick = () => only(+b.dataset.func);
   for (const a of document.querySelectorAll("#tables a[data-task]")) a.onclick = ev => { ev.preventDefault(); const e = run.t.event[+a.dataset.task]; if (e >= 0) pick(run, e, true), scrollTo({top: 0, behavior: "smooth"}); };
-  const switches = (name, label, choices) => `<span class="switch" role="group" aria-label="${label}">` + choices.map(([value, words]) => `<button data-${name}="${value}" aria-pressed="${view[name] === value}">${words}</button>`).join("") + "</span>";
-  $("buttons").innerHTML = switches("group", "Lanes", [["cluster", "By cluster"], ["type", "By type"]]) + switches("mark", "Marked", [["path", "Critical path"], ["chain", "Longest chain"], ["none", "None"]]) +
-    switches("arrows", "Arrows", [["one", "Arrows of one"], ["all", "All"]]) + `<button id="idle" aria-pressed="${view.idle}" title="show cores that had nothing to do">Idle cores</button>`;
+  const switches = (name, label, choices) => html`<span class="switch" role="group" aria-label="${label}">${choices.map(([value, words]) => html`<button data-${name}="${value}" aria-pressed="${view[name] === value}">${words}</button>`)}</span>`;
+  fill($("buttons"), html`${switches("group", "Lanes", [["cluster", "By cluster"], ["type", "By type"]])}${switches("mark", "Marked", [["path", "Critical path"], ["chain", "Longest chain"], ["none", "None"]])}${
+    switches("arrows", "Arrows", [["one", "Arrows of one"], ["all", "All"]])}<button id="idle" aria-pressed="${view.idle}" title="show cores that had nothing to do">Idle cores</button>`);
   const press = (name, value) => {
     view[name] = value;
     for (const b of document.querySelectorAll(`[data-${name}]`)) b.setAttribute("aria-pressed", b.dataset[name] === value);

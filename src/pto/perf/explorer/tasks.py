@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..analysis import PARTS, Analysis
 from ..files import write_text
+from ..markup import escaped
 from ..records import Records
 from ..summary import WORDS, duration, meanwhile
 from ..tables import COUNTERS, KINDS, PHASES, TIMES, core_name
@@ -28,6 +28,9 @@ HUES = 8
 MOST_STEPS, MOST_GAPS = 300, 12
 #: Phases and points of a curve that a page holds before neighbours are drawn together.
 MOST_PHASES, MOST_POINTS = 120_000, 8_000
+
+#: Suffixes of source files that submit tasks.
+_PROGRAMS = (".py", ".cpp", ".cc", ".cxx", ".h", ".hpp", ".cce", ".pto")
 
 #: Counter -> the statistic of the engine that says how large it may get.
 _LIMITS = {
@@ -325,9 +328,9 @@ class _Page:
         rows: list[list[str]] = []
         for n, step in enumerate(a.path[:MOST_STEPS]):
             task = r.tasks[step.row]
-            behind = escape(r.label(r.tasks[step.held_by])) if step.held_by >= 0 else ""
+            behind = escaped(r.label(r.tasks[step.held_by])) if step.held_by >= 0 else ""
             core = core_name(int(task["core"]), int(task["core_type"]))
-            site = escape(os.path.basename(r.site(task)))
+            site = escaped(os.path.basename(r.site(task)))
             rows.append([str(n + 1), self._link(step.row), core, site, duration(step.since),
                          *[duration(part) if part else "" for part in step.parts()], behind])  # fmt: skip
         left = len(a.path) - len(rows)
@@ -343,7 +346,7 @@ class _Page:
 
     def functions(self) -> str:
         rows = [
-            [str(f.func_id), f'<i class="dot" style="background:var(--f{n})"></i>{escape(f.name)}',
+            [str(f.func_id), f'<i class="dot" style="background:var(--f{n})"></i>{escaped(f.name)}',
              str(f.tasks), *[duration(v) for v in (f.total, f.execution, f.shortest, f.longest, f.latency)],
              f"{f.share:.1%}", *[duration(v) for v in (f.head, f.tail, f.dependency, f.queue)]]
             for f in self.analysis.functions for n in [self.func_ids.index(f.func_id)]
@@ -390,11 +393,11 @@ class _Page:
         rows: list[list[str]] = []
         for key, value in self.records.stats.items():
             said = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else str(value)
-            rows.append([escape(key), escape(said)])
+            rows.append([escaped(key), escaped(said)])
         return _section("Engine", "", _table(("what", "value"), rows, left=(0, 1))) if rows else ""
 
     def _link(self, row: int) -> str:
-        return f'<a href="#task" data-task="{row}">{escape(self.records.label(self.records.tasks[row]))}</a>'
+        return f'<a href="#task" data-task="{row}">{escaped(self.records.label(self.records.tasks[row]))}</a>'
 
 
 def _phase(number: int) -> str:
@@ -404,19 +407,20 @@ def _phase(number: int) -> str:
 def _place(site: str) -> list[Any]:
     """File and line of a place where tasks are submitted."""
     file, _, line = site.rpartition(":")
-    return [file, int(line)] if file and line.isdigit() else [site, 0]
+    return [file, int(line)] if file and line.isdecimal() and len(line) < 10 else [site, 0]
 
 
 def _sources(places: Iterable[Sequence[Any]]) -> dict[str, str]:
-    """Texts of the files that tasks are submitted in, those that are still there."""
+    """Texts of the existing source files that submit tasks. Records may come from elsewhere and name any
+    file: only names of programs are read, so that no other file of this machine gets into a page."""
     found: dict[str, str] = {}
     for file in dict.fromkeys(p[0] for p in places if p[1]):
+        path = Path(file)
         try:
-            text = Path(file).read_text("utf-8", "replace")
+            if path.suffix in _PROGRAMS and path.is_file() and path.stat().st_size < 1_000_000:
+                found[file] = path.read_text("utf-8", "replace")
         except (OSError, ValueError):
             continue
-        if len(text) < 1_000_000:
-            found[file] = text
     return found
 
 

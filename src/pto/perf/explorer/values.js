@@ -43,7 +43,7 @@ const operandsOf = (run, e) => {
   if (!run.val) return [];
   const {event, name, role, of} = run.val, out = [];
   for (let i = bisect(event, e - 1, 0, event.length); i < event.length && event[i] === e; i++) {
-    const [operand, label] = run.values.names[name[i]].split("\0");
+    const [operand, label] = run.values.names[name[i]];
     out.push({operand, label: label ?? operand, role: role[i], snap: of[i], text: of[i] < 0 ? run.values.scalars[-1 - of[i]] : ""});
   }
   return out;
@@ -54,13 +54,13 @@ const kept = run => `${run.values.whole} of ${run.values.snapshots.length} matri
 let shownOperand = "";  // stays open from one execution to the next
 function valuesInto(holder, run, e) {
   if (!run.values) {
-    if (VIEW !== "tasks" && UNIT === "us") holder.innerHTML = `<p class="soft">${run.dry ? "A dry run has no values." : "Values were not recorded: <code>--view</code> does."}</p>`;
+    if (VIEW !== "tasks" && UNIT === "us") fill(holder, html`<p class="soft">${run.dry ? "A dry run has no values." : html`Values were not recorded: <code>--view</code> does.`}</p>`);
     return;
   }
   const operands = operandsOf(run, e);
-  if (!operands.length) { holder.innerHTML = `<p class="soft">No values: it has no operands in memory, or the run kept no more. ${text(kept(run))}.</p>`; return; }
+  if (!operands.length) { fill(holder, html`<p class="soft">No values: it has no operands in memory, or the run kept no more. ${kept(run)}.</p>`); return; }
   const open = Math.max(0, operands.findIndex(o => o.operand + o.role === shownOperand));
-  holder.innerHTML = `<div class="operands" role="tablist">` + operands.map((o, n) => `<button role="tab" data-n="${n}" aria-selected="${n === open}" title="${o.operand}, ${o.role ? "after" : "before"}"><span class="soft">${o.role ? "out" : "in"}</span> ${text(o.label.startsWith("%") ? named(run, o.label) : o.label)}${o.text ? ` = ${text(o.text)}` : ""}</button>`).join("") + `</div><div class="value"></div>`;
+  fill(holder, html`<div class="operands" role="tablist">${operands.map((o, n) => html`<button role="tab" data-n="${n}" aria-selected="${n === open}" title="${o.operand}, ${o.role ? "after" : "before"}"><span class="soft">${o.role ? "out" : "in"}</span> ${o.label.startsWith("%") ? named(run, o.label) : o.label}${o.text ? ` = ${o.text}` : ""}</button>`)}</div><div class="value"></div>`);
   for (const b of holder.querySelectorAll("button")) b.onclick = () => {
     for (const o of holder.querySelectorAll("button")) o.setAttribute("aria-selected", o === b);
     const o = operands[+b.dataset.n];
@@ -69,28 +69,25 @@ function valuesInto(holder, run, e) {
   valueInto(holder.querySelector(".value"), run, operands[open]);
 }
 async function valueInto(holder, run, o) {
-  if (o.snap < 0) { holder.innerHTML = `<p>${text(o.operand)} = <b>${text(o.text)}</b></p>`; return; }
+  if (o.snap < 0) { fill(holder, html`<p>${o.operand} = <b>${o.text}</b></p>`); return; }
   const [dtype, rows, cols, kind, chunk, , [low, high, mean, nan, inf, zeros], first, last] = run.values.snapshots[o.snap], count = rows * cols;
-  const odd = (n, what) => n ? `<b class="bad">${n} ${what}</b>` : `no ${what}`;
+  const odd = (n, what) => n ? html`<b class="bad">${n} ${what}</b>` : `no ${what}`;
   const place = kind.split(","), [title, ...more] = [run.titles?.[place[0]] ?? place[0], ...place.slice(1)];
-  holder.innerHTML = `<p><b>${text(named(run, o.label))}</b> ${rows}x${cols}x${dtype} <span class="soft">${text([title, ...more].join(","))}, ${o.role ? "when it was through" : "when it began"}</span></p>
-    <p>${low === "" ? "nothing finite" : `${text(low)} to ${text(high)}, mean ${text(mean)}`}; ${odd(nan, "NaN")}, ${odd(inf, "inf")}, ${zeros} of ${count} zero</p>`;
-  if (chunk < 0) {
-    holder.innerHTML += `<p>first ${text(first)}<br/>last ${text(last)}</p><p class="soft">Its elements were not kept: ${text(kept(run))}.</p>`;
-    return;
-  }
-  if (!count) return;
+  const head = html`<p><b>${named(run, o.label)}</b> ${rows}x${cols}x${dtype} <span class="soft">${[title, ...more].join(",")}, ${o.role ? "when it was through" : "when it began"}</span></p>
+    <p>${low === "" ? "nothing finite" : `${low} to ${high}, mean ${mean}`}; ${odd(nan, "NaN")}, ${odd(inf, "inf")}, ${zeros} of ${count} zero</p>`;
+  fill(holder, chunk < 0 ? html`${head}<p>first ${first}<br/>last ${last}</p><p class="soft">Its elements were not kept: ${kept(run)}.</p>` : head);
+  if (chunk < 0 || !count) return;
   const wide = holder.clientWidth, shape = Math.max(18, Math.min(130, wide * rows / cols)), width = Math.max(24, Math.min(wide, shape * cols / rows));
-  holder.innerHTML += `<div class="shown"><canvas class="heat" style="width:${width}px;height:${shape}px" aria-label="${text(o.label)} as colours"></canvas><div class="cells"></div></div><p class="soft kept">${text(kept(run))}.</p>`;
+  fill(holder, html`${head}<div class="shown"><canvas class="heat" style="width:${width}px;height:${shape}px" aria-label="${o.label} as colours"></canvas><div class="cells"></div></div><p class="soft kept">${kept(run)}.</p>`);
   const values = await elementsOf(run, o.snap), canvas = holder.querySelector(".heat"), cells = holder.querySelector(".cells");
   if (!canvas) return;  // another one was picked meanwhile
   heat(canvas, values, rows, cols, +low || 0, +high || 0);
   const beside = wide - width - 14, columnsShown = Math.min(cols, Math.max(2, Math.floor(((beside > 180 ? beside : wide) - 34) / 66)));
   const table = (r, k) => {
     r = Math.max(0, Math.min(rows - Math.min(rows, 6), r)), k = Math.max(0, Math.min(cols - columnsShown, k));
-    let out = `<table><tr><th></th>${Array.from({length: columnsShown}, (_, n) => `<th class="r">${k + n}</th>`).join("")}</tr>`;
-    for (let i = r; i < Math.min(rows, r + 6); i++) out += `<tr><th class="r">${i}</th>${Array.from({length: columnsShown}, (_, n) => { const v = values[i * cols + k + n]; return `<td class="r${Number.isFinite(v) ? "" : " bad"}">${number(v)}</td>`; }).join("")}</tr>`;
-    cells.innerHTML = out + "</table>";
+    const across = cell => Array.from({length: columnsShown}, (_, n) => cell(k + n)), down = Array.from({length: Math.min(rows, 6)}, (_, n) => r + n);
+    fill(cells, html`<table><tr><th></th>${across(c => html`<th class="r">${c}</th>`)}</tr>${
+      down.map(i => html`<tr><th class="r">${i}</th>${across(c => { const v = values[i * cols + c]; return html`<td class="r${Number.isFinite(v) ? "" : " bad"}">${number(v)}</td>`; })}</tr>`)}</table>`);
   };
   const strange = nan || inf ? values.findIndex(v => !Number.isFinite(v)) : 0;  // what is no number first
   table(Math.floor(strange / cols) - (strange ? 2 : 0), strange % cols - (strange ? 2 : 0));

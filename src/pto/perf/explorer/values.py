@@ -116,7 +116,8 @@ class Values:
         order = order[at[order] >= 0]
         columns = {"event": at, "name": self.name, "role": self.role, "of": self.of}
         return {
-            "names": list(self.names), "scalars": self.scalars, "snapshots": self.snapshots,
+            "names": [name.split("\0", 1) for name in self.names],
+            "scalars": self.scalars, "snapshots": self.snapshots,
             "columns": {name: packed(np.asarray(c, np.int64)[order]) for name, c in columns.items()},
             "budget": self.budget, "spent": self.spent, "whole": self.whole, "dropped": self.dropped,
         }  # fmt: skip

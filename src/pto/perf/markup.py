@@ -1,0 +1,66 @@
+"""Safe markup for every writer of HTML or SVG, since names of programs, files and tasks may hold anything.
+
+`escaped` encodes text and `script_json` encodes data. `document` assembles every page: its Content Security
+Policy loads nothing and runs no script but the page's own.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html import escape
+from typing import Any
+
+from ..diag import visible
+
+#: Escapes of JSON: of a backslash, or of an invisible control, direction or joining character.
+_ACTING = re.compile(
+    r"\\(?:\\|u(00[01].|007f|00[89].|00ad|061c|180e|200[b-f]|202[89a-e]|206.|feff|fff[9ab]))"
+)
+
+
+def escaped(text: object) -> str:
+    """Text for an element or a quoted attribute, in HTML or SVG. Characters that XML forbids or that change
+    the direction of text become visible escapes."""
+    return escape(visible(str(text), layout=True))
+
+
+def script_json(data: Any) -> str:
+    """JSON for a script element; strings hold the same visible escapes as `escaped` text."""
+    text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    return _ACTING.sub(lambda m: "\\" + visible(chr(int(m[1], 16))) if m[1] else m[0], text)
+
+
+def document(title: str, body: str, style: str, script: str = "", view: str = "") -> str:
+    """A page of a title (text), a body (markup), a style sheet and a module; `view` selects what it draws."""
+    attributes = f' data-view="{escaped(view)}"' if view else ""
+    return f"""\
+<!DOCTYPE html>
+<html lang="en"{attributes}>
+<head>
+<meta charset="utf-8"/>
+<meta http-equiv="Content-Security-Policy" content="{_policy(script)}"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<title>{escaped(title)}</title>
+<style>
+{style}
+</style>
+</head>
+<body>
+{body}
+{f'<script type="module">{script}</script>' if script else ""}
+</body>
+</html>
+"""
+
+
+def _policy(script: str) -> str:
+    """The Content Security Policy of a page. Trusted types allow the script to parse markup only through its
+    own policy, `pto`."""
+    rules = ["default-src 'none'", "style-src 'unsafe-inline'", "base-uri 'none'", "form-action 'none'"]
+    if script:
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        rules += [f"script-src 'sha256-{digest}'", "require-trusted-types-for 'script'", "trusted-types pto"]
+    return "; ".join(rules)
