@@ -1,7 +1,9 @@
-"""Files in one step: who reads one sees the old content or the new, never a part of it."""
+"""Files that are written in one step, so that a reader sees the old content or the new one; and files without
+a name, which processes share."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 
 
@@ -27,6 +29,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def unnamed(title: str, size: int) -> int:
+    """Return the descriptor of a new file of zeros that exists as long as a process has it open. Only this
+    user can open it by way of /proc. Its size is fixed, so that a mapping of it stays valid."""
+    file = os.memfd_create(title, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.fchmod(file, 0o600)
+        os.ftruncate(file, size)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
 
 
 def _umask() -> int:
