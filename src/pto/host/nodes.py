@@ -170,7 +170,8 @@ def _listening(alone: bool, ranks: int) -> socket.socket:
             if given or not (found.is_loopback or found.is_link_local):
                 return socket.create_server(at, family=family, backlog=ranks)
     except OSError as problem:
-        why = problem.strerror or str(problem)
+        known = problem.errno is not None and problem.errno > 0  # that of a name is negative
+        why = os.strerror(problem.errno or 0).lower() if known else str(problem.strerror).lower()
     raise DiagnosticError([
         Diagnostic("PTO-E2422", f"cannot listen for other machines at '{name}': {why}",
                    help="set PTO_NODE_ADDRESS to an address of this machine that the others reach")
