@@ -68,7 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="pto-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # nobody else asks for those of a round
-    os.environ.update(PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder)
+    os.environ.update(PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder)
     cache.prune(_KEPT_BYTES, grace=3600)
 
 

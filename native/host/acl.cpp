@@ -48,6 +48,7 @@ aclError bad(const char* what) {
 
 aclError take(void** memory, size_t size, bool device, const char* call) {
   if (memory == nullptr || size == 0) return bad((std::string(call) + ": no bytes are asked for").c_str());
+  if (size > SIZE_MAX / 2) return ACL_ERROR_RT_MEMORY_ALLOCATION;
   void* got = nullptr;
   if (posix_memalign(&got, 512, (size + 511) / 512 * 512) != 0) return ACL_ERROR_RT_MEMORY_ALLOCATION;
   const std::lock_guard<std::mutex> held(lock);
@@ -80,7 +81,7 @@ bool fits(const void* at, size_t count, const char* call) {
   const std::lock_guard<std::mutex> held(lock);
   size_t offset = 0;
   const Piece* piece = piece_at(at, offset);
-  if (piece == nullptr || offset + count <= piece->size) return true;
+  if (piece == nullptr || count <= piece->size - offset) return true;
   char text[256];
   std::snprintf(text, sizeof text, "%s: touches bytes %zu..%zu of %s, which has %zu", call, offset,
                 offset + count, piece->name.c_str(), piece->size);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -36,9 +37,12 @@ std::vector<Joined> joined;
 bool waits = false;
 uint64_t moved = 0, looks = 0;
 constexpr int kStuck = 3;      // status of a process that can never go on
-constexpr ssize_t kHead = 16;  // magic, ranks and window of a board
+constexpr ssize_t kHead = 24;  // magic, ranks, window and token of a board
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a window: no sum or product of sizes overflows
 
-/// A member that is no more has ended, one way or another.
+/// A member that is no more has ended, one way or another. No signal is sent: its number comes from memory that a
+/// program may have overwritten.
 void check_alive(Member& member) {
   const int32_t process = member.process.load();
   if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
@@ -52,7 +56,8 @@ bool is_stuck(Joined& one, bool alive) {
   Board& board = one.group->board();
   const uint32_t own = one.group->rank();
   bool waited = one.known, same = one.known;
-  for (uint32_t r = 0; r < board.ranks; ++r) {
+  const uint32_t ranks = one.group->ranks();
+  for (uint32_t r = 0; r < ranks; ++r) {
     if (r == own) continue;
     Member& member = board.members[r];
     if (alive) check_alive(member);
@@ -63,44 +68,62 @@ bool is_stuck(Joined& one, bool alive) {
     same = same && member.turns.load() == one.seen[r].turns;
   }
   if (same) return waited;
-  for (uint32_t r = 0; r < board.ranks; ++r)
+  for (uint32_t r = 0; r < ranks; ++r)
     one.seen[r] = {board.members[r].turns.load(), board.members[r].polls.load()};
   one.known = true;
   return false;
 }
 
-size_t size_of(const Board& board) { return kWindows + board.ranks * board.window; }
+size_t size_of(const Board& head) { return kWindows + head.ranks * head.window; }
+
+/// Whether a file is that of a group which this user has made and nobody can resize, and its head.
+bool read_head(int file, Board& head) {
+  struct stat found{};
+  const int seals = fcntl(file, F_GET_SEALS);
+  return seals >= 0 && (seals & kSeals) == kSeals && fstat(file, &found) == 0 && found.st_uid == geteuid() &&
+         pread(file, &head, kHead, 0) == kHead && head.magic == kMagic && head.ranks >= 1 &&
+         head.ranks <= kMostRanks && head.window <= kMostBytes &&
+         static_cast<uint64_t>(found.st_size) >= size_of(head);
+}
 
 }  // namespace
 
-int Group::make(uint32_t ranks, uint64_t window) {
-  const int file = memfd_create("pto-ranks", MFD_CLOEXEC);
+int Group::make(uint32_t ranks, uint64_t window, uint64_t token) {
+  if (window > kMostBytes) return -1;
+  const int file = memfd_create("pto-ranks", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (file < 0) return -1;
   Board head{};
-  head.magic = kMagic, head.ranks = ranks, head.window = (window + 4095) / 4096 * 4096;
-  if (ftruncate(file, static_cast<off_t>(size_of(head))) == 0 && pwrite(file, &head, kHead, 0) == kHead)
+  head.magic = kMagic, head.ranks = ranks, head.window = (window + 4095) / 4096 * 4096, head.token = token;
+  if (fchmod(file, 0600) == 0 && ftruncate(file, static_cast<off_t>(size_of(head))) == 0 &&
+      pwrite(file, &head, kHead, 0) == kHead && fcntl(file, F_ADD_SEALS, kSeals) == 0)
     return file;
   close(file);
   return -1;
 }
 
-Group* Group::open(int process, int file) {
+Group* Group::open(int process, int file, uint64_t token) {
   int opened = file;
-  if (process != 0 && process != getpid()) {
+  const bool inherited = process == 0 || process == getpid();
+  if (!inherited) {
     char path[64];
     std::snprintf(path, sizeof path, "/proc/%d/fd/%d", process, file);
     opened = ::open(path, O_RDWR | O_CLOEXEC);
   }
   Board head{};
-  if (opened < 0 || pread(opened, &head, kHead, 0) != kHead || head.magic != kMagic ||
-      head.ranks > kMostRanks)
+  void* at = MAP_FAILED;
+  if (opened >= 0 && read_head(opened, head) && head.token == token)
+    at = mmap(nullptr, size_of(head), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, opened, 0);
+  if (at == MAP_FAILED) {
+    if (!inherited && opened >= 0) close(opened);
     return nullptr;
-  void* at = mmap(nullptr, size_of(head), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, opened, 0);
-  return at == MAP_FAILED ? nullptr : new Group(static_cast<Board*>(at), opened, size_of(head));
+  }
+  fcntl(opened, F_SETFD, FD_CLOEXEC);  // what this process starts is no rank
+  return new Group(static_cast<Board*>(at), opened, !inherited, head, size_of(head));
 }
 
-void Group::join(uint32_t rank) {
-  rank_ = rank;
+bool Group::join(uint32_t rank, uint32_t ranks) {
+  if (rank >= ranks || ranks > ranks_) return false;
+  rank_ = rank, ranks_ = ranks, owned_ = true;
   Member& mine = board_->members[rank];
   mine.process.store(getpid());
   mine.turns.fetch_add(1);
@@ -109,29 +132,27 @@ void Group::join(uint32_t rank) {
   static const int once = std::atexit([] { ended(); });
   (void)once;
   joined.push_back({this, false, {}});
+  return true;
 }
 
-void Group::join_launched(uint32_t rank) {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);
-  join(rank);
-}
+void end_with_launcher() { prctl(PR_SET_PDEATHSIG, SIGKILL); }
 
 void Group::leave() {
   const std::lock_guard<std::mutex> held(lock);
-  for (size_t n = 0; n < joined.size(); ++n)
-    if (joined[n].group == this) joined.erase(joined.begin() + static_cast<ptrdiff_t>(n--));
+  if (std::erase_if(joined, [&](const Joined& one) { return one.group == this; }) > 0) {
+    board_->members[rank_].turns.fetch_add(1);
+    board_->members[rank_].state.store(State::ended);
+  }
   if (joined.empty()) waits = false;
-  board_->members[rank_].turns.fetch_add(1);
-  board_->members[rank_].state.store(State::ended);
   munmap(board_, size_);
-  close(file_);
+  if (owned_) close(file_);
   delete this;
 }
 
 void Group::meet() {
   Meeting& at = board_->meeting;
   const uint32_t round = at.round.load();
-  if (at.here.fetch_add(1) + 1 == board_->ranks) {
+  if (at.here.fetch_add(1) + 1 == ranks_) {
     at.here.store(0);
     at.round.fetch_add(1);
     return;
@@ -227,12 +248,10 @@ void wait_until(const std::function<bool()>& holds, const char* what) {
 void* pto_host_join(int32_t file, int32_t rank, int32_t launched) {
   pto::host::Group* group = pto::host::Group::open(0, file);
   if (group == nullptr) return nullptr;
-  if (launched != 0) {
-    group->join_launched(static_cast<uint32_t>(rank));
-  } else {
-    group->join(static_cast<uint32_t>(rank));
-  }
-  return group;
+  if (launched != 0) pto::host::end_with_launcher();
+  if (group->join(static_cast<uint32_t>(rank))) return group;
+  group->leave();
+  return nullptr;
 }
 
 void pto_host_leave(void* group) { static_cast<pto::host::Group*>(group)->leave(); }

@@ -2,8 +2,10 @@
 #include "hccl.hpp"
 
 #include <sched.h>
+#include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,6 +27,7 @@ using pto::host::kMostRanks;
 struct Root {
   char magic[8];
   int32_t process, file;
+  uint64_t token;  // the process may be gone, and another have its number
 };
 constexpr char kRoot[8] = "pto-hcc";
 
@@ -50,7 +53,9 @@ std::vector<Comm*> comms;
 uint64_t window_size() {
   const char* text = std::getenv("HCCL_BUFFSIZE");
   const long megabytes = text != nullptr ? std::strtol(text, nullptr, 10) : 200;
-  return static_cast<uint64_t>(megabytes > 0 ? megabytes : 200) << 20;
+  constexpr long kMost =
+      1L << 26;  // more than there can be: the sum of sizes is refused, and does not overflow
+  return static_cast<uint64_t>(megabytes > 0 ? std::min(megabytes, kMost) : 200) << 20;
 }
 
 Comm* comm_of(void* given) {
@@ -80,9 +85,10 @@ int32_t pto::host::windows(pto_array* into, int32_t room) {
 
 PTO_EXPORT HcclResult HcclGetRootInfo(HcclRootInfo* root) {
   if (root == nullptr) return HCCL_E_PTR;
-  const int file = Group::make(kMostRanks, window_size());
-  if (file < 0) return HCCL_E_MEMORY;
   Root told{};
+  if (getrandom(&told.token, sizeof told.token, 0) != sizeof told.token) return HCCL_E_INTERNAL;
+  const int file = Group::make(kMostRanks, window_size(), told.token);
+  if (file < 0) return HCCL_E_MEMORY;
   std::memcpy(told.magic, kRoot, sizeof kRoot);
   told.process = getpid(), told.file = file;
   std::memset(root, 0, sizeof *root);
@@ -95,20 +101,19 @@ PTO_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* r
   Root told;
   if (root == nullptr || into == nullptr) return HCCL_E_PTR;
   std::memcpy(&told, root->internal, sizeof told);
-  if (std::memcmp(told.magic, kRoot, sizeof kRoot) != 0 || rank >= ranks || ranks > kMostRanks) {
+  if (std::memcmp(told.magic, kRoot, sizeof kRoot) != 0 || told.process <= 0 || rank >= ranks ||
+      ranks > kMostRanks) {
     std::fprintf(
         stderr,
         "[PTO-E2420] HcclCommInitRootInfo: rank %u of %u, or a root info that HcclGetRootInfo did not make\n",
         rank, ranks);
     return HCCL_E_PARA;
   }
-  Group* group = Group::open(told.process, told.file);
-  if (group == nullptr) {
+  Group* group = Group::open(told.process, told.file, told.token);
+  if (group == nullptr || !group->join(rank, ranks)) {  // every member says the same number of ranks
     std::fprintf(stderr, "[PTO-E2420] HcclCommInitRootInfo: the process of the root is gone\n");
     return HCCL_E_INTERNAL;
   }
-  group->board().ranks = ranks;  // every member says the same
-  group->join(rank);
   auto* comm = new Comm{group, rank, ranks, nullptr, {}};
   for (uint32_t r = 0; r < ranks; ++r) comm->names.push_back("the window of rank " + std::to_string(r));
   {

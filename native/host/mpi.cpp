@@ -24,17 +24,12 @@ Group* world() {
   static Group* const found = [] {
     const int file = number("PTO_RANKS_FILE", -1);
     Group* group = Group::open(0, file >= 0 ? file : Group::make(1, 4096));
-    if (group == nullptr) {
+    if (file >= 0) pto::host::end_with_launcher();
+    if (group == nullptr || !group->join(static_cast<uint32_t>(number("PTO_RANK", 0)))) {
       std::fprintf(
           stderr,
           "[PTO-E2420] the ranks that PTO_RANKS_FILE names are gone: start the program with pto ranks\n");
       std::exit(1);
-    }
-    const auto rank = static_cast<uint32_t>(number("PTO_RANK", 0));
-    if (file >= 0) {
-      group->join_launched(rank);
-    } else {
-      group->join(rank);
     }
     return group;
   }();

@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -41,8 +43,11 @@ enum class Kind : uint32_t {
   probe,    // asks for a mark
   mark,     // has one
   over,     // all are stuck
-  lost,     // a line to rank `at` broke
+  lost,     // a line to rank `at` broke, for the reason `use`
 };
+
+/// Why a line is no more: the process at its other end has left, or has sent a message that is none of ours.
+enum class Reason : uint32_t { left, message };
 
 struct Head {
   Kind kind;
@@ -59,10 +64,12 @@ struct Mark {
   uint32_t turns = 0;
 };
 
-constexpr size_t kRoom = 32 << 10;     // what is received at a time
-constexpr size_t kWhole = 16 << 10;    // the most that a message has which is applied in one piece
-constexpr size_t kPiece = 1 << 20;     // the most that is asked for at a time
-constexpr size_t kAsked = 8 << 20;     // the most that is asked for and has not come
+constexpr size_t kRoom = 32 << 10;   // what is received at a time
+constexpr size_t kWhole = 16 << 10;  // the most that a message has which is applied in one piece
+constexpr size_t kPiece = 1 << 20;   // the most that is asked for at a time
+constexpr size_t kAsked = 8 << 20;   // the most that is asked for and has not come
+constexpr size_t kQueued =
+    kAsked + 2 * kPiece;               // the most that waits to be sent: what one may ask for, and marks
 constexpr size_t kCopied = 4096;       // shorter pieces are put together before they are sent
 constexpr int64_t kTurn = 100'000;     // nanoseconds that a core is left alone with receiving
 constexpr int64_t kWave = 20'000'000;  // nanoseconds from one wave to the next
@@ -127,7 +134,10 @@ constexpr Element kElements[] = {element<float>(),      element<double>(),   ele
                                  element<int32_t>(),    element<int64_t>(),  element<uint8_t>(),
                                  element<uint16_t>(),   element<uint32_t>(), element<uint64_t>()};
 
+/// How elements are combined; null for a use that is no combining, or not with elements that are combined.
 const Element* element_of(uint32_t use) {
+  const Use kind = detail::kind_of(static_cast<Use>(use));
+  if (use > 0xffff || (kind != Use::add && kind != Use::max && kind != Use::min)) return nullptr;
   for (const Element& one : kElements)
     if (one.type == detail::combined_type(static_cast<Use>(use))) return &one;
   return nullptr;
@@ -152,6 +162,12 @@ bool is_word(uint64_t at, uint64_t bytes) {
 
 // --- lines --------------------------------------------------------------------------------------------------
 
+/// Bytes of a window that were asked for: the reply has the same.
+struct Question {
+  int32_t world;
+  uint64_t at, bytes;
+};
+
 struct Line {
   int rank = 0, socket = -1;
   std::atomic<bool> broken{false};
@@ -171,6 +187,7 @@ struct Line {
   bool busy = false;  // a core is in the middle of a message: others are queued
   std::vector<char> queue;
   size_t gone = 0;  // of the queue
+  std::deque<Question> asked;
 };
 
 struct World {
@@ -197,6 +214,7 @@ class Nodes {
   bool met(int patience);
   bool refresh(int world, uint64_t bytes);
   int lost() const { return lost_.load(); }
+  const char* problem();
   void close();
 
   void used(uint64_t first, uint64_t last, uint32_t use);
@@ -210,16 +228,17 @@ class Nodes {
   bool parse(Line& line);
   bool apply(Line& line, const Head& head, const char* bytes);
   void arrived(Line& line, const Head& head);
-  void lose(int rank);
+  void lose(int rank, Reason why);
   void say_over();
 
+  bool fits(const Line& line, const Head& head) const;
   char* own(const Head& head);
-  char* mirror(const Head& head);
+  char* mirror(Line& line, const Head& head);
   Mark own_mark();
   void next_wave();
   void judge();
 
-  void queue(Line& line, const Head& head, const void* bytes);
+  bool queue(Line& line, const Head& head, const void* bytes);
   void write(Line& line);
   bool write_through(Line& line, const void* first, size_t count, const void* second, size_t more);
   bool flush();
@@ -231,6 +250,7 @@ class Nodes {
   Line* to_[kMostRanks] = {};
   int wakes_ = -1;  // the thread, when something is queued
   std::atomic<int> lost_{-1};
+  std::atomic<Reason> why_{Reason::left};  // written before `lost_`
 
   std::mutex serving_;              // who receives
   std::atomic<int64_t> helped_{0};  // when a core has done so last
@@ -244,8 +264,8 @@ class Nodes {
   Member* member_ = nullptr;
   std::vector<Run> fresh_, written_;
   std::vector<char> batch_;
-  uint32_t launches_ = 0;
-  std::atomic<size_t> asked_{0};  // bytes that are to come
+  std::atomic<uint32_t> launches_{0};
+  std::atomic<size_t> asked_{0};  // bytes that are to come, and the heads of the replies
   char problem_[160] = "";
 
   // Waves, of rank 0.
@@ -344,13 +364,13 @@ void Nodes::receive(Line& line) {
     const size_t most = straight ? line.left : line.room.size() - line.have;
     const ssize_t count = recv(line.socket, to, most, MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (count <= 0) return lose(line.rank);
+    if (count <= 0) return lose(line.rank, Reason::left);
     if (straight) {
       line.into += count, line.left -= static_cast<uint64_t>(count);
       if (line.left == 0) arrived(line, line.head);
     } else {
       line.have += static_cast<size_t>(count);
-      if (!parse(line)) return lose(line.rank);
+      if (!parse(line)) return lose(line.rank, Reason::message);
     }
     if (static_cast<size_t>(count) < most && !straight) return;
   }
@@ -362,12 +382,13 @@ bool Nodes::parse(Line& line) {
   while (line.have - at >= sizeof(Head)) {
     Head head;
     std::memcpy(&head, line.room.data() + at, sizeof head);
+    if (!fits(line, head)) return false;
     const char* const bytes = line.room.data() + at + sizeof head;
     const size_t there = line.have - at - sizeof head;
     const bool straight =
         head.kind == Kind::reply || (head.kind == Kind::put && !is_word(head.at, head.bytes));
     if (straight) {
-      char* const to = head.kind == Kind::put ? own(head) : mirror(head);
+      char* const to = head.kind == Kind::put ? own(head) : mirror(line, head);
       if (to == nullptr) return false;
       const size_t some = std::min<size_t>(there, head.bytes);
       std::memcpy(to, bytes, some);
@@ -380,7 +401,6 @@ bool Nodes::parse(Line& line) {
       continue;
     }
     const size_t size = head.kind == Kind::get ? 0 : head.bytes;
-    if (size > kWhole) return false;
     if (there < size) break;
     if (!apply(line, head, bytes)) return false;
     at += sizeof head + size;
@@ -388,6 +408,29 @@ bool Nodes::parse(Line& line) {
   line.have -= at;
   std::memmove(line.room.data(), line.room.data() + at, line.have);
   return true;
+}
+
+/// Whether the other end may send a message of this kind and size now. Where its bytes go is asked later.
+bool Nodes::fits(const Line& line, const Head& head) const {
+  switch (head.kind) {
+    case Kind::put:
+    case Kind::reply: return true;
+    case Kind::combine: {
+      const Element* const element = element_of(head.use);
+      return element != nullptr && head.bytes <= kWhole && head.at % element->size == 0 &&
+             head.bytes % element->size == 0;
+    }
+    case Kind::get: return head.bytes <= kPiece;
+    case Kind::meet: return head.bytes == 0 && line.met <= launches_.load();
+    case Kind::probe: return head.bytes == 0 && line.rank == 0;
+    case Kind::mark:
+      return head.bytes == sizeof line.mark && rank_ == 0 && head.wave == wave_ && line.wave != wave_;
+    case Kind::over: return head.bytes == 0 && line.rank == 0;
+    case Kind::lost:
+      return head.bytes == 0 && head.at < static_cast<uint64_t>(ranks_) &&
+             head.use <= static_cast<uint32_t>(Reason::message);
+  }
+  return false;
 }
 
 /// A message that is all there.
@@ -402,14 +445,14 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
     case Kind::combine: {
       char* const at = own(head);
       const Element* const element = element_of(head.use);
-      if (at == nullptr || element == nullptr) return false;
+      if (at == nullptr) return false;
       __atomic_thread_fence(__ATOMIC_RELEASE);
       element->combine(detail::kind_of(static_cast<Use>(head.use)), at, bytes, head.bytes);
       break;
     }
     case Kind::get: {
       const char* const at = own(head);
-      if (at == nullptr || head.bytes > kPiece) return false;
+      if (at == nullptr) return false;
       Head reply = head;
       reply.kind = Kind::reply;
       if (is_word(head.at,
@@ -421,29 +464,25 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
           case 4: word = __atomic_load_n(reinterpret_cast<const uint32_t*>(at), __ATOMIC_ACQUIRE); break;
           default: word = __atomic_load_n(reinterpret_cast<const uint64_t*>(at), __ATOMIC_ACQUIRE);
         }
-        queue(line, reply, &word);
-      } else {
-        queue(line, reply, at);
+        return queue(line, reply, &word);
       }
-      return true;
+      return queue(line, reply, at);
     }
     case Kind::meet: ++line.met; return true;
     case Kind::probe: {
       const Mark mine = own_mark();
       Head reply = head;
       reply.kind = Kind::mark, reply.bytes = sizeof mine;
-      queue(line, reply, &mine);
-      return true;
+      return queue(line, reply, &mine);
     }
     case Kind::mark:
-      if (head.bytes != sizeof line.mark) return false;
       std::memcpy(&line.mark, bytes, sizeof line.mark);
       line.wave = head.wave;
       if (std::all_of(lines_.begin(), lines_.end(), [&](auto& one) { return one->wave == wave_; })) judge();
       return true;
     case Kind::over: say_over(); return true;
-    case Kind::lost: lose(static_cast<int>(head.at)); return true;
-    default: return false;
+    case Kind::lost: lose(static_cast<int>(head.at), static_cast<Reason>(head.use)); return true;
+    case Kind::reply: return false;  // goes straight to its place
   }
   arrived(line, head);
   return true;
@@ -452,7 +491,7 @@ bool Nodes::apply(Line& line, const Head& head, const char* bytes) {
 /// What a message did is done.
 void Nodes::arrived(Line&, const Head& head) {
   if (head.kind == Kind::reply) {
-    asked_.fetch_sub(head.bytes, std::memory_order_release);
+    asked_.fetch_sub(head.bytes + sizeof head, std::memory_order_release);
   } else if (group_ != nullptr) {
     group_->board().members[rank_].applied.fetch_add(1);
   }
@@ -466,28 +505,39 @@ char* Nodes::own(const Head& head) {
   return inside ? found->second.base + head.at : nullptr;
 }
 
-char* Nodes::mirror(const Head& head) {
+/// Where a reply goes: to what was asked for first on its line.
+char* Nodes::mirror(Line& line, const Head& head) {
+  const std::lock_guard<std::mutex> held(line.lock);
+  if (line.asked.empty()) return nullptr;
+  const Question& first = line.asked.front();
+  if (first.world != head.world || first.at != head.at || first.bytes != head.bytes) return nullptr;
+  line.asked.pop_front();
   const auto found = worlds_.find(head.world);
-  if (found == worlds_.end()) return nullptr;
-  const uint64_t all = found->second.stride * static_cast<uint64_t>(ranks_);
-  return head.bytes <= all && head.at <= all - head.bytes ? found->second.base + head.at : nullptr;
+  return found != worlds_.end() ? found->second.base + head.at : nullptr;
 }
 
 void Nodes::say_over() {
   if (group_ != nullptr) group_->board().over.store(1);
 }
 
-void Nodes::lose(int rank) {
-  int none = -1;
-  if (!lost_.compare_exchange_strong(none, rank)) {
-    if (rank >= 0 && rank < ranks_ && to_[rank] != nullptr) to_[rank]->broken.store(true);
-    return;
-  }
-  if (to_[rank] != nullptr) to_[rank]->broken.store(true);
-  const Head head = {Kind::lost, 0, 0, 0, static_cast<uint64_t>(rank), 0};
-  for (auto& line : lines_)
-    if (!line->broken.load()) queue(*line, head, nullptr);
+void Nodes::lose(int rank, Reason why) {
+  Line* const line = to_[rank];
+  if (line != nullptr) line->broken.store(true);
+  if (lost_.load() >= 0) return;
+  why_.store(why);
+  lost_.store(rank);
+  const Head head = {Kind::lost, static_cast<uint32_t>(why), 0, 0, static_cast<uint64_t>(rank), 0};
+  for (auto& other : lines_)
+    if (!other->broken.load()) queue(*other, head, nullptr);
   say_over();
+}
+
+const char* Nodes::problem() {
+  const char* const what =
+      why_.load() == Reason::left ? "has left before the others" : "has sent a message that does not fit";
+  std::snprintf(problem_, sizeof problem_, "[PTO-E%d] rank %d %s", why_.load() == Reason::left ? 2422 : 2423,
+                lost_.load(), what);
+  return problem_;
 }
 
 // --- who is stuck -------------------------------------------------------------------------------------------
@@ -543,11 +593,17 @@ void Nodes::judge() {
 
 // --- sending ------------------------------------------------------------------------------------------------
 
-/// For who receives: what cannot be sent at once is sent when it can.
-void Nodes::queue(Line& line, const Head& head, const void* bytes) {
-  if (line.broken.load()) return;
+/// For who receives: what cannot be sent at once is sent when it can. False where too much waits already: the other end
+/// asks, and takes no answers.
+bool Nodes::queue(Line& line, const Head& head, const void* bytes) {
+  if (line.broken.load()) return true;
   {
     const std::lock_guard<std::mutex> held(line.lock);
+    if (line.gone > kQueued) {
+      line.queue.erase(line.queue.begin(), line.queue.begin() + static_cast<ptrdiff_t>(line.gone));
+      line.gone = 0;
+    }
+    if (line.queue.size() - line.gone > kQueued) return false;
     const auto* const first = reinterpret_cast<const char*>(&head);
     line.queue.insert(line.queue.end(), first, first + sizeof head);
     if (bytes != nullptr) {
@@ -556,6 +612,7 @@ void Nodes::queue(Line& line, const Head& head, const void* bytes) {
     }
   }
   write(line);
+  return true;
 }
 
 void Nodes::write(Line& line) {
@@ -625,7 +682,7 @@ bool Nodes::write_through(Line& line, const void* first, size_t count, const voi
   }
   if (!well) {
     const std::lock_guard<std::mutex> held(serving_);
-    lose(line.rank);
+    lose(line.rank, Reason::left);
   } else if (queued) {
     write(line);
   }
@@ -714,7 +771,11 @@ bool Nodes::get(uint64_t at, uint64_t bytes) {
   for (uint64_t some; bytes > 0; at += some, bytes -= some) {
     some = std::min<uint64_t>(bytes, kPiece);
     if (!wait_for_replies(kAsked)) return false;
-    asked_.fetch_add(some);
+    asked_.fetch_add(some + sizeof(Head));
+    {
+      const std::lock_guard<std::mutex> held(to_[owner]->lock);
+      to_[owner]->asked.push_back({world_, at, some});
+    }
     const Head head = {Kind::get, 0, world_, 0, at, some};
     if (!write_through(*to_[owner], &head, sizeof head, nullptr, 0)) return false;
   }
@@ -739,6 +800,12 @@ const char* Nodes::settled() {
         return "[PTO-E2102] no combining with elements of this type in the window of a rank of another "
                "machine";
       }
+      if ((run.first - far_.first) % element->size != 0 || (run.last - run.first) % element->size != 0) {
+        fresh_.clear();
+        return "[PTO-E2102] no combining with elements at an address that is no multiple of their size, in "
+               "the "
+               "window of a rank of another machine";
+      }
       element->fill(detail::kind_of(use), reinterpret_cast<char*>(run.first), run.last - run.first);
     }
     written_.push_back(run);
@@ -747,8 +814,7 @@ const char* Nodes::settled() {
   if (well && reads) well = wait_for_replies(0);
   if (well) return nullptr;
   written_.clear();
-  std::snprintf(problem_, sizeof problem_, "[PTO-E2422] rank %d has left before the others", lost_.load());
-  return problem_;
+  return problem();
 }
 
 /// What was written before goes first. Words, and few bytes, are put together with what comes next.
@@ -765,7 +831,11 @@ bool Nodes::put(uint64_t to, const void* from, uint64_t bytes) {
 // --- worlds and launches ------------------------------------------------------------------------------------
 
 void* Nodes::map(int world, int file, uint64_t stride) {
-  const size_t all = stride * static_cast<size_t>(ranks_);
+  size_t all;
+  struct stat found{};
+  if (__builtin_mul_overflow(stride, static_cast<size_t>(ranks_), &all) || fstat(file, &found) != 0 ||
+      static_cast<uint64_t>(found.st_size) < all)
+    return nullptr;
   void* const made =
       mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (made == MAP_FAILED) return nullptr;
@@ -788,6 +858,11 @@ void Nodes::unmap(int world) {
   const std::lock_guard<std::mutex> held(serving_);
   const auto found = worlds_.find(world);
   if (found == worlds_.end()) return;
+  for (auto& line : lines_)  // the rest of a message has no place any more
+    if (line->left > 0 && line->head.world == world) {
+      line->left = 0;
+      lose(line->rank, Reason::message);
+    }
   munmap(found->second.base, found->second.stride * static_cast<uint64_t>(ranks_));
   worlds_.erase(found);
 }
@@ -883,7 +958,8 @@ void help_nodes() {
 using pto::host::of;
 
 void* pto_nodes_open(int32_t rank, int32_t ranks, const int32_t* sockets) {
-  if (ranks < 1 || ranks > static_cast<int32_t>(pto::host::kMostRanks)) return nullptr;
+  if (ranks < 1 || ranks > static_cast<int32_t>(pto::host::kMostRanks) || rank < 0 || rank >= ranks)
+    return nullptr;
   auto made = std::make_unique<pto::host::Nodes>(rank, ranks, sockets);
   if (!made->start()) return nullptr;
   pto::host::active.store(made.get());
@@ -901,5 +977,5 @@ int32_t pto_nodes_met(void* nodes, int32_t patience) { return of(nodes).met(pati
 int32_t pto_nodes_refresh(void* nodes, int32_t world, uint64_t bytes) {
   return of(nodes).refresh(world, bytes);
 }
-int32_t pto_nodes_lost(void* nodes) { return of(nodes).lost(); }
+const char* pto_nodes_problem(void* nodes) { return of(nodes).lost() >= 0 ? of(nodes).problem() : nullptr; }
 void pto_nodes_close(void* nodes) { of(nodes).close(); }

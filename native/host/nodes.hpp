@@ -16,6 +16,9 @@
 //   receives too. The thread never waits for anybody who has to receive: what it has to send and cannot at once is
 //   queued. So two processes that send to each other both go on.
 // - A line that breaks ends the launch for all: who finds it tells the others.
+// - Whoever is at the other end has proven that he belongs to the launch (src/pto/host/handshake.py), and still nothing
+//   that he sends is trusted: a message that does not fit (its kind, its size, the window it goes to, the reply to
+//   nothing) breaks the line before a byte of it is stored, and what waits to be sent to him is bounded.
 //
 // Whether all are stuck, rank 0 finds out (`Waves`): it asks all processes what they do, three times one after another.
 // Where all wait or have ended, none has gone on in between (`turns` of group.hpp), as many messages were applied by the
@@ -50,8 +53,8 @@ extern "C" {
 [[gnu::visibility("default")]] int32_t pto_nodes_met(void* nodes, int32_t patience);
 /// The first bytes of the windows of all ranks of other nodes, from their owners: whether they are here.
 [[gnu::visibility("default")]] int32_t pto_nodes_refresh(void* nodes, int32_t world, uint64_t bytes);
-/// The rank whose line broke first; -1 for none.
-[[gnu::visibility("default")]] int32_t pto_nodes_lost(void* nodes);
+/// What is wrong with the rank whose line broke first, as a code in brackets and a text; null for none.
+[[gnu::visibility("default")]] const char* pto_nodes_problem(void* nodes);
 /// Break all lines, and leave the launch, if there is one: the others are told.
 [[gnu::visibility("default")]] void pto_nodes_close(void* nodes);
 }

@@ -209,6 +209,43 @@ def _is_shown(char: str) -> bool:
     return char.isprintable() or char == "\N{IDEOGRAPHIC SPACE}"
 
 
+def to_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """Encode diagnostics for another process, with the sources of their spans; `from_json` decodes them."""
+    import json
+
+    sources: dict[Source, int] = {}
+
+    def place(span: Span | None) -> list[int] | None:
+        if span is None:
+            return None
+        return [sources.setdefault(span.source, len(sources)), span.start, span.end]
+
+    rows = [
+        (d.code, d.message, place(d.span), d.severity, d.expected, d.got, d.help,
+         [(message, place(span)) for message, span in d.notes])
+        for d in diagnostics
+    ]  # fmt: skip
+    return json.dumps([[(s.name, None if isinstance(s, Unread) else s.text) for s in sources], rows])
+
+
+def from_json(text: str) -> list[Diagnostic]:
+    """Decode what `to_json` encoded."""
+    import json
+
+    names, rows = json.loads(text)
+    sources = [Unread(name) if text is None else Source(name, text) for name, text in names]
+
+    def span(place: list[int] | None) -> Span | None:
+        return None if place is None else Span(sources[place[0]], place[1], place[2])
+
+    found: list[Diagnostic] = []
+    for code, message, place, severity, expected, got, help, notes in rows:
+        d = Diagnostic(code, message, span(place), severity, expected, got, help)
+        d.notes = [(note, span(at)) for note, at in notes]
+        found.append(d)
+    return found
+
+
 def sorted_by_place(diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
     """By file and place in it, else in the order found; diagnostics without a place come last."""
     return sorted(

@@ -1,4 +1,5 @@
-"""Files written in one step, and folders that no other user can change.
+"""Files written in one step, files without a name that processes share, and folders that no other user can
+change.
 
 A reader of a file sees the old content or the new, never a part of it.
 """
@@ -6,6 +7,7 @@ A reader of a file sees the old content or the new, never a part of it.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import stat
 from collections.abc import Collection
@@ -37,6 +39,20 @@ def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: boo
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def unnamed(title: str, size: int) -> int:
+    """Return the descriptor of a new file of zeros that exists as long as a process has it open. Only this
+    user can open it by way of /proc. Its size is fixed, so that a mapping of it stays valid."""
+    file = os.memfd_create(title, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.fchmod(file, 0o600)
+        os.ftruncate(file, size)
+        fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
 
 
 def make_private(path: str) -> None:

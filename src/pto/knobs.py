@@ -30,6 +30,11 @@ KNOBS: dict[str, Knob] = {
         ),
         Knob("PTO_CACHE_LIMIT", "2G", "bytes of compiled kernels to keep, such as 500M; see pto cache"),
         Knob("XDG_CACHE_HOME", "", "the user's cache (default: ~/.cache)"),
+        Knob(
+            "XDG_RUNTIME_DIR",
+            "",
+            "where processes of the user meet (default: pto-UID in the temporary folder)",
+        ),
         Knob("PTO_REPRODUCER_DIR", "", "where a reproducer of an internal error is written (default: here)"),
         Knob(
             "PTO_SANITIZE",
@@ -57,7 +62,9 @@ KNOBS: dict[str, Knob] = {
         Knob("PTO_LOG_FILE", "", "task runtime: messages are appended to this file"),
         Knob("PTO_NODE", "", "ranks of another launcher: a name that makes one machine stand for several"),
         Knob(
-            "PTO_NODE_ADDRESS", "", "ranks on several machines: where this one is reached (default: its name)"
+            "PTO_NODE_ADDRESS",
+            "",
+            "ranks on several machines: the address at which this one listens (default: that of its name)",
         ),
         Knob("PA_CASE", "", "pto runtime run: case to run, where --case is not given"),
         Knob("PA_SEQ_LEN", "", "pto runtime run: sequence lengths of a case, with commas between"),

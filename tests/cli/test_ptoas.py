@@ -169,6 +169,23 @@ def test_several_files_become_several_cpp_files(program: str, tmp_path: Path) ->
     assert sorted(p.name for p in out.iterdir()) == ["k.cpp", "l.cpp"]
 
 
+def test_processes_report_as_one_does(
+    program: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Output of the passes, output, and diagnostics with their places come from other processes as they are."""
+    wrong, other = tmp_path / "wrong.pto", tmp_path / "other.pto"
+    wrong.write_text(PROGRAM.replace("pto.texp ins(%t", "pto.texp ins(%u"))
+    other.write_text(PROGRAM.replace("@k", "@l"))
+    for names in ([program, str(wrong), str(other)], [program, str(other)]):
+        for more in ("--diagnostics=json", "--print-after-all"):
+            found = []
+            for jobs in ("1", "3"):
+                status = ptoas.main([*names, "-j", jobs, "--emit=pto", "--lowered", more])
+                found.append((status, *capfd.readouterr()))
+            assert found[0] == found[1] and found[0][2]
+            assert found[0][0] == (str(wrong) in names)
+
+
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_standard_output_that_is_full_is_said(program: str) -> None:
     with open("/dev/full", "w") as full:

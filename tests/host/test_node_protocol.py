@@ -1,11 +1,13 @@
 """Messages between nodes (native/host/nodes.hpp) without a kernel: two processes with a line between them do to each
-other's windows what a core would, and look at what the owner made of it."""
+other's windows what a core would, and look at what the owner made of it. Then one end of the line is hostile."""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import random
 import socket
+import struct
 import time
 import traceback
 from collections.abc import Callable
@@ -13,6 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.each import each
+from tests.seeds import seeds
 
 from pto.codegen.machine_facts import NUMBERS
 from pto.diag import DiagnosticError
@@ -60,6 +64,10 @@ class Node:
 
     def settle(self) -> None:
         assert self._hooks.settled() is None
+
+    def settled(self) -> bytes | None:
+        """What is wrong with the line, if anything is."""
+        return self._hooks.settled()
 
     def until(self, holds: Callable[[], Any]) -> None:
         end = time.monotonic() + 30
@@ -205,3 +213,194 @@ def test_one_that_dies_is_told() -> None:
         os._exit(0)
 
     both(waits, lambda node: os._exit(0))
+
+
+# --- hostile messages -----------------------------------------------------------------------------------------
+
+HEAD = struct.Struct("<IIiIQQ")  # kind, use, world, wave, at, bytes
+PUT, COMBINE, GET, REPLY, MEET, PROBE, MARK, OVER, LOST = range(9)
+ADD_F32 = ADD | NUMBERS["f32"] + 1 << 8
+DOES_NOT_FIT = b"[PTO-E2423] rank 1 has sent a message that does not fit"
+
+
+def head(kind: int, at: int = 0, size: int = 0, *, use: int = 0, world: int = 1, wave: int = 0) -> bytes:
+    return HEAD.pack(kind, use, world, wave, at, size)
+
+
+def attacked(hostile: Callable[[socket.socket], object], does: Callable[[Node], None]) -> None:
+    """Run rank 0 in a process of its own, whose line to rank 1 a hostile end has."""
+    (here, there), (ready, begun) = socket.socketpair(), os.pipe()
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            here.close()
+            node = Node(0, there.detach())
+            os.write(begun, b"b")  # there are windows, and a launch
+            does(node)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    there.close()
+    os.close(begun)
+    with here, os.fdopen(ready, "rb") as pipe:
+        try:
+            assert pipe.read(1)
+            hostile(here)
+        except OSError:  # the line is broken already
+            pass
+        assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == 0
+
+
+def refuses(node: Node) -> None:
+    """The launch ends with a diagnostic, and nothing was stored in any window."""
+    node.until(node.settled)
+    with pytest.raises(DiagnosticError) as found:
+        node.far.check()
+    problem = found.value.diagnostics[0]
+    assert f"[{problem.code}] {problem.message}".encode() == DOES_NOT_FIT
+    assert not np.frombuffer(node.memory, np.uint8).any()
+
+
+def test_messages_that_do_not_fit_end_the_launch() -> None:
+    """Kinds, sizes, places, numbers of worlds and ranks, each beyond what there is."""
+    everything = bytes([0xFF]) * 8192
+    each(
+        lambda data: attacked(lambda line: line.sendall(data + everything), refuses),
+        [
+            head(PUT, 0, 4096, world=0),
+            head(PUT, 0, 4096, world=2),
+            head(PUT, 0, 4096, world=-1),
+            head(PUT, STRIDE, 4096),  # in its own window, as rank 0 has it
+            head(PUT, STRIDE - 1, 4096),
+            head(PUT, 0, STRIDE + 1),
+            head(PUT, 0, 2**64 - 1),
+            head(PUT, 2**64 - 4096, 8192),  # whose sum is 4096
+            head(PUT, STRIDE, 8),
+            head(PUT, 2**64 - 8, 8),
+            head(COMBINE, STRIDE, 64, use=ADD_F32),
+            head(COMBINE, 2**64 - 64, 128, use=ADD_F32),
+            head(COMBINE, 2, 64, use=ADD_F32),
+            head(COMBINE, 0, 63, use=ADD_F32),
+            head(COMBINE, 0, 64 << 10, use=ADD_F32),
+            head(COMBINE, 0, 64, use=WRITE | ADD_F32 & ~0xFF),
+            head(COMBINE, 0, 64, use=9 | ADD_F32 & ~0xFF),
+            head(COMBINE, 0, 64, use=ADD | 0xFF00),
+            head(COMBINE, 0, 64, use=ADD),
+            head(COMBINE, 0, 64, use=ADD_F32 | 1 << 16),
+            head(GET, STRIDE, 64),
+            head(GET, 2**64 - 64, 128),
+            head(GET, 0, 2 << 20),
+            head(GET, 0, 2**63),
+            head(REPLY, 0, 64),  # which nobody has asked for
+            head(REPLY, STRIDE, 64),
+            head(MEET, 0, 8),
+            head(MEET) + head(MEET),
+            head(PROBE),  # only rank 0 asks, and says that all are stuck
+            head(OVER),
+            head(MARK, 0, 32),
+            head(MARK, 0, 32, wave=1_000_000),
+            head(MARK, 0, 31, wave=1),
+            head(LOST, 2),
+            head(LOST, 64),
+            head(LOST, 2**31),
+            head(LOST, 2**64 - 1),
+            head(LOST, 1, 8),
+            head(LOST, 1, use=2),
+            head(9),
+            head(2**32 - 1, 0, 2**64 - 1),
+            b"GET / HTTP/1.1\r\nHost: localhost\r\nAccept: */*\r\n\r\n",
+        ],
+    )
+
+
+def test_a_reply_has_what_was_asked_for() -> None:
+    def answers(change: Callable[..., bytes]) -> Callable[[socket.socket], None]:
+        def hostile(line: socket.socket) -> None:
+            kind = PROBE
+            while kind == PROBE:  # rank 0 asks what the other does
+                data = line.recv(HEAD.size, socket.MSG_WAITALL)
+                kind, use, world, wave, at, size = HEAD.unpack(data)
+            assert (at, size) == (STRIDE + 64, 100)
+            line.sendall(change(use, world, wave, at, size))
+
+        return hostile
+
+    def asks(node: Node) -> None:
+        assert node.touch(node.window(1, np.uint8)[64:164], READ) == DOES_NOT_FIT
+        refuses(node)
+
+    each(
+        lambda change: attacked(answers(change), asks),
+        [
+            lambda use, world, wave, at, size: HEAD.pack(REPLY, use, world, wave, 0, size) + b"x" * size,
+            lambda use, world, wave, at, size: HEAD.pack(REPLY, use, world, wave, at + 1, size) + b"x" * size,
+            lambda use, world, wave, at, size: HEAD.pack(REPLY, use, world, wave, at, size + 1) + b"x" * 200,
+            lambda use, world, wave, at, size: HEAD.pack(REPLY, use, world, wave, at, size - 1) + b"x" * size,
+            lambda use, world, wave, at, size: HEAD.pack(REPLY, use, world + 1, wave, at, size) + b"x" * size,
+        ],
+    )
+
+
+def test_who_asks_and_takes_no_answers_is_refused() -> None:
+    """What waits for him to take it does not grow without end."""
+    attacked(lambda line: line.sendall(head(GET, 0, 1 << 20) * 100_000), refuses)
+
+
+def test_the_rest_of_a_message_to_windows_that_are_gone() -> None:
+    def loses(node: Node) -> None:
+        node.until(lambda: node.window(0, np.uint8)[0] == 7)
+        host = ctypes.CDLL(str(group.library()))
+        host.pto_nodes_unmap.argtypes = [ctypes.c_void_p, ctypes.c_int32]
+        host.pto_nodes_unmap(node.far._nodes, node.world)
+        with pytest.raises(DiagnosticError, match="a message that does not fit"):
+            node.far.check()
+        os._exit(0)  # the memory is gone
+
+    attacked(lambda line: line.sendall(head(PUT, 0, 1 << 20) + b"\7" * 1000), loses)
+
+
+@pytest.mark.seeded
+def test_random_messages() -> None:
+    """Heads that are nearly right: rank 0 stays alive."""
+    edges = (
+        0,
+        1,
+        4,
+        8,
+        63,
+        64,
+        4096,
+        STRIDE - 8,
+        STRIDE - 1,
+        STRIDE,
+        2 * STRIDE,
+        2**31,
+        2**63,
+        2**64 - 8,
+        2**64 - 1,
+    )
+
+    def survives(seed: int) -> None:
+        rng = random.Random(seed)
+
+        def message() -> bytes:
+            at, size = (rng.choice([*edges, rng.randrange(2 * STRIDE)]) for _ in range(2))
+            use = rng.choice([0, WRITE, ADD_F32, rng.randrange(1 << 20)])
+            kind = rng.choice([PUT, PUT, COMBINE, GET, rng.randrange(12)])
+            world = rng.choice([1, 1, 1, rng.randrange(-2, 3)])
+            data = rng.randbytes(min(size, rng.choice([0, 8, 64, 4096])))
+            return head(kind, at, size, use=use, world=world, wave=rng.randrange(3)) + data
+
+        def hostile(line: socket.socket) -> None:
+            line.setblocking(False)  # what does not fit into the line is not sent
+            try:
+                line.sendall(b"".join(message() for _ in range(rng.randrange(1, 40))))
+            finally:
+                line.shutdown(socket.SHUT_WR)
+
+        attacked(hostile, lambda node: node.until(node.settled))  # the line ends, if nothing else does
+
+    each(survives, seeds(range(40)))

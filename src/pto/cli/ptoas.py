@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import __version__
@@ -234,6 +234,26 @@ class _Result:
         self.aside = ""
         self.lowered = False  # whether it came past the verifier
 
+    def packed(self) -> bytes:
+        """Encode the result for the parent process."""
+        from .. import diag, wire
+
+        return wire.framed(wire.pack("bss", self.data, diag.to_json(self.problems), self.aside))
+
+    @staticmethod
+    def unpacked(data: bytes) -> Iterator[_Result]:
+        """Decode the results of a child process."""
+        import io
+
+        from .. import diag, wire
+
+        stream = io.BytesIO(data)
+        while stream.tell() < len(data):
+            content, problems, aside = wire.unpack("bss", wire.receive(stream.read, len(data)))
+            result = _Result(diag.from_json(problems))
+            result.data, result.aside = content, aside
+            yield result
+
 
 def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Result]:
     jobs = options.jobs or os.cpu_count() or 1
@@ -256,12 +276,10 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
     children = [(_forked([inputs[i] for i in share], options), share) for share in shares[1:]]
     found.update((i, _assemble(inputs[i], options)) for i in shares[0])
     for (pid, pipe), share in children:
-        import pickle
-
         with os.fdopen(pipe, "rb") as results:
             data = results.read()
         if os.waitpid(pid, 0)[1] == 0:
-            found.update(zip(share, pickle.loads(data), strict=True))
+            found.update(zip(share, _Result.unpacked(data), strict=True))
         else:  # whatever went wrong there shows here
             found.update((i, _assemble(inputs[i], options)) for i in share)
     return [found[i] for i in range(len(inputs))]
@@ -283,11 +301,9 @@ def _forked(paths: list[str], options: argparse.Namespace) -> tuple[int, int]:
         return pid, results
     status = 1
     try:
-        import pickle
-
         os.close(results)
         with os.fdopen(way, "wb") as f:
-            pickle.dump([_assemble(path, options) for path in paths], f)
+            f.write(b"".join(_assemble(path, options).packed() for path in paths))
         status = 0
     finally:
         os._exit(status)

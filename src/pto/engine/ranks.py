@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..files import unnamed
 from ..isa.dtypes import SPELLINGS
+from ..wire import SHORT
 from .elements import Array
 from .memory import array_of, stored_shape
 
@@ -104,8 +106,9 @@ class Member(Protocol):
         """A file that the first rank on a machine makes, for all ranks there."""
         ...
 
-    def all(self, mine: bytes) -> list[bytes]:
-        """What every rank says, by rank, once all have said it."""
+    def all(self, mine: bytes, most: int = SHORT) -> list[bytes]:
+        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
+        `most` bytes."""
         ...
 
 
@@ -128,7 +131,7 @@ class World:
         self.number = 0
         self._memory: Any = None
         if member is not None and member.far is not None:
-            file = member.share(lambda: _file(ranks * self.stride))
+            file = member.share(lambda: unnamed("pto-windows", ranks * self.stride))
             self.number, self._memory = member.far.map(file, self.stride)
         else:
             self._memory = self.room(ranks * self.stride)
@@ -154,7 +157,7 @@ class World:
         """Memory that the processes of all ranks on this machine have in common, zero at first."""
         if self.member is None:  # those that are forked
             return mmap.mmap(-1, size)
-        file = self.member.share(lambda: _file(size))
+        file = self.member.share(lambda: unnamed("pto-windows", size))
         try:
             return mmap.mmap(file, size)
         finally:
@@ -187,12 +190,6 @@ class World:
 
     def __repr__(self) -> str:
         return f"<{self.ranks} ranks, {len(self.windows)} windows>"
-
-
-def _file(size: int) -> int:
-    file = os.memfd_create("pto-windows", 0)
-    os.ftruncate(file, size)
-    return file
 
 
 def ranks(count: int, window_bytes: int = WINDOW_BYTES) -> World:

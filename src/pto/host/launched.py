@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cache
 
+from .. import wire
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.ranks import WINDOW_BYTES, Member, World
 from .meeting import Meeting, Place, is_alone, placed
@@ -14,7 +15,8 @@ from .nodes import Mpi, Nodes, own_name
 @cache
 def _met(place: Place) -> Member:
     everyone = Mpi(place) if place.spread else Meeting(place)
-    names = [name.decode() for name in everyone.all(own_name().encode())]
+    sent = everyone.all(wire.pack("s", own_name()))
+    names = [wire.unpack("s", data, f"rank {rank}")[0] for rank, data in enumerate(sent)]
     if isinstance(everyone, Meeting) and len(set(names)) == 1:
         return everyone
     return Nodes(everyone, names)

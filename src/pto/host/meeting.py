@@ -1,20 +1,26 @@
-"""Under another launcher (mpiexec): which rank this process is, and the files that it shares with the others.
+"""Ranks of one machine that another launcher (mpiexec) has started: the rank of this process, and the files
+that the first rank makes for all of them.
 
-The first rank makes them and hands them to the others over a socket without a place in the file system, whose
-name they know: it is made of the user, of what has started them all, and of how many they are.
+They meet at a Unix socket in a folder that only this user can enter: `pto` in XDG_RUNTIME_DIR, else `pto-UID`
+in the folder of temporary files. The socket is named after the launcher that has started the ranks and after
+their number. The first rank removes it when all have come, and also sockets that killed ranks have left.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import socket
-import struct
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
+from .. import knobs, wire
 from ..diag import Diagnostic, DiagnosticError
 from ..isa.record import Record
+from .handshake import admitted, introduce, is_own_user, left, stranger
 
 #: Variables that launchers set: rank and number of ranks.
 _LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"))
@@ -22,7 +28,8 @@ _LAUNCHERS = (("PMI_RANK", "PMI_SIZE"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORL
 _HERE = ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE")
 #: Seconds that the ranks have to find each other.
 PATIENCE = 30.0
-_RANK, _SIZE = struct.Struct("<I"), struct.Struct("<Q")
+#: Seconds after which a rank looks again for the first one.
+_PAUSE = 0.02
 
 
 class Place(Record):
@@ -38,11 +45,20 @@ def placed(environment: Mapping[str, str]) -> Place | None:
     """Where this process stands; None where nobody but us starts ranks. A launcher of one is nobody."""
     for rank, ranks in _LAUNCHERS:
         if environment.get(rank, "").isdigit() and environment.get(ranks, "1") not in ("", "0", "1"):
-            name = f"\0pto-ranks-{os.getuid()}-{os.getppid()}-{environment[ranks]}"
+            name = f"ranks-{os.getppid()}-{_started(os.getppid())}-{environment[ranks]}"
             here = [environment[name] for name in _HERE if environment.get(name, "").isdigit()]
             spread = bool(here) and int(here[0]) < int(environment[ranks])
             return Place(int(environment[rank]), int(environment[ranks]), name, spread)
     return None
+
+
+def _started(process: int) -> int:
+    """Return when a process was started, in ticks of the system: numbers of processes are used again."""
+    try:
+        with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as f:
+            return int(f.read().rpartition(")")[2].split()[19])
+    except OSError:  # a process of another user may be hidden
+        return 0
 
 
 def is_alone(environment: Mapping[str, str]) -> bool:
@@ -65,13 +81,18 @@ class Meeting:
 
     far = None  # all of them are here
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, secret: bytes = b"") -> None:
         self.rank, self.ranks = place.rank, place.ranks
         self.first = place.rank == 0
         self.check: Callable[[], None] = lambda: None  # a line that breaks tells
         end = time.monotonic() + PATIENCE
-        #: By rank; only the first has one to every other.
-        self._lines = _accepted(place, end) if place.rank == 0 else {0: _connected(place, end)}
+        with _entered() as folder:
+            #: By rank; only the first has one to every other.
+            self._lines = (
+                _gathered(folder, place, secret, end)
+                if self.first
+                else {0: _connected(folder, place, secret, end)}
+            )
 
     def share(self, make: Callable[[], int]) -> int:
         """A file that the first rank makes, for all of them."""
@@ -83,69 +104,163 @@ class Meeting:
             return file
         with _lost(0):
             _, (file,), _, _ = socket.recv_fds(self._lines[0], 1, 1)
+        os.set_inheritable(file, False)
         return file
 
-    def all(self, mine: bytes) -> list[bytes]:
-        """What every rank says, by rank, once all have said it."""
+    def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
+        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
+        `most` bytes."""
         if self.rank == 0:
-            said = [mine, *(_received(rank, self._lines[rank]) for rank in range(1, self.ranks))]
+            said = [mine, *(_received(rank, self._lines[rank], most) for rank in range(1, self.ranks))]
             for rank, line in self._lines.items():
-                for text in said:
-                    _send(rank, line, text)
+                for data in said:
+                    _send(rank, line, data)
             return said
         _send(0, self._lines[0], mine)
-        return [_received(0, self._lines[0]) for _ in range(self.ranks)]
+        return [_received(0, self._lines[0], most) for _ in range(self.ranks)]
 
 
-def _accepted(place: Place, end: float) -> dict[int, socket.socket]:
-    lines: dict[int, socket.socket] = {}
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(place.name)
-        listening.listen(place.ranks)
-        while len(lines) < place.ranks - 1:
-            listening.settimeout(max(0.1, end - time.monotonic()))
+@contextmanager
+def _entered() -> Iterator[int]:
+    """Open the folder of the sockets, which is made where it is missing. It is refused where another user
+    could enter it: sockets in it are reached by way of the descriptor, so what is checked is what is used."""
+    path = _folder()
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as problem:
+        raise _unsafe(path, os.strerror(problem.errno or 0).lower()) from None
+    try:
+        found = os.fstat(folder)
+        if found.st_uid != os.geteuid():
+            raise _unsafe(path, f"it belongs to user {found.st_uid}")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            raise _unsafe(path, f"other users may enter it: its mode is {stat.S_IMODE(found.st_mode):o}")
+        yield folder
+    finally:
+        os.close(folder)
+
+
+def _folder() -> str:
+    given = knobs.get("XDG_RUNTIME_DIR")
+    with suppress(OSError):
+        if given and os.stat(given).st_uid == os.geteuid():
+            return os.path.join(given, "pto")
+    import tempfile
+
+    return os.path.join(tempfile.gettempdir(), f"pto-{os.geteuid()}")
+
+
+def _unsafe(path: str, why: str) -> DiagnosticError:
+    return stranger(
+        f"cannot meet the other ranks in '{path}': {why}",
+        f"remove '{path}', or chmod 700 it where it is yours, or set XDG_RUNTIME_DIR to a folder of your own",
+    )
+
+
+def _path(folder: int, name: str) -> str:
+    return f"/proc/self/fd/{folder}/{name}"  # also short enough for a socket, wherever the folder is
+
+
+def _gathered(folder: int, place: Place, secret: bytes, end: float) -> dict[int, socket.socket]:
+    others = range(1, place.ranks)
+    with _bound(folder, place, end) as listening:
+        try:
+            lines = admitted(listening, 0, others, secret, end)
+        finally:
+            with _locked(folder):
+                _remove(folder, place.name)
+    if len(lines) < len(others):
+        raise _alone(place)
+    return lines
+
+
+def _bound(folder: int, place: Place, end: float) -> socket.socket:
+    while True:
+        with _locked(folder):
+            _sweep(folder)
+            listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             try:
-                other, _address = listening.accept()
-            except TimeoutError:
-                raise _alone(place) from None
-            other.settimeout(None)
-            lines[_RANK.unpack(other.recv(_RANK.size, socket.MSG_WAITALL))[0]] = other
-    return dict(sorted(lines.items()))
+                listening.bind(_path(folder, place.name))
+                listening.listen(place.ranks)
+                return listening
+            except OSError as problem:
+                listening.close()
+                if problem.errno != errno.EADDRINUSE:
+                    raise
+        if time.monotonic() > end:  # ranks of the same launcher are still meeting there
+            raise _alone(place)
+        time.sleep(_PAUSE)
 
 
-def _connected(place: Place, end: float) -> socket.socket:
+@contextmanager
+def _locked(folder: int) -> Iterator[None]:
+    """Hold the folder: sockets appear in it, and are removed, one at a time."""
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(folder, fcntl.LOCK_UN)
+
+
+def _sweep(folder: int) -> None:
+    """Remove sockets at which no process listens any more."""
+    for name in os.listdir(folder):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
+            asking.setblocking(False)
+            try:
+                asking.connect(_path(folder, name))
+            except ConnectionRefusedError:
+                _remove(folder, name)
+            except OSError:  # a listener that has much to do
+                continue
+
+
+def _remove(folder: int, name: str) -> None:
+    with suppress(FileNotFoundError):  # the user was faster
+        if stat.S_ISSOCK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            os.unlink(name, dir_fd=folder)
+
+
+def _connected(folder: int, place: Place, secret: bytes, end: float) -> socket.socket:
     while True:
         asking = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            asking.connect(place.name)
-            asking.sendall(_RANK.pack(place.rank))
+            asking.settimeout(left(end))
+            asking.connect(_path(folder, place.name))
+            if not is_own_user(asking):
+                raise stranger(
+                    f"the socket '{place.name}' of the ranks belongs to another user", "remove that socket"
+                )
+            introduce(asking, place.rank, 0, secret, end)
             return asking
-        except ConnectionRefusedError:  # the first rank is not there yet
+        except TimeoutError:
             asking.close()
-            if time.monotonic() > end:
-                raise _alone(place) from None
-            time.sleep(0.02)
+            raise _alone(place) from None
+        except (OSError, EOFError):  # the first rank is not there yet, or it is that of another launch
+            asking.close()
+            time.sleep(_PAUSE)
+        except BaseException:
+            asking.close()
+            raise
 
 
-def _send(rank: int, line: socket.socket, text: bytes) -> None:
+def _send(rank: int, line: socket.socket, data: bytes) -> None:
     with _lost(rank):
-        line.sendall(_SIZE.pack(len(text)) + text)
+        line.sendall(wire.framed(data))
 
 
-def _received(rank: int, line: socket.socket) -> bytes:
+def _received(rank: int, line: socket.socket, most: int) -> bytes:
     with _lost(rank):
-        (size,) = _SIZE.unpack(line.recv(_SIZE.size, socket.MSG_WAITALL))
-        text = line.recv(size, socket.MSG_WAITALL) if size else b""
-        if len(text) != size:
-            raise EOFError
-    return text
+        return wire.receive(line.recv, most, f"rank {rank}")
 
 
 @contextmanager
 def _lost(rank: int) -> Iterator[None]:
     try:
         yield
-    except (OSError, EOFError, ValueError, struct.error):
+    except (OSError, EOFError, ValueError):
         raise DiagnosticError([
             Diagnostic("PTO-E2422", f"rank {rank} has left before the others", help="see what that rank says")
         ]) from None  # fmt: skip

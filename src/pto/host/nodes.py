@@ -1,15 +1,17 @@
 """Ranks that another launcher has started on several machines (nodes).
 
-What they have to say to each other before and after a launch they say over the launcher's MPI, or where they
-are all on one machine, which then stands for several, over the meeting there. Ranks of one node meet on it
-and share files; ranks of different nodes have a connection to each other.
+They exchange messages before and after a launch over the launcher's MPI. Where they are all on one machine,
+which then stands for several, they use the meeting there. Ranks of one node meet on it and share files. Ranks
+of different nodes have a connection to each other; at its beginning both prove that they know the secret that
+rank 0 has sent to all (handshake.py).
 """
 
 from __future__ import annotations
 
 import atexit
+import hmac
+import ipaddress
 import os
-import pickle
 import socket
 import sys
 import time
@@ -18,12 +20,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from .. import knobs
+from .. import knobs, wire
 from ..diag import Diagnostic, DiagnosticError
 from ..engine.compiled.nodes import Far
+from .handshake import admitted, introduce, left
 from .meeting import PATIENCE, Meeting, Place
 
-_SECRET = 16
+_SECRET = 32
 
 
 class Everyone(Protocol):
@@ -34,8 +37,9 @@ class Everyone(Protocol):
     #: Raises where one of them has left, once that can be known.
     check: Callable[[], None]
 
-    def all(self, mine: bytes) -> list[bytes]:
-        """What every rank says, by rank, once all have said it."""
+    def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
+        """Exchange messages: return that of each rank once all have sent theirs. Refuse one of more than
+        `most` bytes."""
         ...
 
 
@@ -67,9 +71,12 @@ class Mpi:
                            help="mpi4py has to be built for the MPI whose mpiexec starts the ranks")
             ])  # fmt: skip
 
-    def all(self, mine: bytes) -> list[bytes]:
+    def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
         sizes = np.empty(self.ranks, np.int64)
         self._finish(self._world.Iallgather(np.array([len(mine)], np.int64), sizes))
+        for rank, size in enumerate(sizes.tolist()):
+            if not 0 <= size <= most:
+                raise wire.refused(f"rank {rank}", f"expected at most {most} bytes, got {size}")
         starts = np.cumsum(sizes) - sizes
         said = bytearray(int(sizes.sum()))
         into = [said, (sizes.tolist(), starts.tolist()), self._byte]
@@ -109,8 +116,11 @@ class Nodes:
         near = [rank for rank, node in enumerate(self.nodes) if node == self.nodes[self.rank]]
         self.first = self.rank == near[0]
         secret = everyone.all(os.urandom(_SECRET) if self.rank == 0 else b"")[0]
-        place = Place(near.index(self.rank), len(near), f"\0pto-node-{secret.hex()}-{near[0]}")
-        self._near = Meeting(place) if len(near) > 1 else None
+        if len(secret) != _SECRET:
+            raise wire.refused("rank 0", f"expected {_SECRET} bytes, got {len(secret)}")
+        meeting = hmac.digest(secret, b"meeting", "sha256").hex()[:32]  # other users may see the name
+        place = Place(near.index(self.rank), len(near), f"node-{meeting}-{near[0]}")
+        self._near = Meeting(place, secret) if len(near) > 1 else None
         self.far = Far(self.rank, self._connected(secret, one_machine(names)))
         everyone.check = self.far.check
         atexit.register(self.far.close)  # before MPI waits for the others to end
@@ -119,48 +129,78 @@ class Nodes:
         """A file that the first rank of the node makes, for all of them."""
         return make() if self._near is None else self._near.share(make)
 
-    def all(self, mine: bytes) -> list[bytes]:
-        return self._everyone.all(mine)
+    def all(self, mine: bytes, most: int = wire.SHORT) -> list[bytes]:
+        return self._everyone.all(mine, most)
 
     def _connected(self, secret: bytes, alone: bool) -> list[int | None]:
-        """A socket to every rank of another node: who has the higher number calls."""
+        """Return a socket to every rank of another node: the rank with the higher number calls."""
         far = [rank for rank, node in enumerate(self.nodes) if node != self.nodes[self.rank]]
-        own = "127.0.0.1" if alone else knobs.get("PTO_NODE_ADDRESS") or socket.gethostname()
         end = time.monotonic() + PATIENCE
         lines: dict[int, socket.socket] = {}
-        with socket.create_server(("127.0.0.1" if alone else "", 0), backlog=self.ranks) as listening:
-            said = self.all(pickle.dumps((own, listening.getsockname()[1])))
+        with _listening(alone, self.ranks) as listening:
+            host, port = listening.getsockname()[:2]
+            said = self.all(wire.pack("su", host, port))
+            why = "it did not call"
             try:
                 for rank in far:
                     if rank < self.rank:
-                        line = socket.create_connection(pickle.loads(said[rank]), _left(end))
-                        line.sendall(secret + self.rank.to_bytes(4, "little"))
-                        lines[rank] = line
-                while len(lines) < len(far):
-                    listening.settimeout(_left(end))
-                    line, _ = listening.accept()
-                    line.settimeout(_left(end))
-                    hello = line.recv(_SECRET + 4, socket.MSG_WAITALL)
-                    rank = int.from_bytes(hello[_SECRET:], "little")
-                    if hello[:_SECRET] == secret and rank in far and rank not in lines:
-                        lines[rank] = line
-                    else:  # a stranger
-                        line.close()
+                        lines[rank] = _called(address(said[rank], rank), self.rank, rank, secret, end)
+                higher = [rank for rank in far if rank > self.rank]
+                lines |= admitted(listening, self.rank, higher, secret, end)
             except OSError as problem:
-                missing = ", ".join(str(rank) for rank in far if rank not in lines)
-                raise DiagnosticError([
-                    Diagnostic("PTO-E2422", f"rank {self.rank} has no connection to rank {missing}: "
-                               f"{problem}",
-                               help="every machine has to be reached by its host name, or by what "
-                               "PTO_NODE_ADDRESS says there")
-                ]) from None  # fmt: skip
-        for line in lines.values():
-            line.settimeout(None)
+                why = str(problem)
+        missing = ", ".join(str(rank) for rank in far if rank not in lines)
+        if missing:
+            raise DiagnosticError([
+                Diagnostic("PTO-E2422", f"rank {self.rank} has no connection to rank {missing}: {why}",
+                           help="every machine has to be reached at the address of its host name, or at "
+                           "what PTO_NODE_ADDRESS says there")
+            ])  # fmt: skip
         return [lines[rank].detach() if rank in lines else None for rank in range(self.ranks)]
 
 
-def _left(end: float) -> float:
-    return max(0.1, end - time.monotonic())
+def _listening(alone: bool, ranks: int) -> socket.socket:
+    """Listen at the address at which other nodes reach this one, and at no other."""
+    given = "127.0.0.1" if alone else knobs.get("PTO_NODE_ADDRESS")
+    name = given or socket.gethostname()
+    why = "it has no address that other machines reach"
+    try:
+        for family, _, _, _, at in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
+            found = ipaddress.ip_address(at[0])
+            if given or not (found.is_loopback or found.is_link_local):
+                return socket.create_server(at, family=family, backlog=ranks)
+    except OSError as problem:
+        known = problem.errno is not None and problem.errno > 0  # that of a name is negative
+        why = os.strerror(problem.errno or 0).lower() if known else str(problem.strerror).lower()
+    raise DiagnosticError([
+        Diagnostic("PTO-E2422", f"cannot listen for other machines at '{name}': {why}",
+                   help="set PTO_NODE_ADDRESS to an address of this machine that the others reach")
+    ])  # fmt: skip
+
+
+def address(data: bytes, rank: int) -> tuple[str, int]:
+    """Decode the address at which a rank listens."""
+    host, port = wire.unpack("su", data, f"rank {rank}")
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        raise wire.refused(f"rank {rank}", f"expected an address, got {host[:64]!r}") from None
+    if not 0 < port < 1 << 16:
+        raise wire.refused(f"rank {rank}", f"expected a port, got {port}")
+    return host, port
+
+
+def _called(at: tuple[str, int], own: int, other: int, secret: bytes, end: float) -> socket.socket:
+    while True:
+        line = socket.create_connection(at, left(end))
+        try:
+            introduce(line, own, other, secret, end)
+            return line
+        except EOFError:  # the listener has waited too long for us
+            line.close()
+        except BaseException:
+            line.close()
+            raise
 
 
 def own_name() -> str:

@@ -917,6 +917,15 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "The message says what each rank did: look at the first that ended.",
     ),
     (
+        "PTO-E2423",
+        "a process or message that does not belong to a launch of ranks",
+        "Ranks meet where only processes of the same user come, and prove to each other that they belong to "
+        "the launch. Either other users can enter the folder in which the ranks meet, or a process that "
+        "answers as a rank does not know the secret of the launch, or a message has an unknown form.",
+        "Remove the folder that the message names, or set XDG_RUNTIME_DIR to a folder of your own; run the "
+        "same version of pto in all processes.",
+    ),
+    (
         "PTO-E2901",
         "a search that makes no sense",
         "A parameter, a condition or a place ${..} of a program that is to be tuned has an unknown name, no "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-import pickle
 import struct
 from typing import Any
 
 import numpy as np
 
+from ... import wire
 from ...diag import Diagnostic, Span
 from ...ir.types import ScalarType
 from ..binding import Binding
@@ -59,21 +59,27 @@ class LaunchMemory:
         return copy
 
     def gather(self, member: Member) -> None:
-        """What ranks on other machines have made of arrays. One that several of them were given holds what
-        each has changed."""
+        """Bring the arrays that ranks on other machines have written. An array that several ranks were given
+        holds the changes of each. A rank sends the arrays that it was given, one after another: all processes
+        know which these are."""
         if member.far is None:
             return
-        mine = {}
-        for at, (buffer, (_, copy)) in enumerate(self._moved.items()):
-            if member.rank in self._users.get(buffer, ()):
-                mine[at] = copy.tobytes()
-        moved = list(self._moved.values())
-        before = [data.copy() for data, _ in moved]
-        for said in member.all(pickle.dumps(mine)):
-            for at, text in pickle.loads(said).items():
-                left = np.frombuffer(text, np.uint8)
-                changed = left != before[at]
-                moved[at][0][changed] = left[changed]
+        given = [
+            [arrays for buffer, arrays in self._moved.items() if rank in self._users.get(buffer, ())]
+            for rank in range(member.ranks)
+        ]
+        before = {id(data): data.copy() for data, _ in self._moved.values()}
+        sizes = [sum(data.size for data, _ in arrays) for arrays in given]
+        mine = b"".join(copy.tobytes() for _, copy in given[member.rank])
+        for rank, sent in enumerate(member.all(mine, max(sizes))):
+            if len(sent) != sizes[rank]:
+                raise wire.refused(f"rank {rank}", f"expected {sizes[rank]} bytes, got {len(sent)}")
+            at = 0
+            for data, _ in given[rank]:
+                left = np.frombuffer(sent, np.uint8, data.size, at)
+                changed = left != before[id(data)]
+                data[changed] = left[changed]
+                at += data.size
         self._moved = {}
 
     def bring_back(self) -> None:

@@ -9,6 +9,7 @@ import struct
 from pathlib import Path
 
 from ...diag import Diagnostic, DiagnosticError
+from ...files import unnamed
 
 #: `Board` and `Member` of native/host/group.hpp, as far as they are read here.
 _HEAD = struct.Struct("<IIQ")
@@ -33,8 +34,7 @@ def library(name: str = "libpto_host.so") -> Path:
 
 def make(ranks: int) -> int:
     """The file of a new group. It has no name: with the last that has it, it is gone."""
-    file = os.memfd_create("pto-ranks", 0)
-    os.ftruncate(file, _WINDOWS + ranks * _WINDOW)
+    file = unnamed("pto-ranks", _WINDOWS + ranks * _WINDOW)
     os.pwrite(file, _HEAD.pack(_MAGIC, ranks, _WINDOW), 0)
     return file
 

@@ -27,7 +27,8 @@ def _host() -> ctypes.CDLL:
     host.pto_nodes_begin.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_void_p]
     host.pto_nodes_end.argtypes = host.pto_nodes_met.argtypes = [ctypes.c_void_p, ctypes.c_int32]
     host.pto_nodes_refresh.argtypes = [ctypes.c_void_p, ctypes.c_int32, ctypes.c_uint64]
-    host.pto_nodes_lost.argtypes = host.pto_nodes_close.argtypes = [ctypes.c_void_p]
+    host.pto_nodes_problem.restype = ctypes.c_char_p
+    host.pto_nodes_problem.argtypes = host.pto_nodes_close.argtypes = [ctypes.c_void_p]
     return host
 
 
@@ -72,13 +73,11 @@ class Far:
             self.check()
 
     def check(self) -> None:
-        """Raises where a rank has left."""
-        lost = _host().pto_nodes_lost(self._nodes)
-        if lost >= 0:
-            raise DiagnosticError([
-                Diagnostic("PTO-E2422", f"rank {lost} has left before the others",
-                           help="see what that rank says")
-            ])  # fmt: skip
+        """Raise where a rank has left, or has sent a message that does not fit."""
+        problem: bytes | None = _host().pto_nodes_problem(self._nodes)
+        if problem is not None:
+            code, _, message = problem.decode()[1:].partition("] ")
+            raise DiagnosticError([Diagnostic(code, message, help="see what that rank says")])
 
     def close(self) -> None:
         """Leave the others, who are told."""

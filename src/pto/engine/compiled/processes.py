@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pickle
 import signal
 import traceback
 from collections.abc import Callable
@@ -17,13 +16,18 @@ from functools import cache
 from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any, cast
 
+from ... import wire
 from ...diag import Diagnostic, DiagnosticError
 from ..ranks import World
 from . import group
-from .library import DONE, FAILED, STUCK, Alone, Outcome
+from .library import DONE, FAILED, INTERRUPTED, STUCK, Alone, Outcome
 
 #: How a launch is called: with what receives its text, and the rank that is alone.
 Call = Callable[[Callable[[str], Any], Alone], Outcome]
+#: Status of a message from a rank that has not ended: its text is output of the kernel.
+_PRINTS = -1
+#: Characters of such a text; longer output takes several messages.
+_MOST_TEXT = wire.SHORT // 8
 
 
 @cache
@@ -83,7 +87,8 @@ def joined(call: Call, world: World, write: Callable[[str], Any]) -> Outcome:
         raise
     finally:
         host.pto_host_leave(place)
-    found = dict(enumerate(map(pickle.loads, member.all(pickle.dumps(done)))))
+    told = member.all(packed(done))
+    found = {rank: outcome(data, rank, member.ranks) for rank, data in enumerate(told)}
     if far is not None:  # all that was sent has come to where it belongs, and stays so until all have seen it
         far.refresh(world.number, world.used)
     return _worst(found)
@@ -96,14 +101,35 @@ def _rank(call: Call, host: ctypes.CDLL, file: int, alone: Alone, tell: Connecti
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         place = host.pto_host_join(file, alone.rank, 1)
         if place is not None:
-            done = call(lambda text: tell.send_bytes(pickle.dumps(text)), alone)
-            tell.send_bytes(pickle.dumps(done))
+            done = call(lambda text: _print(tell, text), alone)
+            tell.send_bytes(packed(done))
             host.pto_host_leave(place)
             status = 0
     except BaseException:
         traceback.print_exc()
     finally:
         os._exit(status)
+
+
+def _print(tell: Connection, text: str) -> None:
+    for start in range(0, len(text), _MOST_TEXT):
+        tell.send_bytes(packed(Outcome(_PRINTS, text[start : start + _MOST_TEXT])))
+
+
+def packed(done: Outcome) -> bytes:
+    """Encode an outcome for another process."""
+    touched = done.touched.start, done.touched.stop
+    return wire.pack("isiuui", done.status, done.text[:_MOST_TEXT], done.mark, *touched, done.rank)
+
+
+def outcome(data: bytes, sender: int, ranks: int, running: bool = False) -> Outcome:
+    """Decode the outcome that one of so many ranks sends, or what it prints while it is `running`."""
+    status, text, mark, first, last, rank = wire.unpack("isiuui", data, f"rank {sender}")
+    if status not in (DONE, FAILED, STUCK, INTERRUPTED) and not (running and status == _PRINTS):
+        raise wire.refused(f"rank {sender}", f"unknown status {status}")
+    if not 0 <= rank < ranks:
+        raise wire.refused(f"rank {sender}", f"expected a rank from 0 to {ranks - 1}, got {rank}")
+    return Outcome(status, text, mark, range(first, last), rank)
 
 
 def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Outcome:
@@ -115,14 +141,15 @@ def _heard(processes: dict[Connection, int], write: Callable[[str], Any]) -> Out
         for pipe in wait(list(left)):
             assert isinstance(pipe, Connection)
             try:
-                told = pickle.loads(pipe.recv_bytes())
+                data = pipe.recv_bytes(wire.SHORT)
             except EOFError:
                 left.discard(pipe)
                 if ranks[pipe] not in found:
                     raise _died(ranks[pipe], processes[pipe]) from None
                 continue
-            if isinstance(told, str):
-                write(told)
+            told = outcome(data, ranks[pipe], len(ranks), running=True)
+            if told.status == _PRINTS:
+                write(told.text)
                 continue
             found[ranks[pipe]] = told
             if told.status == FAILED:  # what the others wait for is not to come
