@@ -55,6 +55,14 @@ def hidden(names: set[str]) -> Iterator[None]:
         machine.missing, machine.known = before
 
 
+def generic_program(image: Image, profile: Profile, origins: Origins) -> machine.Program:
+    """A program whose calls executors perform, as far as they can."""
+    with hidden(performable(image, origins, profile)):
+        made = machine.Program(image, profile, origins=origins)
+    assert made.generic is not None
+    return made
+
+
 class GenericKernel(NativeKernel):
     performed: set[str]
 

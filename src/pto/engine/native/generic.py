@@ -295,11 +295,7 @@ class GenericCall:
 
     def _give(self, core: GenericCore, frame: int, found: Any) -> None:
         results = self._results
-        if len(results) == 1:
-            at, write = results[0]
-            write(core, frame + at, found)
-            return
-        for (at, write), value in zip(results, found or (), strict=True):
+        for (at, write), value in zip(results, found if len(results) > 1 else (found,), strict=False):
             write(core, frame + at, value)
 
     def _outside(self, call: int, fault: MemoryFault) -> int:
