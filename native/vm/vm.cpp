@@ -3,6 +3,7 @@
 // were compiled for values of any size. What waits does so as in compiled kernels: the scheduler lets others go on.
 #include "pto/vm/open.hpp"
 //
+#include "generic.hpp"
 #include "patience.hpp"
 #include "pto/launch.hpp"
 #include "quick.hpp"

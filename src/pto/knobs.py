@@ -22,6 +22,13 @@ KNOBS: dict[str, Knob] = {
         Knob("PTO_COLOR", "auto", "colour of diagnostics", ("auto", "always", "never")),
         Knob("NO_COLOR", "", "any value switches colour off"),
         Knob("PTO_CXX", "", "C++ compiler, with options (default: g++, clang++, c++)"),
+        Knob(
+            "PTO_NATIVE_COMPILE",
+            "auto",
+            "engine native: calls that no pack has are compiled once they are slow, before the first launch "
+            "(always), or never",
+            ("auto", "always", "never"),
+        ),
         Knob("PTO_CACHE_DIR", "", "where compiled kernels are kept (default: pto in XDG_CACHE_HOME)"),
         Knob(
             "PTO_CACHE_SHARED",

@@ -75,6 +75,11 @@ class Image(Record):
     capacity: tuple[tuple[str, int], ...] = ()  # bytes of memories that are not those of the target
 
 
+def call_of(word: int) -> int:
+    """The number of the call that an instruction is, by its first word; negative for other instructions."""
+    return (word & 0xFFFFFF) - CALL
+
+
 def to_bytes(image: Image) -> bytes:
     parts = [MAGIC, struct.pack("<I", VERSION), _text(image.name), _text(image.target)]
     parts.append(struct.pack("<I", len(image.capacity)))

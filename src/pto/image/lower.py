@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 import re
 import struct
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
 from types import ModuleType
@@ -50,12 +50,16 @@ from ..isa.view import is_packed, packed_scales
 from .calls import Call, NoCall, by_columns, by_region, printer, recorder
 from .format import CALL, COPY, END, ENTER, EQUAL, JUMP, NEXT, UNLESS, Code, Image
 from .functions import Called, small
+from .generic import CallOrigin, Origins
 from .lives import Lives, lives
 from .loans import loans
 
 _TILE, _VIEW, _PIPE, _GROUP, _CONV = 40, 88, 128, 16, 128
 #: Orders that hold of themselves where a core does one thing after another.
 _IN_ORDER = frozenset(("set", "wait", "barrier", "get", "release", "fence"))
+
+#: No operand lies elsewhere.
+_NOWHERE: Mapping[int, int] = {}
 
 Handler = Callable[["Lowering", Operation], None]
 HANDLERS: dict[str, Handler] = {}
@@ -87,9 +91,14 @@ def _is_rare(op: Operation) -> bool:
 
 
 def lowered_image(
-    name: str, module: Module, profile: Profile, roles: Iterable[tuple[str, Operation]]
+    name: str,
+    module: Module,
+    profile: Profile,
+    roles: Iterable[tuple[str, Operation]],
+    origins: Origins | None = None,
 ) -> Image:
-    """The image of a kernel in manual form; `roles` are its kinds of core with the function of each."""
+    """The image of a kernel in manual form; `roles` are its kinds of core with the function of each.
+    `origins` receives the operations of the calls."""
     program.load(module)
     unit = Unit(module, profile, index_type="int64_t", checked=True)
     calls: dict[str, int] = {}
@@ -99,6 +108,8 @@ def lowered_image(
         lowering = Lowering(unit, kind, calls)
         codes.append(lowering.code_of(function))
         problems += lowering.problems
+        if origins is not None:
+            origins.append(lowering.origins)
     if problems:
         raise DiagnosticError(problems)
     return Image(name, profile.name, tuple(calls), tuple(codes))
@@ -117,6 +128,7 @@ class Lowering:
         self.frame = bytearray()
         self.slots: dict[Value, int] = {}
         self.places: list[tuple[int, int]] = []
+        self.origins: dict[int, CallOrigin] = {}  # of calls of the library
         self.pitch: dict[Value, tuple[int, int]] = {}  # shape of the storage that a window of a tile lies in
         self.functions = {str(f.attr("sym_name")): f for f in unit.module.functions}
         self._small: set[Operation] | None = None
@@ -357,22 +369,35 @@ class Lowering:
             self.emit(COPY, *places, _size(op.results[0].type)[0])
             return
         turned = self._in_rows(op) if by_region(op.row) else {}
-        self.call(made.name, *(turned[place][0] if place in turned else place for place in places))
+        self.library_call(op, made.name, places, {place: rows for place, (rows, _) in turned.items()})
         for place, (rows, bits) in turned.items():
             self.call("vm.back", place, rows, bits)
+
+    def library_call(
+        self, op: Operation, name: str, places: Sequence[int], moved: Mapping[int, int] = _NOWHERE
+    ) -> None:
+        """Call a function of the library for an operation; `moved` are operands that lie elsewhere."""
+        slots = self.slots
+        self.origins[len(self.words)] = CallOrigin(
+            op,
+            tuple(op.operands),
+            tuple([None if (at := slots.get(v)) is None else moved.get(at, at) for v in op.operands]),
+            tuple([slots.get(v) for v in op.results]),
+        )
+        self.call(name, *(moved.get(place, place) for place in places))
 
     def _lent(self, op: Operation, name: str, places: Sequence[int]) -> None:
         """A load or a pop whose tile may lie where the elements come from."""
         if op.name == "pto.tpop":
             self.call("vm.lend")
-            self.call(name, *places)
+            self.library_call(op, name, places)
             return
         view, tile = op.operands
         assert isinstance(tile.type, TileBufType)
         missing = self.room(8)
         self.call("vm.lent", missing, self.slot(tile), self.homes[tile], self.slot(view), tile.type.bits or 8)
         hole = self.emit(UNLESS, missing, 0) + 2
-        self.call(name, *places)
+        self.library_call(op, name, places)
         self.here(hole)
 
     def _in_rows(self, op: Operation) -> dict[int, tuple[int, int]]:
@@ -537,7 +562,7 @@ def _print(f: Lowering, op: Operation) -> None:
     place = f.room(len(text))
     f.frame[place : place + len(text)] = text
     type = f.recorder.types(op.operands[0].type)
-    f.call(printer(type), place, f.slot(op.operands[0]))
+    f.library_call(op, printer(type), (place, f.slot(op.operands[0])))
 
 
 # -- views --------------------------------------------------------------------------------------------------

@@ -204,6 +204,12 @@ _DIVISIONS = ("div", "rem")
 _CHECKING = ("trap", "local array", "event ids")
 
 
+def divides(row: Row) -> bool:
+    """Return True if an instruction divides integers, which fails for a divisor of 0."""
+    divided = row.dialect == "arith" and any(word in row.name for word in _DIVISIONS)
+    return row.dialect == "affine" or (divided and row.name.endswith("i"))
+
+
 def may_fail(op: Operation) -> bool:
     """Whether an operation can end a run: what a place in the source is kept for."""
     row = op.row

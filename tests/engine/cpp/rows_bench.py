@@ -1,4 +1,5 @@
-"""The same instruction on the same bytes by all engines: emitted C++ and images against the reference engine.
+"""The same instruction on the same bytes by all engines: emitted C++ and images, the latter with functions and with
+executors in their place, against the reference engine.
 
 A plan (see pto.witness) becomes a function of a module: its tiles are allocated where `Case` put them, its
 views and scalars are arguments. Many functions are compiled as one library, and each is lowered to an image;
@@ -31,6 +32,7 @@ from pto.engine.memory import MemoryFault, Pointer, Tile, View
 from pto.engine.native import machine
 from pto.engine.reference.instr import IllegalInstruction
 from pto.image.format import END, Code, Image
+from pto.image.generic import Origins
 from pto.image.lower import Lowering
 from pto.ir.attrs import EnumAttr, StrAttr, TypeAttr, UnitAttr
 from pto.ir.builder import Builder
@@ -42,6 +44,7 @@ from pto.isa.profiles import LOCATIONS, Profile, profile
 from pto.passes import Options, compile
 from pto.witness.plan import Plan
 
+from ..native.without_pack import generic_program, performable
 from ..rows import Case
 
 Array = np.ndarray[Any, Any]
@@ -230,7 +233,7 @@ def compiled(plans: Sequence[Plan], column: str) -> list[Compiled]:
     library = Library(built.path)
     for one in made:
         one.engines["cpp"] = partial(library.call, f"pto_launch_{one.name}")
-    _native([one for one in made if one.fits(profile(column))], ctx.module, target)
+    imaged([one for one in made if one.fits(profile(column))], ctx.module, target)
     return made
 
 
@@ -241,12 +244,13 @@ _ENTER, _LEAVE = (
 )
 
 
-def _native(made: Sequence[Compiled], module: Module, target: Profile) -> None:
-    """The same functions as images; what they call is compiled in one go."""
+def imaged(made: Sequence[Any], module: Module, target: Profile) -> None:
+    """The same functions as images; what they call is compiled in one go. Where only compiled functions do what an
+    instruction does, there is no other way."""
     program.load(module)
     unit = Unit(module, target, index_type="int64_t", checked=True)
     functions = {str(f.attr("sym_name")): f for f in module.functions}
-    images: list[Image] = []
+    images: list[tuple[Image, Origins]] = []
     for one in made:
         calls: dict[str, int] = {}
         lowering = Lowering(unit, "mix", calls)
@@ -261,10 +265,12 @@ def _native(made: Sequence[Compiled], module: Module, target: Profile) -> None:
             raise DiagnosticError(lowering.problems)
         places = tuple((place, 0) for place in (*memory, *args))
         code = Code("mix", tuple(lowering.words), bytes(lowering.frame), places, ())
-        images.append(Image(one.name, target.name, tuple(calls), (code,)))
-    machine.functions(list(dict.fromkeys(c for image in images for c in image.calls)))
-    for one, image in zip(made, images, strict=True):
+        images.append((Image(one.name, target.name, tuple(calls), (code,)), [lowering.origins]))
+    machine.functions(list(dict.fromkeys(c for image, _ in images for c in image.calls)))
+    for one, (image, origins) in zip(made, images, strict=True):
         one.engines["native"] = _launcher(machine.Program(image, target))
+        if performable(image, origins, target):
+            one.engines["generic"] = _launcher(generic_program(image, target, origins))
 
 
 def _launcher(made: machine.Program) -> Callable[..., Outcome_]:

@@ -7,8 +7,8 @@ Its numbers are constants in one half of the cases and arguments in the other.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from pto import emit_cpp, kernel, parse
 from pto.codegen.cpp import emit
 from pto.diag import DiagnosticError
 from pto.engine import elements
-from pto.engine.compiled.library import Library
+from pto.engine.compiled.library import Library, Outcome
 from pto.engine.cpp import build, compiler
 from pto.engine.memory import Pointer
 from pto.ir.attrs import StrAttr, TypeAttr, UnitAttr
@@ -37,7 +37,7 @@ from ..vector.test_cube_moves import burst_case, feed, frac
 from ..vector.test_fixpipe_micro import FB, MODES, Store
 from ..vector.test_fixpipe_micro import build as write_back
 from ..vector.test_mad import Product
-from .rows_bench import _HARNESS, SPACES, scalar_word
+from .rows_bench import _HARNESS, SPACES, imaged, scalar_word
 
 ISA = "a5"
 
@@ -48,6 +48,8 @@ class Compiled:
     def __init__(self, case: Case, name: str, numbers: bool) -> None:
         self.case, self.name, self.numbers = case, name, numbers
         self.words: list[Any] = []
+        #: What calls it with words and arrays, by engine.
+        self.engines: dict[str, Callable[..., Outcome]] = {}
 
     def build(self, b: Builder) -> None:
         plan = self.case.plan
@@ -78,8 +80,8 @@ class Compiled:
         self.words.append((type, held))
         return entry.add_arg(type, name)
 
-    def run(self, library: Library) -> tuple[str, list[Array]]:
-        """What went wrong, and the contents of all buffers."""
+    def run(self, engine: str) -> tuple[str, list[Array]]:
+        """What went wrong, and the contents of all buffers; the virtual machine has no more than a core has."""
         core = self.case.core
         images = [core.buffers[loc].data.copy() for loc in LOCATIONS]
         arrays = [x.data.copy() for x in core.gm.buffers]
@@ -91,10 +93,11 @@ class Compiled:
         pointers = (ctypes.c_char_p * len(images))(
             *(ctypes.cast(i.ctypes.data, ctypes.c_char_p) for i in images)
         )
-        sizes = (ctypes.c_uint64 * len(images))(*(i.size for i in images))
+        most = [1 << 40 if engine == "cpp" else core.profile.capacity[loc] for loc in LOCATIONS]
+        sizes = (ctypes.c_uint64 * len(images))(*(min(i.size, n) for i, n in zip(images, most, strict=True)))
         words = [ctypes.addressof(pointers), ctypes.addressof(sizes), *words]
-        done = library.call(
-            f"pto_launch_{self.name}", [w & (2**64 - 1) for w in words], subblocks=1,
+        done = self.engines[engine](
+            [w & (2**64 - 1) for w in words], subblocks=1,
             arrays=[(a.ctypes.data, a.size, b"array") for a in arrays],
         )  # fmt: skip
         return (done.text if done.status else ""), [*images, *arrays]
@@ -117,9 +120,10 @@ def _spelled(case: Compiled) -> bool:
     return True
 
 
-def _library(cases: list[Compiled]) -> Library:
+def _compile(cases: list[Compiled]) -> None:
     target = profile(ISA).override(SPACES)
-    text = emit(_module(cases), target) + _HARNESS
+    module = _module(cases)
+    text = emit(module, target) + _HARNESS
     for one in cases:
         text += (
             f"PTO_LAUNCHER({one.name}, pto::detail::CoreKind::Mix, "
@@ -128,7 +132,10 @@ def _library(cases: list[Compiled]) -> Library:
     flags = [*compiler.arch_flags(target), *compiler.header_flags(text)]
     built = build.cached([build.Unit("rows.cpp", text)], [], flags)
     assert built.ok, built.output[:4000]
-    return Library(built.path)
+    library = Library(built.path)
+    for one in cases:
+        one.engines["cpp"] = partial(library.call, f"pto_launch_{one.name}")
+    imaged(cases, module, profile(ISA))
 
 
 def differences(cases: list[Case]) -> list[str]:
@@ -137,24 +144,29 @@ def differences(cases: list[Case]) -> list[str]:
         for i, case in enumerate(cases)
     ]
     spelled = [one for one in made if _spelled(one)]
-    library = _library(spelled)
+    _compile(spelled)
     found: list[str] = []
     for one in spelled:
-        text, mine = one.run(library)
+        outcomes = {engine: one.run(engine) for engine in one.engines}
         with np.errstate(all="ignore"):
             one.case.run()
-        core = one.case.core
-        theirs = [*(core.buffers[loc].data for loc in LOCATIONS), *(x.data for x in core.gm.buffers)]
-        names = [*LOCATIONS, *(x.name for x in core.gm.buffers)]
-        for name, got, want in zip(names, mine, theirs, strict=True):
-            if text or not same(one.case, got, want):
-                at = int(np.argmax(got != want))
-                plan = one.case.plan
-                shown = {k: str(v[0]) for k, v in plan.operands.items()}
-                numbers = {k: v for k, v in one.case.args.items() if not isinstance(v, Pointer)}
-                found.append(f"{plan.row.name} {shown} {plan.attrs} {numbers}: {text or f'{name}[{at}]'}")
-                break
+        for engine, (text, mine) in outcomes.items():
+            found += _unlike(engine, one.case, text, mine)
     return found
+
+
+def _unlike(engine: str, case: Case, text: str, mine: list[Array]) -> Iterator[str]:
+    core, plan = case.core, case.plan
+    theirs = [*(core.buffers[loc].data for loc in LOCATIONS), *(x.data for x in core.gm.buffers)]
+    names = [*LOCATIONS, *(x.name for x in core.gm.buffers)]
+    for name, got, want in zip(names, mine, theirs, strict=True):
+        if text or not same(case, got, want):
+            at = int(np.argmax(got != want))
+            shown = {k: str(v[0]) for k, v in plan.operands.items()}
+            numbers = {k: v for k, v in case.args.items() if not isinstance(v, Pointer)}
+            where = f"{engine}: {plan.row.name} {shown} {plan.attrs} {numbers}"
+            yield f"{where}: {text or f'{name}[{at}]'}"
+            return
 
 
 def same(case: Case, got: Array, want: Array) -> bool:

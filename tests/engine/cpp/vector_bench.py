@@ -22,6 +22,7 @@ from pto.ir.types import I64, MaskType, PtrType, ScalarType, Type, VRegType
 from pto.isa.dtypes import DTYPES
 from pto.witness.plan import Plan
 
+from ..native.without_pack import generic_kernel
 from ..rows import random_codes, special_codes
 from .rows_bench import unequal
 
@@ -201,9 +202,10 @@ def differences(cases: list[VectorRow], isa: str) -> list[str]:
     theirs = np.zeros_like(given)
     pto.kernel(module, engine="reference")(given, theirs)
     found: list[str] = []
-    for engine in ("cpp", "native"):
+    kernels = {engine: pto.kernel(module, engine=engine) for engine in ("cpp", "native")}
+    for engine, kernel in {**kernels, "generic": generic_kernel(module)}.items():
         mine = np.zeros_like(given)
-        pto.kernel(module, engine=engine)(given, mine)
+        kernel(given, mine)
         for k, case in enumerate(cases):
             part = slice(k * ROOM, (k + 1) * ROOM)
             unlike = case.unlike(mine[part], theirs[part])

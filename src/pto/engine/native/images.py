@@ -10,6 +10,7 @@ from ...diag import Diagnostic, DiagnosticError
 from ...driver import Lowered
 from ...image.container import File
 from ...image.format import Function, Image
+from ...image.generic import Origins
 from ...image.lines import lines_of
 from ...image.lower import lowered_image
 from ...image.operands import operands_of
@@ -43,13 +44,16 @@ def _on_chip(value: Value) -> bool:
     return not isinstance(value.type, ScalarType | PtrType | ViewType | MemRefType)
 
 
-def image_of(name: str, module: Module, functions: list[Operation], done: Lowered) -> Image:
-    """The image of a kernel of a module, of what the driver made of that; places are marks of the module."""
+def image_of(
+    name: str, module: Module, functions: list[Operation], done: Lowered, origins: Origins | None = None
+) -> Image:
+    """The image of a kernel of a module, of what the driver made of that; places are marks of the module.
+    `origins` receives the operations of its calls."""
     of = {str(f.attr("sym_name")): f for f in done.module.functions}
     roles: dict[str, Operation] = {}
     for kind, _, function in find_roles(module, functions):
         roles.setdefault(kind, of[str(function.attr("sym_name"))])
-    return lowered_image(name, done.module, done.profile, roles.items())
+    return lowered_image(name, done.module, done.profile, roles.items(), origins)
 
 
 def portable(image: Image, module: Module, functions: list[Operation], profile: Profile) -> Image:

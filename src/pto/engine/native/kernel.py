@@ -4,32 +4,33 @@ from __future__ import annotations
 
 from ...diag import Diagnostic
 from ...image.format import Image
+from ...image.generic import Origins
 from ...ir.core import Module
 from ...isa.profiles import Profile
 from ..binding import Binding
-from ..compiled.kernel import CompiledKernel, flag_findings, most_arguments, special_words
+from ..compiled.kernel import flag_findings, most_arguments, special_words
 from ..compiled.library import Outcome
 from ..entry import Launchable
 from . import images
 from .machine import Program, argument_types, library
+from .machine_kernel import MachineKernel
 from .places import place_of
 
 
-def image_of(kernel: Launchable) -> Image:
-    """The image of a kernel that was verified."""
-    return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"))
+def image_of(kernel: Launchable, origins: Origins | None = None) -> Image:
+    """The image of a kernel that was verified; `origins` receives the operations of its calls."""
+    return images.image_of(kernel.name, kernel.module, kernel.functions, kernel.lowered("always"), origins)
 
 
-class NativeKernel(CompiledKernel):
+class NativeKernel(MachineKernel):
     """A kernel on engine `native`."""
-
-    engine = "native"
 
     def __init__(self, module: Module, entry: str | None, target: str | Profile | None, check: bool) -> None:
         super().__init__(module, entry, target, check)
         self.findings: list[Diagnostic] = flag_findings(self) if check else []
-        self.image = image_of(self)
-        self._made = Program(self.image, self.profile)
+        origins: Origins = []
+        self.image = image_of(self, origins)
+        self._made = Program(self.image, self.profile, origins=origins)
         self._launched()
 
     def _launched(self) -> None:

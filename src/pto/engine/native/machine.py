@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache
+from typing import TYPE_CHECKING
 
+from ... import knobs
 from ...image import format as image_format
 from ...image.format import Image
+from ...image.generic import Origins, updates_memory
 from ...ir.core import Operation
 from ...ir.types import MemRefType, Type, ViewType
 from ...isa.machine import MEMORIES
 from ...isa.profiles import ISAS, Profile
+from ..compiled.library import Outcome
 from .packs import compiled, kept, library, of_package
+
+if TYPE_CHECKING:
+    from .generic import GenericCalls
+
+#: Seconds that calls without a function may take before it is time to compile them.
+ENOUGH = 1.0
 
 
 class Code(ctypes.Structure):
@@ -102,6 +112,13 @@ def functions(calls: Sequence[str]) -> list[int]:
     return [_found[name] for name in calls]
 
 
+def without_function(image: Image) -> frozenset[int]:
+    """The calls of an image, by number, that no pack has and that need not be compiled now."""
+    if knobs.get("PTO_NATIVE_COMPILE") == "always" or known(image.calls):
+        return frozenset()
+    return frozenset(image.calls.index(name) for name in missing(image.calls))
+
+
 def argument_types(function: Operation) -> list[Type]:
     """The types of what a launch hands over: a memref is handed over as the view that it is in the frame."""
     types = (a.type for a in function.regions[0].blocks[0].args)
@@ -109,18 +126,35 @@ def argument_types(function: Operation) -> list[Type]:
 
 
 class Program:
-    """An image whose calls have been found. Keeps alive what the machine reads."""
+    """An image whose calls have been found. Keeps alive what the machine reads.
 
-    def __init__(self, image: Image, profile: Profile, made: Sequence[Code] = ()) -> None:
-        """`made` are its codes where they are machine code."""
-        found = functions(image.calls)
-        self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
+    Calls that no pack has are compiled, or performed by executors where the operations of the calls are given
+    (`generic`).
+    """
+
+    def __init__(
+        self, image: Image, profile: Profile, made: Sequence[Code] = (), origins: Origins | None = None
+    ) -> None:
+        """`made` are its codes where they are machine code, `origins` the operations of its calls."""
+        self._calls = image.calls
+        self.generic: GenericCalls | None = None
+        #: Whether a call without a function may update global memory, which others update at the same time.
+        self.updates = False
         kinds = (ctypes.c_uint8 * (image_format.CALL + len(image.calls)))(
             *range(image_format.CALL), *map(kind, image.calls)
         )
         self._kept: list[object] = [kinds]
         codes = (Code * len(image.codes))(*(made or map(self._read, image.codes)))
         self._kept.append(codes)
+        wanted = without_function(image) if origins is not None else frozenset[int]()
+        if wanted and origins is not None:
+            self._perform(wanted, image, profile, origins, [code.words for code in codes])
+        if self.generic is None:
+            found = functions(image.calls)
+        else:
+            rest = iter(functions([name for n, name in enumerate(image.calls) if n not in wanted]))
+            found = [self.generic.function if n in wanted else next(rest) for n in range(len(image.calls))]
+        self._functions = (ctypes.c_void_p * max(1, len(found)))(*found)
         program = self._program = _Program()
         program.target.isa = ISAS.index(profile.isa)
         program.target.left_by_columns = profile.left_blayout == "col_major"
@@ -142,6 +176,52 @@ class Program:
             len(code.arguments), image_format.KINDS.index(code.kind),
         )  # fmt: skip
 
+    def _perform(
+        self,
+        wanted: Set[int],
+        image: Image,
+        profile: Profile,
+        origins: Origins,
+        starts: Sequence[int],
+    ) -> None:
+        """Let executors perform calls, by their numbers, if they can perform all of them; `starts` are the
+        addresses of the words of each code."""
+        from .generic import GenericCalls, Unreadable  # most programs do without the reference engine
+
+        chosen = {
+            (start + 4 * (at + 1), number): origin
+            for start, code, calls in zip(starts, image.codes, origins, strict=True)
+            for at, origin in calls.items()
+            if (number := image_format.call_of(code.words[at])) in wanted
+        }
+        if {number for _, number in chosen} != wanted:
+            return
+        try:
+            self.generic = GenericCalls(self, profile, {at: o for (at, _), o in chosen.items()})
+        except Unreadable:
+            return
+        self.updates = any(updates_memory(origin.op, image.calls) for origin in chosen.values())
+
+    def is_slow(self) -> bool:
+        """Return True if calls without a function have taken so long that they are to be compiled."""
+        found = self.generic
+        return found is not None and found.spent > ENOUGH and knobs.get("PTO_NATIVE_COMPILE") == "auto"
+
+    def compile(self) -> None:
+        """Compile the calls that no pack has; raises `DiagnosticError`."""
+        if self.generic is not None:
+            self._functions[:] = functions(self._calls)
+            self.generic = None
+
+    def raised(self, done: Outcome) -> BaseException | None:
+        """The exception of a call that ended a launch."""
+        if self.generic is None:
+            return None
+        from .generic import raised
+
+        return raised(done.text)
+
     @property
     def address(self) -> int:
         return ctypes.addressof(self._program)
+

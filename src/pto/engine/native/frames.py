@@ -1,0 +1,268 @@
+"""Values in the frame of a core as values of the reference engine, and back.
+
+Memory is the machine's own: buffers are arrays over the addresses of the core's memories and of the arrays of
+the launch, so an executor works on the bytes that compiled functions see (native/vm/generic.hpp).
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from ctypes import memmove, string_at
+from typing import Any
+
+import numpy as np
+
+from ...ir.core import Value, constant_of
+from ...ir.facts import left_layout, view_layout
+from ...ir.types import (
+    MaskType,
+    PtrType,
+    ScalarType,
+    ShapedType,
+    TileBufType,
+    TokenType,
+    Type,
+    ViewType,
+    VRegType,
+)
+from ...isa.machine import LOCATION_OF
+from ...isa.profiles import Profile
+from ...isa.view import is_packed
+from ..elements import ARRAY_DTYPES, Array, decode, encode
+from ..memory import Buffer, Pointer, Tile, View, array_of
+from ..reference.handles import Group
+from ..registers import WIDTH, Align, Register, maker
+
+#: Reads a value at an address of the frame, and writes one there. The core knows where memory lies.
+Read = Callable[[Any, int], Any]
+Write = Callable[[Any, int, Any], None]
+
+
+class Unreadable(Exception):
+    """A type whose values only compiled functions read."""
+
+
+def bytes_at(address: int, size: int) -> Array:
+    """The bytes of memory from an address on, as an array that shares them."""
+    return np.asarray(_Memory(address, size))
+
+
+class _Memory:
+    """Bytes somewhere, as NumPy asks for them."""
+
+    __slots__ = ("__array_interface__",)
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__array_interface__ = {
+            "data": (address, False), "shape": (size,), "typestr": "|u1", "version": 3,
+        }  # fmt: skip
+
+
+def address_of(buffer: Buffer) -> int:
+    return buffer.data.__array_interface__["data"][0]
+
+
+# -- places --------------------------------------------------------------------------------------------------
+
+_TILE = struct.Struct("<4i2IQ")  # rows, columns, elements, length of a line, valid rows and columns, address
+_VIEW = struct.Struct("<Q10q")  # address, five sizes, five strides
+_WORD = struct.Struct("<Q")
+_GROUP = struct.Struct("<Q2i")  # views side by side, how many, the root
+_ALIGN = struct.Struct("<32sQiB")  # bytes, where the stream goes on, pending bytes, kind
+_ALIGN_KINDS = ("", "load", "store")
+
+
+def _tile(value: Value, profile: Profile, by_rows: bool) -> Read:
+    """`by_rows`: the call is given the tile with its rows side by side, whatever the type says."""
+    type = value.type
+    assert isinstance(type, TileBufType)
+    if by_rows and not type.boxed:
+        type = type.replace(blayout="row_major")
+    layout = left_layout(type, profile, "layout") or "" if type.loc == "left" else ""
+    loc, name, bits = type.loc, value.name, type.bits or 8
+
+    def read(core: Any, at: int) -> Tile:
+        rows, cols, count, _, v_row, v_col, data = _TILE.unpack(string_at(at, _TILE.size))
+        buffer, address = core.on_chip(loc, data, -(-count * bits // 8))
+        made = Tile(type, buffer, address, (v_row, v_col), name, layout)
+        made.pitch = rows, cols
+        made.rows, made.cols = max(made.rows, v_row), max(made.cols, v_col)  # a memref may be larger
+        return made
+
+    return read
+
+
+def _view(value: Value) -> Read:
+    type = value.type
+    assert isinstance(type, ViewType)
+    layout = (view_layout(value) or "ND").upper()
+    first = 0 if is_packed(layout, type.rank) else 5 - type.rank
+    dtype, name = str(type.dtype), value.name
+
+    def read(core: Any, at: int) -> View:
+        data, *sizes = _VIEW.unpack(string_at(at, _VIEW.size))
+        buffer, offset = core.in_global(data)
+        return View(buffer, offset, tuple(sizes[first:5]), tuple(sizes[5 + first :]), dtype, layout, name)
+
+    return read
+
+
+def _group(value: Value) -> Read:
+    made = value.op
+    if made is None or made.name != "pto.make_group":
+        raise Unreadable(f"a value of type {value.type}")
+    views = [_view(tensor) for tensor in made.group("tensors") if isinstance(tensor.type, ViewType)]
+
+    def read(core: Any, at: int) -> Group:
+        data, count, root = _GROUP.unpack(string_at(at, _GROUP.size))
+        return Group([views[n](core, data + n * _VIEW.size) for n in range(count)], root)
+
+    if len(views) != len(made.group("tensors")):
+        raise Unreadable("a group of memrefs")
+    return read
+
+
+def _pointer(type: PtrType, name: str) -> tuple[Read, Write]:
+    dtype = type.elem.counted
+    if type.space == "gm":
+
+        def read(core: Any, at: int) -> Pointer:
+            return Pointer(*core.in_global(_WORD.unpack(string_at(at, 8))[0]), dtype, name)
+    else:
+        loc = LOCATION_OF[type.space]
+
+        def read(core: Any, at: int) -> Pointer:
+            return Pointer(*core.pointed(loc, _WORD.unpack(string_at(at, 8))[0]), dtype, name)
+
+    def write(core: Any, at: int, value: Pointer) -> None:
+        memmove(at, _WORD.pack((address_of(value.buffer) + value.offset) & (1 << 64) - 1), 8)
+
+    return read, write
+
+
+# -- numbers -------------------------------------------------------------------------------------------------
+
+
+def _scalar(type: ScalarType) -> tuple[Read, Write]:
+    """Integers are in the range of their type, `i1` is 0 or 1; floats are numbers that the type has."""
+    info = type.info
+    if type.text == "i1":
+        return lambda core, at: int(string_at(at, 1) != b"\0"), lambda core, at, v: _put(at, bytes((v & 1,)))
+    if info is None or info.name in ("f32", "f64") or not info.is_float:
+        code = "q" if info is None else _CODES[info.name]
+        packed = struct.Struct(f"<{code}")
+        size, unpack, pack = packed.size, packed.unpack, packed.pack
+        return lambda core, at: unpack(string_at(at, size))[0], lambda core, at, v: _put(at, pack(v))
+    dtype, size = info.name, max(1, info.bits // 8)
+    codes = np.dtype(f"<u{size}")
+    return (
+        lambda core, at: float(decode(dtype, np.frombuffer(string_at(at, size), codes))[0]),
+        lambda core, at, v: _put(at, encode(dtype, np.array([v], np.float64)).astype(codes).tobytes()),
+    )
+
+
+#: Numbers as `struct` has them.
+_CODES = {
+    "f32": "f", "f64": "d", "i8": "b", "i16": "h", "i32": "i", "i64": "q",
+    "u8": "B", "u16": "H", "u32": "I", "u64": "Q", "s4": "b",
+}  # fmt: skip
+
+
+def _put(at: int, data: bytes) -> None:
+    memmove(at, data, len(data))
+
+
+# -- registers -----------------------------------------------------------------------------------------------
+
+
+def _vector(type: VRegType, name: str) -> tuple[Read, Write]:
+    new, codes = maker(type, name), array_of(type.elem.counted)
+
+    def read(core: Any, at: int) -> Register:
+        made = new()
+        made.keep(np.frombuffer(string_at(at, WIDTH), codes))
+        return made
+
+    def write(core: Any, at: int, value: Register) -> None:
+        memmove(at, value.array.tobytes(), WIDTH)
+
+    return read, write
+
+
+def _mask(type: MaskType, name: str) -> tuple[Read, Write]:
+    new, size = maker(type, name), WIDTH // 8
+
+    def read(core: Any, at: int) -> Register:
+        made = new()
+        made.keep(np.unpackbits(np.frombuffer(string_at(at, size), np.uint8), bitorder="little"))
+        return made
+
+    def write(core: Any, at: int, value: Register) -> None:
+        memmove(at, np.packbits(value.array, bitorder="little").tobytes(), size)
+
+    return read, write
+
+
+def _stream(name: str) -> tuple[Read, Write]:
+    def read(core: Any, at: int) -> Align:
+        data, position, pending, kind = _ALIGN.unpack(string_at(at, _ALIGN.size))
+        made = Align(name)
+        made.keep(np.frombuffer(data, np.uint8))
+        made.kind, made.pending = _ALIGN_KINDS[kind], pending
+        made.position = Pointer(*core.pointed("vec", position), "u8") if kind else None
+        return made
+
+    def write(core: Any, at: int, value: Align) -> None:
+        position = value.position
+        where = 0 if position is None else address_of(position.buffer) + position.offset
+        kind = _ALIGN_KINDS.index(value.kind)
+        _put(at, _ALIGN.pack(value.array.tobytes(), where, value.pending, kind))
+
+    return read, write
+
+
+# -- by type -------------------------------------------------------------------------------------------------
+
+
+def _both(type: Type, name: str) -> tuple[Read, Write]:
+    if isinstance(type, ScalarType):
+        return _scalar(type)
+    if isinstance(type, PtrType):
+        return _pointer(type, name)
+    if isinstance(type, VRegType):
+        return _vector(type, name)
+    if isinstance(type, MaskType):
+        return _mask(type, name)
+    if isinstance(type, TokenType) and type.name == "align":
+        return _stream(name)
+    raise Unreadable(f"a value of type {type}")
+
+
+def reader(value: Value, profile: Profile, by_rows: bool) -> Read:
+    """Return what reads an operand; raises `Unreadable`."""
+    type = value.type
+    if isinstance(type, TileBufType):
+        return _tile(value, profile, by_rows)
+    if isinstance(type, ViewType):
+        return _view(value)
+    if type.kind == "group":
+        return _group(value)
+    if isinstance(type, ShapedType) and type.name == "vector":  # numbers that an instruction fills in
+        codes = ARRAY_DTYPES[str(type.dtype)]
+        return lambda core, at: bytes_at(at, 4 * codes.itemsize).view(codes)
+    return _both(type, value.name)[0]
+
+
+def writer(value: Value) -> Write:
+    """Return what writes a result; raises `Unreadable`."""
+    return _both(value.type, value.name)[1]
+
+
+def known(value: Value) -> Any:
+    """The number that an operand without a place is; raises `Unreadable`."""
+    found = constant_of(value)
+    if found is None:
+        raise Unreadable("an operand without a place")
+    return found
+

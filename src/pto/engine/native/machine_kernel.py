@@ -1,0 +1,62 @@
+"""A kernel that the virtual machine executes: launches of programs with calls that no pack has.
+
+Such calls are slow (`generic`). Once they have taken `ENOUGH` seconds, the next launch compiles them first,
+if there is a compiler and PTO_NATIVE_COMPILE allows it; the cache keeps what was compiled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...diag import Diagnostic, DiagnosticError
+from ..compiled.kernel import CompiledKernel
+from ..compiled.library import INTERRUPTED, Outcome
+from ..entry import LaunchResult
+from .machine import Program
+
+
+class MachineKernel(CompiledKernel):
+    """A kernel whose program is `_made`."""
+
+    engine = "native"
+    _made: Program
+
+    def run(self, *args: Any, **options: Any) -> LaunchResult:
+        if self._made.generic is not None:
+            self._prepare(options)
+        return super().run(*args, **options)
+
+    def _prepare(self, options: dict[str, Any]) -> None:
+        """Compile what is worth it, or what cannot be performed in a launch with these options."""
+        ranks = options.get("ranks")
+        member = ranks.member if ranks is not None else None
+        apart = bool(options.get("processes")) or member is not None
+        if apart and (self._made.updates or (member is not None and member.far is not None)):
+            self._made.compile()  # other processes see updates and windows that executors do not share
+        elif self._made.is_slow():
+            try:
+                self._made.compile()
+            except DiagnosticError as e:
+                if any(d.code != "PTO-E2401" for d in e.diagnostics):
+                    raise
+        if self._made.generic is None:
+            self._program_changed()
+        elif self._made.updates:
+            options["threads"] = 1  # updates of executors are not atomic
+
+    def _program_changed(self) -> None:
+        """Launches may take the short way again."""
+        self._ready(self._library, self._symbol, self._longest, self._types, self._program)
+
+    def _ready(self, *args: Any) -> None:
+        super()._ready(*args)
+        if self._made.generic is not None:
+            self._quick = None  # every launch comes by `_prepare`
+
+    def _check_interrupted(self, done: Outcome) -> None:
+        found = self._made.raised(done)
+        if isinstance(found, KeyboardInterrupt):
+            done = done._replace(status=INTERRUPTED)
+        elif found is not None:
+            raise found
+        super()._check_interrupted(done)
