@@ -27,7 +27,7 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel clean
 help:
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
@@ -42,6 +42,7 @@ help:
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
 	@echo 'make docs      documentation in site/'
 	@echo 'make sanitize  native tests under the address, undefined-behaviour and thread sanitizers (SEEDS=1000)'
+	@echo 'make wheel     a wheel in dist/, with all functions of engine native: ten minutes'
 	@echo 'make clean     remove everything that was made'
 
 $(BIN)/python:
@@ -217,6 +218,10 @@ $(foreach sanitizer,asan tsan,$(eval $(call SANITIZED_RUNTIME,$(sanitizer))))
 
 sanitize: $(SANITIZED) sanitize-asan sanitize-tsan
 	./$(SANITIZED)
+
+wheel: | $(BIN)/python
+	@$(PIP) build
+	$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m build --wheel
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
