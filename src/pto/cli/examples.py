@@ -76,7 +76,7 @@ def _copy(root: Path, name: str, folder: Path) -> int:
         return FAILED
     target = folder if name == "all" else folder / source.name
     if target.exists() and (name != "all" or any(target.iterdir())):
-        print(f"pto examples: cannot copy to '{target}': it exists\nhelp: name another folder", file=sys.stderr)
+        print(f"pto examples: cannot copy to '{target}': it exists; name another folder", file=sys.stderr)
         return FAILED
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -89,5 +89,3 @@ def _copy(root: Path, name: str, folder: Path) -> int:
         return FAILED
     print(target)
     return OK
-
-

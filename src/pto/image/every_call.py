@@ -1,8 +1,8 @@
 """The calls that a pack has functions for. As a program, write the sources of a pack:
 
-    python -m pto.image.every_call FOLDER PARTS              every legal form of every instruction
-    python -m pto.image.every_call FOLDER PARTS PROGRAMS     what the programs in a folder call, and every tile
-                                                             instruction on f32
+    python -m pto.image.every_call FOLDER PARTS             every legal form of every instruction
+    python -m pto.image.every_call FOLDER PARTS PROGRAMS    what the programs in a folder call, and every
+                                                            tile instruction on f32
 
 Sizes, targets and numbers are no part of a call, so all of them are some thousands. Programs may make others:
 of moves between layouts that no witness has, or with combined attributes.
