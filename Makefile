@@ -1,14 +1,14 @@
-# Every target sets up what it needs: a virtual environment in .venv with the package (its native part built
-# from source) and the development tools. Needs Python 3.10+ and a C++20 compiler; cmake and ninja come from
-# the package index, in the versions of constraints.txt. The set-up is repeated only when its inputs change.
+# Every target sets up what it needs, in a virtual environment (.venv): `demo` the package with what it needs to run,
+# `test` the test tools and all functions of engine native, `lint` the linters. Needs Python 3.10+ and a C++20
+# compiler; cmake and ninja come from the package index, in the versions of constraints.txt.
 
+SHELL := bash
+.SHELLFLAGS := -o pipefail -c
 PYTHON ?= python3
 CXX ?= c++
 # Some tests wait for something: one more than there are processors.
 JOBS ?= $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN); echo $$((n < 2 ? 3 : n + 1)))
 CONSTRAINTS ?= constraints.txt
-# Functions of engine native for all instructions: of this processor, all, or none (then they are compiled when met).
-PACKS ?= native
 # The oldest supported versions of what the package needs: the lower bounds of pyproject.toml.
 OLDEST := $(shell sed -n 's/^dependencies = \[\(.*\)\]/\1/p' pyproject.toml | tr -d '",' | sed 's/>=/==/g')
 # Else every worker of every run translates all tests again, wherever the user has switched this off.
@@ -16,42 +16,69 @@ export PYTHONDONTWRITEBYTECODE :=
 VENV := .venv
 BIN := $(VENV)/bin
 SETUP := $(VENV)/.setup
+TESTS := $(VENV)/.setup-test
+LINTERS := $(VENV)/.setup-lint
+DOCS := $(VENV)/.setup-docs
+# Compiled functions of engine native: those that examples use, or all (native); see CMakeLists.txt.
+PACKS ?= $(if $(wildcard $(TESTS)),native,usual)
 GENERATORS := codegen.machine_facts codegen.intrinsics codegen.legality language.stub
-DOCS := $(VENV)/.docs
 NATIVE := $(shell find native -type f -name '*.[ch]pp' -o -path 'native/include/pto/*.h')
 SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan clean
+.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel clean
 help:
-	@echo 'make setup     environment in $(VENV), package installed for development'
-	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
+	@echo 'make lint      format check, linter, type checker'
+	@echo 'make setup     environment in $(VENV), package installed for development; setup-test: with the test tools'
+	@echo 'make generate  headers and stubs that follow from the instruction table, after a change of it'
 	@echo 'make fuzz      property tests with fresh seeds (MINUTES=10), and how to replay what fails'
 	@echo 'make emitted   sanitizers of C++: the whole corpus as emitted C++, kernels under 200 schedules'
 	@echo 'make oldest    the tests with the oldest supported versions (PYTHON=python3.10); newest: with the newest'
 	@echo 'make matrix    every instruction, element type and layout compiled and compared: five to thirty minutes'
-	@echo 'make lint      format check, linter, type checker'
 	@echo 'make format    rewrite files in the house format'
 	@echo 'make bench     benchmarks, as ratios against peers measured in the same run'
 	@echo 'make docs      documentation in site/'
 	@echo 'make sanitize  native tests under the address, undefined-behaviour and thread sanitizers (SEEDS=1000)'
+	@echo 'make wheel     a wheel in dist/, with all functions of engine native: ten minutes'
 	@echo 'make clean     remove everything that was made'
 
 $(BIN)/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: Python 3.10 or newer is needed, $(PYTHON) is " + sys.version.split()[0])'
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: expected Python 3.10 or newer, got " + sys.version.split()[0] + "\nhelp: make PYTHON=python3.12 ..")'
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'error: $(PYTHON) has no venv and ensurepip modules' >&2; \
+	  echo 'help: apt install python3-venv (Debian, Ubuntu), or make PYTHON=.. with another Python' >&2; exit 1; }
+	@echo 'make: creating $(VENV)'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
-# pip reads the pins from the environment: so they also hold for what the build itself needs.
-PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS)) \
-  $(BIN)/python -m pip install --quiet --disable-pip-version-check
+# pip reads the pins from the environment.
+PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# Build the native part with the tools of the environment: pip's own build environments have other paths each time, and
+# then everything is compiled again. What is compiled, n of m, is shown; all of it is in setup.log.
+define INSTALL
+@echo 'make: building the native part ($(1) functions of engine native)'
+@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP:--quiet=-v) --no-build-isolation --config-settings=cmake.define.PTO_PACKS=$(1) -e $(2) 2>&1 \
+  | tee $(VENV)/setup.log | sed -nu 's,^ *\(\[[0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
+  || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
+endef
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
-	@echo 'installing into $(VENV), building the native module: one to three minutes'
-	$(PIP) -e '.[dev]' -C cmake.define.PTO_PACKS=$(PACKS)
-	$(BIN)/python -m compileall -q src/pto
+	@echo 'make: installing what the package needs into $(VENV)'
+	@$(PIP) 'scikit-build-core>=0.10' 'nanobind>=2.2' cmake ninja
+	$(call INSTALL,$(PACKS),.)
+	@touch $@
+
+$(TESTS): $(SETUP)
+	@echo 'make: installing the test tools into $(VENV)'
+	$(call INSTALL,native,'.[test]')
+	@$(BIN)/python -m compileall -q -j 0 src/pto
+	@touch $@
+
+$(LINTERS): $(SETUP)
+	@echo 'make: installing the linters into $(VENV)'
+	@$(PIP) $$(sed -n '/^lint = \[/,/^\]/s/^  "\(.*\)",.*/\1/p' pyproject.toml)
 	@touch $@
 
 $(DOCS): $(SETUP)
@@ -59,6 +86,7 @@ $(DOCS): $(SETUP)
 	@touch $@
 
 setup: $(SETUP)
+setup-test: $(TESTS)
 
 # Not after a set-up: that builds what is made of these files.
 generate: | $(BIN)/python
@@ -67,48 +95,48 @@ generate: | $(BIN)/python
 demo: $(SETUP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash examples/demo.sh
 
-test: $(SETUP)
+test: $(TESTS)
 	$(BIN)/python -m pytest -n $(JOBS) -q $(ARGS)
 
 MINUTES ?= 10
-fuzz: $(SETUP)
+fuzz: $(TESTS)
 	$(BIN)/python -m tests.fuzz.rounds --minutes $(MINUTES) $(if $(SEED),--seed $(SEED)) -- $(ARGS)
 
 # Reports of all programs of the corpus and of the C++ emitted for them; C++ kernels under 200 schedules each.
-emitted: $(SETUP)
+emitted: $(TESTS)
 	PTO_TEST_EMITTED=1 PTO_TEST_SCHEDULES=200 $(BIN)/python -m pytest -n $(JOBS) -q tests/sanitize/test_emitted.py tests/sanitize/test_cpp.py tests/sanitize/test_removed.py tests/sanitize/test_removed_lines.py tests/engine/cpp/test_record.py
 
 oldest:
-	$(MAKE) setup VENV=build/oldest PYTHON=$(or $(filter-out python3,$(PYTHON)),python3.10)
+	$(MAKE) setup-test VENV=build/oldest PYTHON=$(or $(filter-out python3,$(PYTHON)),python3.10)
 	build/oldest/bin/python -m pip install --quiet --disable-pip-version-check $(OLDEST)
 	$(MAKE) test VENV=build/oldest
 
 newest:
 	rm -rf build/newest
-	$(MAKE) setup VENV=build/newest CONSTRAINTS=
+	$(MAKE) setup-test VENV=build/newest CONSTRAINTS=
 	@echo 'newer than constraints.txt:'
 	@build/newest/bin/python -m pip freeze --exclude-editable | sed 's/-/_/g' | sort > build/newest/versions
 	@sed 's/;.*//; s/-/_/g' constraints.txt | grep == | sort | comm -13 - build/newest/versions
 	$(MAKE) test VENV=build/newest CONSTRAINTS=
 
-matrix: $(SETUP)
+matrix: $(TESTS)
 	PTO_TEST_MATRIX=1 $(BIN)/python -m pytest -n $(JOBS) -q tests/engine/cpp/test_rows.py tests/engine/cpp/test_vector_rows.py tests/engine/test_rank_matrix.py tests/native/test_conversions.py tests/codegen/test_same_ids.py $(ARGS)
 
-lint: $(SETUP)
+lint: $(LINTERS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/basedpyright --pythonpath $(BIN)/python --level error
 	$(BIN)/clang-format --dry-run --Werror $(NATIVE)
 
-format: $(SETUP)
+format: $(LINTERS)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(NATIVE)
 
-validate: $(SETUP)
+validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)
 
-bench: $(SETUP)
+bench: $(TESTS)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
 docs: $(DOCS)
@@ -190,6 +218,10 @@ $(foreach sanitizer,asan tsan,$(eval $(call SANITIZED_RUNTIME,$(sanitizer))))
 
 sanitize: $(SANITIZED) sanitize-asan sanitize-tsan
 	./$(SANITIZED)
+
+wheel: | $(BIN)/python
+	@$(PIP) build
+	$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m build --wheel
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis

@@ -115,7 +115,7 @@ class Launcher {
       return beyond == 0 && takes.low <= value && value <= takes.high;
     }
     if (!PyFloat_CheckExact(given)) return false;
-    const double value = PyFloat_AS_DOUBLE(given);
+    const double value = PyFloat_AsDouble(given);
     word = 0;
     if (takes.kind == Kind::wide) {
       std::memcpy(&word, &value, sizeof value);

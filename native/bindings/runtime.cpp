@@ -241,7 +241,8 @@ class PyTensormap final : public PyRun {
     if (fast == nullptr) throw nb::python_error();
     const nb::object keep = nb::steal(fast);
     for (size_t i = 0; i < count; ++i) {
-      const nb::handle value(PySequence_Fast_GET_ITEM(fast, static_cast<Py_ssize_t>(i)));
+      const auto at = static_cast<Py_ssize_t>(i);
+      const nb::handle value(PyTuple_Check(fast) ? PyTuple_GetItem(fast, at) : PyList_GetItem(fast, at));
       args[i].type = static_cast<PTOParamType>(role[i]);
       if (args[i].type == PTOParamType::SCALAR) {
         args[i].scalar = nb::cast<uint64_t>(value);

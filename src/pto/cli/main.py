@@ -23,6 +23,7 @@ VERBS = {
     "cost": "what instructions cost on the machine; fit that to measurements",
     "isa": "what the instruction table knows",
     "explain": "what a diagnostic code means and how to fix it",
+    "examples": "list the examples that come with pto, and copy them",
     "doctor": "what works on this machine",
     "cache": "what was compiled and is kept: how much, where; empty it",
 }

@@ -1,9 +1,11 @@
-"""The calls of every legal form of every instruction, as the witnesses have them: a pack of all. As a program
-it writes the files of that pack: `python -m pto.image.every_call FOLDER PARTS`.
+"""The calls that a pack has functions for. As a program, write the sources of a pack:
 
-Sizes, targets and numbers are no part of a call, so these are some thousands. Programs may make others: of
-moves between layouts that no witness has, or with attributes that go together; those are compiled when they
-are met.
+    python -m pto.image.every_call FOLDER PARTS             every legal form of every instruction
+    python -m pto.image.every_call FOLDER PARTS PROGRAMS    what the programs in a folder call, and every
+                                                            tile instruction on f32
+
+Sizes, targets and numbers are no part of a call, so all of them are some thousands. Programs may make others:
+of moves between layouts that no witness has, or with combined attributes.
 """
 
 from __future__ import annotations
@@ -16,16 +18,19 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from ..asm import parse
 from ..codegen.cpp import program
 from ..codegen.cpp.unit import Unit
-from ..ir.core import Module
+from ..diag import DiagnosticError
+from ..driver import lowered
+from ..ir.core import Module, Operation
 from ..ir.kinds import kind_matches
 from ..ir.types import MaskType, PtrType, ScalarType, TileBufType, Type, VRegType
 from ..isa import profile, rows
-from ..isa.profiles import ISAS
+from ..isa.profiles import ISAS, Profile
 from ..isa.row import Attr, Row
 from ..isa.tile import LAYOUTS
-from ..witness.plan import Plan, make_attribute, plans, violated
+from ..witness.plan import Plan, dtype_choices, make_attribute, plans, violated
 from ..witness.programs import build
 from . import pack
 from .calls import NoCall, OpenTypes, printer, recorder
@@ -64,16 +69,41 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
     return found
 
 
-def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
+def usual(programs: Path) -> dict[str, str]:
+    """The calls of the legal programs below a folder, for each target, and of every tile instruction on f32;
+    each with its instruction."""
+    found: dict[str, str] = {}
+    for path in sorted(programs.rglob("*.pto")):
+        for target in (None, "a3", "a5"):
+            try:
+                done = lowered(parse(path.read_text(encoding="utf-8")), target)
+            except DiagnosticError:  # an example of a mistake, or of the other target
+                continue
+            found.update(_recorded(done.module, done.profile, (op for op in done.module.walk() if op.row)))
+    for row in rows():
+        if row.set == "tile" and is_call(row):
+            for isa in ("a2a3", "a5"):
+                for choice in dtype_choices(row, isa):
+                    if set(choice.values()) == {"f32"}:
+                        for made in plans(row, isa, choice):
+                            found.update(dict.fromkeys(_calls_of(build(made), row, isa), row.name))
+    return found
+
+
+def _recorded(module: Module, target: Profile, ops: Iterable[Operation]) -> Iterator[tuple[str, str]]:
+    """The calls of operations of a module, with their instructions."""
     program.load(module)
-    record = recorder(Unit(module, profile(isa), index_type="int64_t", checked=True))
-    for op in module.walk():
-        if op.row is not row:
-            continue
-        try:
-            name = record.call(op).name
-        except NoCall:
-            continue
+    record = recorder(Unit(module, target, index_type="int64_t", checked=True))
+    for op in ops:
+        if op.row is not None and is_call(op.row):
+            try:
+                yield record.call(op).name, op.row.name
+            except NoCall:
+                continue
+
+
+def _calls_of(module: Module, row: Row, isa: str) -> Iterator[str]:
+    for name, _ in _recorded(module, profile(isa), (op for op in module.walk() if op.row is row)):
         yield name
         if row.name == "tload" and "TileType::Mat" in name and not name.count("NoneBox"):
             yield name.replace("pto::Layout::ND", "pto::Layout::DN")  # of a matrix that lies by its columns
@@ -212,13 +242,18 @@ def _some(names: list[str]) -> dict[str, str]:
     return calls([row for row in rows() if row.full_name in names])
 
 
-def main(folder: str, parts: str) -> None:
-    Path(folder).mkdir(parents=True, exist_ok=True)
+def _every() -> dict[str, str]:
     names = [row.full_name for row in rows()]
     found: dict[str, str] = {}
     with ProcessPoolExecutor() as pool:
         for some in pool.map(_some, [names[n : n + 16] for n in range(0, len(names), 16)]):
             found = {**some, **found}  # what two instructions call is named for the first
+    return found
+
+
+def main(folder: str, parts: str, programs: str = "") -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
+    found = usual(Path(programs)) if programs else _every()
     for name, text in pack.files(pieces(found, int(parts))):
         path = Path(folder, name)
         if not path.exists() or path.read_text(encoding="utf-8") != text:  # else nothing is compiled again

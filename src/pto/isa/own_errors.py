@@ -872,7 +872,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2406",
         "no llvmlite",
         "Objects, LLVM IR and assembly of the CPU are made by LLVM through llvmlite, which is missing.",
-        "Install it: pip install 'pto[llvm]'.",
+        "Install it: pip install 'pto[objects]'.",
     ),
     (
         "PTO-E2407",

@@ -227,8 +227,8 @@ def test_headers_of_an_installed_package_come_first(tmp_path: Path, monkeypatch:
     assert find() == tmp_path / "site" / "pto" / "include"
 
 
-def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
-    """The install rule copies every header to where `include_dir` looks."""
+def test_the_wheel_has_the_headers_and_examples(tmp_path: Path) -> None:
+    """The install rules copy every header to where `include_dir` looks, and the examples beside the package."""
     cmake = shutil.which("cmake")
     if cmake is None:
         pytest.skip("no cmake")
@@ -236,7 +236,7 @@ def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.18)\nproject(x NONE)\n"
         + "\n".join(
-            rule.replace("native/include", f"{root}/native/include")
+            re.sub(r"native/include|(?<=DIRECTORY )examples", rf"{root}/\g<0>", rule)
             for rule in re.findall(
                 r"^install\(DIRECTORY.*?\)", (root / "CMakeLists.txt").read_text(), re.M | re.S
             )
@@ -253,6 +253,7 @@ def test_the_wheel_has_the_headers(tmp_path: Path) -> None:
     }
     there = tmp_path / "out" / "pto" / "include"
     assert {p.relative_to(there) for p in there.rglob("*.h*") if p.is_file()} == here and len(here) > 10
+    assert (tmp_path / "out" / "pto" / "examples" / "12_race.pto").is_file()
 
 
 def test_headers_are_read_again_only_when_they_changed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import pto
+from pto.diag import DiagnosticError
+from pto.driver import lowered
 from pto.engine.entry import Launchable
-from pto.engine.native import machine
+from pto.engine.native import images, machine
 from pto.engine.native.kernel import NativeKernel, image_of
 from pto.image.calls import key
-from pto.image.every_call import calls
+from pto.image.every_call import calls, usual
 from pto.image.format import CALL, NAMES, Code, Image, to_bytes
 from pto.isa import row, rows
 
@@ -315,6 +317,24 @@ def test_the_calls_of_instructions_are_those_of_programs() -> None:
 
 def _image(case: tuple[Any, ...]) -> Image:
     return image_of(Launchable(pto.parse(case[0]), case[1], None, True))
+
+
+def test_the_usual_calls_are_those_of_all_examples() -> None:
+    """A set-up for the demo compiles these only."""
+    found = usual(EXAMPLES)
+    assert 200 < len(found) < 400
+    needed: dict[str, str] = {}
+    for path in sorted(EXAMPLES.rglob("*.pto")):
+        try:
+            done = lowered(pto.parse(path))
+        except DiagnosticError:
+            continue
+        for name, functions in images.kernels(done.module).items():
+            for call in images.image_of(name, done.module, functions, done).calls:
+                needed.setdefault(call, path.name)
+    own = [name for name in needed if name.startswith("vm.") or machine.kind(name) != CALL]
+    assert [(name, needed[name]) for name in needed if name not in found and name not in own] == []
+    assert len(needed) - len(own) > 100
 
 
 def test_what_ends_a_launch_names_its_line() -> None:
