@@ -438,13 +438,13 @@ def test_bytes_count_and_not_names() -> None:
         %wide = arith.extui %word : i16 to i64
         %base = arith.constant 65536 : i64
         %at = arith.addi %base, %wide : i64""",
-        # 98304 * 65537 wraps
-        """%rows = arith.constant 98304 : i32
+        # 65536 * 65537 wraps to 65536
+        """%rows = arith.constant 65536 : i32
         %more = arith.constant 65537 : i32
         %wrapped = arith.muli %rows, %more : i32
-        %low = arith.constant 2147483647 : i32
-        %masked = arith.andi %wrapped, %low : i32
-        %at = arith.extsi %masked : i32 to i64""",
+        %half = arith.constant 32768 : i32
+        %sum = arith.addi %wrapped, %half : i32
+        %at = arith.extsi %sum : i32 to i64""",
         # the largest index and one more
         """%most = arith.constant 18446744073709551615 : index
         %c98305 = arith.constant 98305 : index
