@@ -572,6 +572,39 @@ func.func private @count(%p: !pto.ptr<i32>, %n: index) {
 
 
 @needs_compiler
+def test_an_offset_that_is_read_as_unsigned() -> None:
+    """Row 60 + 200, where a signed byte would be -56 and the row 4."""
+    view, tile, part = (
+        "!pto.tensor_view<?x8xf32>",
+        "!pto.tile_buf<vec, 1x8xf32>",
+        "!pto.partition_tensor_view<1x8xf32>",
+    )
+    program = f"""\
+func.func @k(%x: !pto.ptr<f32>, %y: !pto.ptr<f32>) {{
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %c60 = arith.constant 60 : index
+  %c300 = arith.constant 300 : index
+  %byte = arith.constant -56 : i8
+  %wide = arith.index_castui %byte : i8 to index
+  %row = arith.addi %wide, %c60 : index
+  %vx = pto.make_tensor_view %x, shape = [%c300, %c8], strides = [%c8, %c1] : {view}
+  %vy = pto.make_tensor_view %y, shape = [%c1, %c8], strides = [%c8, %c1] : {view}
+  %px = pto.partition_view %vx, offsets = [%row, %c0], sizes = [%c1, %c8] : {view} -> {part}
+  %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%c1, %c8] : {view} -> {part}
+  %t = pto.alloc_tile : {tile}
+  pto.tload ins(%px : {part}) outs(%t : {tile})
+  pto.tstore ins(%t : {tile}) outs(%py : {part})
+  return
+}}
+"""
+    x = np.arange(300 * 8, dtype=np.float32).reshape(300, 8)
+    _, y = both(program, x, np.zeros((1, 8), np.float32))
+    assert np.array_equal(y[0], x[260])
+
+
+@needs_compiler
 def test_numbers_of_one_bit_and_zeros_with_a_sign() -> None:
     """i1 as -1 where it has a sign, what it keeps of wider numbers, and -0.0 of every type."""
     lines: list[str] = []

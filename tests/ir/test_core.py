@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from tests.counting import calls
 
+from pto import DiagnosticError, kernel
 from pto.asm import parse, to_text
-from pto.ir import Builder, Operation, ScalarType, StrAttr, constant_of, replace_uses, uses
+from pto.ir import Builder, Operation, ScalarType, StrAttr, Value, constant_of, replace_uses, uses
 from pto.ir.types import INDEX, ElemName, TileBufType
 from pto.isa.machine import Pipe
 
@@ -59,6 +61,69 @@ def test_constants_are_seen_through_casts() -> None:
     values = {r.name: r for op in parse(text).walk() for r in op.results}
     assert constant_of(values["i"]) == 7
     assert constant_of(values["j"]) is None
+
+
+def test_constants_are_numbers_of_their_type() -> None:
+    """What an engine computes: all rows and types are in tests/engine/test_integers.py."""
+    body = """\
+  %byte = arith.constant 200 : i8
+  %yes = arith.constant -1 : i1
+  %wide = arith.extui %byte : i8 to i64
+  %half = arith.constant 0.1 : f16
+  %low, %high = arith.mulsi_extended %byte, %byte : i8
+  %float = arith.sitofp %byte : i8 to f32
+  %sum = arith.addf %float, %float : f32
+  %zero = arith.constant 0 : i8
+  %none = arith.divsi %byte, %zero : i8
+  %chosen = arith.select %yes, %half, %half : f16
+  %dense = arith.constant dense<[1, 2, 3, 4]> : vector<4xi16>
+"""
+    found = {
+        r.name: constant_of(r)
+        for op in parse(f"func.func @f() {{\n{body}  return\n}}\n").walk()
+        for r in op.results
+    }
+    assert found == {
+        "byte": -56, "yes": 1, "wide": 200, "half": 0.0999755859375, "low": 64, "high": 12, "float": -56.0, "sum": None,
+        "zero": 0, "none": None, "chosen": 0.0999755859375, "dense": None,
+    }  # fmt: skip
+
+
+def test_constants_are_not_looked_for_without_end() -> None:
+    """Sums of sums that share their operands, long chains, and values that are made of themselves."""
+
+    def last(count: int) -> Value:
+        lines = "".join(f"  %v{n + 1} = arith.addi %v{n}, %v{n} : i32\n" for n in range(count))
+        text = f"func.func @f() {{\n  %v0 = arith.constant 1 : i32\n{lines}  return\n}}\n"
+        return next(r for op in parse(text).walk() for r in op.results if r.name == f"v{count}")
+
+    assert (
+        constant_of(last(30)) == 1 << 30
+        and constant_of(last(31)) == -(1 << 31)
+        and constant_of(last(40)) == 0
+    )
+    long = last(2000)
+    assert constant_of(long) is None and calls(constant_of, long) < 2000
+    own = last(3)
+    assert own.op is not None
+    own.op.operands = [own, own]
+    assert constant_of(own) is None
+
+
+def test_programs_that_no_verifier_has_seen_have_no_constants() -> None:
+    module = parse("""func.func @f() {
+  %a = arith.constant 3 : i32
+  %b = arith.cmpi slt, %a, %a : i32
+  %c = arith.addi %a, %a : i32
+  return
+}
+""")
+    ops = {r.name: op for op in module.walk() for r in op.results}
+    ops["b"].set_attr("predicate", StrAttr("almost"))
+    ops["c"].operands = ops["c"].operands[:1]
+    assert constant_of(ops["b"].result) is None and constant_of(ops["c"].result) is None
+    with pytest.raises(DiagnosticError, match=r"cannot compute 'arith.cmpi': unknown predicate 'almost'"):
+        kernel(module, engine="reference", check=False)
 
 
 def test_named_operands_with_segments() -> None:

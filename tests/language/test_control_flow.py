@@ -135,6 +135,11 @@ def unsigned(a: pl.Tensor, c: pl.Out[pl.Tensor]):
             n = n + 4
         if w % 7 == 4 and pl.max(w, pl.const(5, pl.UINT32)) == w:
             n = n + 8
+        if pl.cast(w, pl.INDEX) > 5:
+            n = n + 16
+        m: pl.Scalar[pl.INT8] = 100
+        if m + 300 == -112:  # 300 is 44 in 8 bits, and the sum wraps
+            n = n + 32
         c[:] = pl.add(a[:], pl.cast(n, pl.FP32))
     return c
 
@@ -150,7 +155,7 @@ def test_names_and_extents() -> None:
         x, y, m, n = y, x + y, n, m + n
     wanted = np.concatenate([x + y * 2 + m, b[:8] - a[:8], y - x])
     np.testing.assert_allclose(agreed(names, a, b, out), wanted, rtol=1e-6)
-    np.testing.assert_array_equal(agreed(unsigned, a, out), a + np.float32(15))
+    np.testing.assert_array_equal(agreed(unsigned, a, out), a + np.float32(63))
 
 
 @pl.jit

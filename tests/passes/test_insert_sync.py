@@ -430,6 +430,56 @@ def test_bytes_count_and_not_names() -> None:
     prove(near)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        # 65536 + 32768, not 65536 - 32768
+        """%word = arith.constant -32768 : i16
+        %wide = arith.extui %word : i16 to i64
+        %base = arith.constant 65536 : i64
+        %at = arith.addi %base, %wide : i64""",
+        # 65536 * 65537 wraps to 65536
+        """%rows = arith.constant 65536 : i32
+        %more = arith.constant 65537 : i32
+        %wrapped = arith.muli %rows, %more : i32
+        %half = arith.constant 32768 : i32
+        %sum = arith.addi %wrapped, %half : i32
+        %at = arith.extsi %sum : i32 to i64""",
+        # the largest index and one more
+        """%most = arith.constant 18446744073709551615 : index
+        %c98305 = arith.constant 98305 : index
+        %sum = arith.addi %most, %c98305 : index
+        %at = arith.index_cast %sum : index to i64""",
+    ],
+)
+def test_addresses_wrap_as_in_a_run(address: str) -> None:
+    """Two names for the bytes at 98304: one has to wait for the other."""
+    head = f"%same = arith.constant 98304 : i64\n{address}\n%half1 ="
+    body = "t a tile at\nt b tile same\nt c tile a0\nload px -> a\nadd b, b -> c\nstore c -> py"
+    text = program(body).replace("%half1 =", head)
+    assert "set MTE2 V 0" in flags(text)
+    prove(text)
+
+
+@pytest.mark.parametrize("count", ["%c3", "%n"])
+def test_products_that_wrap_in_a_loop_may_meet(count: str) -> None:
+    """Slots are 2**30 bytes apart, four of which wrap to none: every iteration uses the same one."""
+    body = f"""
+        scf.for %i = %c0 to {count} step %c1 {{
+        %i32 = arith.index_cast %i : index to i32
+        %gib = arith.constant 1073741824 : i32
+        %far = arith.muli %i32, %gib : i32
+        %four = arith.constant 4 : i32
+        %none = arith.muli %far, %four : i32
+        %at = arith.extsi %none : i32 to i64
+        t a tile at
+        load px -> a
+        store a -> py
+        }}"""
+    assert "set MTE3 MTE2 0" in flags(program(body))
+    prove(program(body))
+
+
 def test_tiles_without_addresses_are_told_apart_by_what_allocates_them() -> None:
     found = flags(program("t a tile\nt b tile\nload px -> a\nload px -> b\nstore a -> py\nload px -> b"))
     assert found == ["set MTE2 MTE3 0", "wait MTE2 MTE3 0"]

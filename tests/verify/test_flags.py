@@ -159,6 +159,17 @@ def test_conditions_computed_twice(
     flags(NUMBERS, compare(*first), when("%p", SET, OTHER_SET), compare(*second, "%q"), when("%q", *arms))
 
 
+def test_conditions_that_read_a_number_differently(flags: Check) -> None:
+    """Of the same byte, -1 as a signed number is below 5, and as an unsigned one it is not."""
+    head = "%b = arith.index_cast %n : index to i8\n%five = arith.constant 5 : i32"
+    test = "%w{0} = arith.ext{1}i %b : i8 to i32\n%p{0} = arith.cmpi slt, %w{0}, %five : i32"
+    flags(head, test.format(0, "s"), when("%p0", SET), test.format(1, "s"), when("%p1", WAIT))
+    found = flags(
+        head, test.format(0, "s"), when("%p0", SET, code="0808"), test.format(1, "u"), when("%p1", WAIT)
+    )
+    assert severities(found) == [("0808", "warning")]
+
+
 def test_a_negated_condition(flags: Check) -> None:
     negate = "%yes = arith.constant true\n%not = arith.xori %cond, %yes : i1"
     flags(when("%cond", SET), negate, when("%not", OTHER_SET, WAIT), when("%not", OTHER_WAIT))
@@ -233,6 +244,26 @@ def test_loop_of_one_iteration(flags: Check) -> None:
 def test_loop_of_no_iteration(flags: Check) -> None:
     flags(NUMBERS, loop(bad(SET, "0804")))
     flags(NUMBERS, loop(SET, upper="%c0"))
+
+
+def test_an_unsigned_bound_is_no_negative_one(flags: Check) -> None:
+    byte = "%byte = arith.constant -1 : i8\n%most = arith.index_cast{} %byte : i8 to index"
+    flags(NUMBERS, byte.format("ui"), loop(bad(SET, "0804"), upper="%most"))
+    flags(NUMBERS, byte.format(""), loop(SET, upper="%most"))
+
+
+def test_numbers_that_wrap_are_not_compared_as_if_they_did_not(flags: Check) -> None:
+    """All iterations but the first wait, unless 8 bits count on from 127 to -128."""
+    head = "%c200 = arith.constant 200 : index\n%one = arith.constant 1 : i8"
+    narrow = "%m = arith.index_cast %i : index to i8\n%p = arith.cmpi sge, %m, %one : i8"
+    flags(NUMBERS, head, loop(f"{narrow}\n{when('%p', WAIT)}\n{SET}"), WAIT)
+    wrong = when("%p", bad(WAIT, "0803"))
+    flags(NUMBERS, head, loop(f"{narrow}\n{wrong}\n{SET}", upper="%c200"), WAIT)
+
+
+def test_minus_one_is_the_largest_unsigned_number(flags: Check) -> None:
+    below = "%least = arith.constant -1 : index\n%p = arith.cmpi ult, %i, %least : index"
+    flags(NUMBERS, loop(f"{below}\n{when('%p', bad(SET, '0804'))}"))
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,23 @@ PAIRS: list[Pair] = [
 +{SET}
 +{WAIT}
 """),
+    Pair(2, "event id read as unsigned", """
+ %byte = arith.constant -1 : i8
+-%wide = arith.index_castui %byte : i8 to index
++%wide = arith.index_cast %byte : i8 to index
+ %id = arith.addi %wide, %c8 : index
+-pto.set_flag_dyn[PIPE_MTE2, PIPE_V, %id] //~ PTO-E0401
++pto.set_flag_dyn[PIPE_MTE2, PIPE_V, %id]
+-pto.wait_flag_dyn[PIPE_MTE2, PIPE_V, %id] //~ PTO-E0401
++pto.wait_flag_dyn[PIPE_MTE2, PIPE_V, %id]
+"""),
+    Pair(21, "valid rows read as unsigned", """
+ %byte = arith.constant -56 : i8
+-%wide = arith.index_castui %byte : i8 to index
++%wide = arith.index_cast %byte : i8 to index
+ %rows = arith.addi %wide, %c64 : index
+ %t = pto.alloc_tile valid_row = %rows : !pto.tile_buf<vec, 16x64xf32, valid=?x64> //~ PTO-E0401
+"""),
     Pair(2, "flag id by value", """
 -pto.set_flag_dyn[PIPE_MTE2, PIPE_V, %c8] //~ PTO-E0401
 -pto.wait_flag_dyn[PIPE_MTE2, PIPE_V, %c8] //~ PTO-E0401
@@ -445,6 +462,22 @@ PAIRS: list[Pair] = [
 +%at = arith.constant 192512 : i64
  %t = pto.alloc_tile addr = %at : {TILE} //~ SA-0353
 """),
+    Pair(22, "negative, unless it is read as unsigned", f"""
+ %byte = arith.constant -64 : i8
+-%at = arith.extsi %byte : i8 to i64
++%at = arith.extui %byte : i8 to i64
+ %t = pto.alloc_tile addr = %at : {TILE} //~ SA-0353
+"""),
+    Pair(22, "beyond its buffer, unless the product wraps", f"""
+ %rows = arith.constant 65536 : i32
+ %more = arith.constant 65537 : i32
+-%n64 = arith.extsi %rows : i32 to i64
+-%m64 = arith.extsi %more : i32 to i64
+-%at = arith.muli %n64, %m64 : i64
++%wrapped = arith.muli %rows, %more : i32
++%at = arith.extsi %wrapped : i32 to i64
+ %t = pto.alloc_tile addr = %at : {TILE} //~ SA-0353
+"""),
     Pair(22, "misaligned", f"""
 -%at = arith.constant 8 : i64
 +%at = arith.constant 96 : i64
@@ -580,6 +613,18 @@ PAIRS: list[Pair] = [
  %first = arith.constant 0 : i64
 -%second = arith.constant 64 : i64
 +%second = arith.constant 4096 : i64
+ %a = pto.alloc_tile addr = %first : {TILE}
+ %b = pto.alloc_tile addr = %second : {TILE}
+-pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE}) //~ PTO-E0701 PTO-E0701
++pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE})
+"""),
+    Pair(23, "destination overlaps a source at an unsigned offset", f"""
+ %half = arith.constant -32768 : i16
+-%offset = arith.extui %half : i16 to i64
++%offset = arith.extsi %half : i16 to i64
+ %base = arith.constant 65536 : i64
+ %first = arith.addi %base, %offset : i64
+ %second = arith.constant 98368 : i64
  %a = pto.alloc_tile addr = %first : {TILE}
  %b = pto.alloc_tile addr = %second : {TILE}
 -pto.tadd ins(%a, %a : {TILE}, {TILE}) outs(%b : {TILE}) //~ PTO-E0701 PTO-E0701

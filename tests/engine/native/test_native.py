@@ -392,55 +392,9 @@ def test_convolution_tiles() -> None:
 
 
 def test_arithmetic_that_the_machine_does_itself() -> None:
-    """Of all calls, and on numbers at the ends of their ranges as the reference engine."""
+    """Its numbers are tested with all others, in tests/engine/test_integers.py."""
     known = calls([r for r in rows() if r.dialect == "arith"])
     assert sum(machine.kind(name) != CALL for name in known) == 45
-    two = ["addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi", "maxui", "minui"]
-    compares = ["eq", "ne", "slt", "sle", "sgt", "sge", "ult", "ule", "ugt", "uge"]
-    one = {"i32": ("extsi", "extui"), "i64": ("trunci",)}
-    for type, bits in (("i32", 32), ("i64", 64)):
-        other = "i64" if bits == 32 else "i32"
-        body = [f"%r{k} = arith.{name} %a, %b : {type}" for k, name in enumerate(two)]
-        for k, name in enumerate(compares, len(two)):
-            body += [
-                f"%c{k} = arith.cmpi {name}, %a, %b : {type}",
-                f"%r{k} = arith.select %c{k}, %a, %b : {type}",
-            ]
-        for k, name in enumerate(one[type], 20):
-            back = "trunci" if bits == 32 else "extsi"
-            body += [
-                f"%w{k} = arith.{name} %a : {type} to {other}",
-                f"%r{k} = arith.{back} %w{k} : {other} to {type}",
-            ]
-        count = 20 + len(one[type])
-        store = "\n".join(
-            f"%i{k} = arith.constant {k} : index\n%p{k} = arith.addi %first, %i{k} : index\n"
-            f"pto.store_scalar %r{k}, %out[%p{k}] : !pto.ptr<{type}>, {type}" for k in range(count)
-        )  # fmt: skip
-        text = f"""func.func @k(%x: !pto.ptr<{type}>, %out: !pto.ptr<{type}>, %n: index) attributes {{pto.entry}} {{
-  %c0 = arith.constant 0 : index
-  %c1 = arith.constant 1 : index
-  %count = arith.constant {count} : index
-  scf.for %i = %c0 to %n step %c1 {{
-    %a = pto.load_scalar %x[%i] : !pto.ptr<{type}> -> {type}
-    scf.for %j = %c0 to %n step %c1 {{
-      %b = pto.load_scalar %x[%j] : !pto.ptr<{type}> -> {type}
-      %line = arith.muli %i, %n : index
-      %at = arith.addi %line, %j : index
-      %first = arith.muli %at, %count : index
-      {chr(10).join(body)}
-      {store}
-    }}
-  }}
-  return
-}}
-"""
-        top = 1 << bits - 1
-        x = np.array([0, 1, 2, 3, 7, -1, -2, -5, top - 1, -top, 1 - top, top >> 1, 12345], f"i{bits // 8}")
-        want, got = (np.zeros(count * x.size**2, x.dtype) for _ in range(2))
-        pto.kernel(pto.parse(text), engine="reference")(x, want, x.size)
-        pto.kernel(pto.parse(text), engine="native")(x, got, x.size)
-        assert want.any() and np.array_equal(want, got)
 
 
 def test_what_has_no_call_is_refused() -> None:

@@ -57,7 +57,7 @@ def evaluator(op: Operation) -> Evaluate:
 
 @cache
 def _divides(expr: str) -> bool:
-    return any(meaning.uses(e, *DIVISIONS) for e in meaning.assigned(expr).values())
+    return bool(expr) and any(meaning.uses(e, *DIVISIONS) for e in meaning.assigned(expr).values())
 
 
 def _trapping(function: Evaluate) -> Evaluate:
