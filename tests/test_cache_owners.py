@@ -292,6 +292,15 @@ def test_names_are_not_used_again(tmp_path: Path) -> None:
     assert [load(str(tmp_path / f"{n}.so")).answer() for n in numbers] == list(numbers)
 
 
+def test_a_file_that_was_written_over(tmp_path: Path) -> None:
+    """The system would take it for the library that it has loaded: it is the same file."""
+    path = library(tmp_path / "k.so", _GOOD)
+    assert load(str(path)).answer() == 42
+    path.write_bytes(library(tmp_path / "other.so", _GOOD.replace("42", "43")).read_bytes())
+    os.utime(path, (1, 1))
+    assert load(str(path)).answer() == 43
+
+
 def test_debuggers_are_told_the_file(tmp_path: Path) -> None:
     path = library(tmp_path / "named.so", _GOOD)
     found = load(str(path))

@@ -11,7 +11,7 @@ detects damage, not attacks. Owners and modes protect the cache. A folder that o
 used, nor one below such a folder (`files.weak_folder`). An entry counts only if its folder and its files
 belong to this user or to root, and no other user can write them. A file is loaded through the descriptor of
 `opened`, which refuses every file but the verified one. PTO_CACHE_SHARED names a second cache, which is only
-read: who names it trusts its owner.
+read: a user who names it trusts its owner.
 
 The cache has a limit (PTO_CACHE_LIMIT). What was used longest ago goes first. A library that is loaded stays
 so when its file is removed; what somebody has just been given and may be about to load is not evicted.
@@ -147,7 +147,7 @@ _warned: set[str] = set()
 
 
 def _is_safe(path: str, trusted: Collection[int], knob: str) -> bool:
-    """Check whether only trusted users can change what a folder holds; otherwise warn, once."""
+    """Check whether only trusted users can change the contents of a folder; otherwise warn, once."""
     weak = weak_folder(path, trusted)
     if weak and path not in _warned:
         from shlex import quote
@@ -239,12 +239,12 @@ def _content(name: str, folder: int, trusted: Collection[int]) -> tuple[bytes, t
 
 #: A pipe in the place of a file must not keep a reader waiting.
 _READ = os.O_RDONLY | os.O_NONBLOCK
-#: Of files that were verified or made here, by path.
+#: Identities of the files that this process has verified or made, by path.
 _identities: dict[str, tuple[int, ...]] = {}
 
 
 def _identity(status: os.stat_result) -> tuple[int, ...]:
-    """What tells a file from every other one, and from itself after a change: no user can set its ctime."""
+    """Facts that no other file has, nor the same file after a change: no user can set a ctime."""
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 

@@ -34,7 +34,7 @@ def check_runnable(data: bytes, name: str, symbol: str) -> None:
 
 def has_symbol(data: bytes, symbol: str) -> bool:
     """Return True if a library has a symbol for others, without loading it: to load a library is to run its
-    constructors. Raises `BadElf` for what is no whole library of this machine."""
+    constructors. Raises `BadElf` for anything but a whole library of this machine."""
     elf = Elf(data)
     if elf.kind != SHARED:
         raise BadElf("it is no shared object: 'ptoas FILE -o k.so' makes one, or a linker")

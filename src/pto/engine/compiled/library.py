@@ -108,7 +108,7 @@ class _Link(ctypes.Structure):
 
 
 _names = itertools.count(1)
-#: Of files that were loaded, by device and inode: when they were written, and their size.
+#: Time and size of the files that were loaded, by device and inode.
 _loaded: dict[tuple[int, int], tuple[int, int]] = {}
 
 
@@ -131,10 +131,10 @@ def name_to_load(path: str, check: Callable[[bytes], object] | None = None) -> I
             if check is not None:
                 check(data)
             if changed:  # dlopen would take a file that was written over for what it has loaded
-                os.close(file)
-                file = os.memfd_create("pto-library")
-                with open(file, "wb", closefd=False) as f:
+                with open(os.memfd_create("pto-library"), "wb") as f:
                     f.write(data)
+                    f.flush()
+                    os.dup2(f.fileno(), file, inheritable=False)
         digits = f"{next(_names):b}".replace("0", "/").replace("1", "/.")
         yield f"/proc/{os.getpid()}/fd{digits}/{file}"
     finally:

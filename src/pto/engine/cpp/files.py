@@ -166,7 +166,7 @@ class FileKernel(CompiledKernel):
             ])  # fmt: skip
 
     def _check(self, data: bytes) -> None:
-        """Refuse a library that `pto build` did not make: nothing of it may run."""
+        """Refuse a library that `pto build` did not make before its constructors run."""
         if not has_symbol(data, _DESCRIBES):
             raise _unknown(self.path)
 
