@@ -16,7 +16,6 @@ from ...ir.facts import left_layout, memref_strides
 from ...ir.types import ConvTileType, MemRefType, PtrType, ScalarType, TileBufType, Type
 from ...isa.dtypes import DTYPES
 from ...isa.machine import LOCATION_OF
-from ...isa.scalars import fit
 from ..memory import Buffer, ConvTile, Home, Pointer, Tile, View
 from .core import Core
 from .instr import IllegalInstruction
