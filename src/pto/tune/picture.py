@@ -137,10 +137,11 @@ def _bars(title: str, outcomes: Sequence[Outcome], page: bool) -> str:
     best, worst = _best(outcomes), max((o.us for o in timed), default=1.0) or 1.0
     labels = [", ".join(f"{k}={v}" for k, v in o.params.items()) for o in timed]
     left = 24 + 7 * max((len(text) for text in labels), default=0)
-    out = _open(title, _WIDE, 44 + _ROW * len(timed) + 12, page)
+    wide = max(_WIDE, left + 290)  # long labels leave room for bars
+    out = _open(title, wide, 44 + _ROW * len(timed) + 12, page)
     for n, (o, label) in enumerate(zip(timed, labels, strict=True)):
         y = 40 + _ROW * n
-        length = (_WIDE - left - 90) * o.us / worst
+        length = (wide - left - 90) * o.us / worst
         out.append(f'<text x="12" y="{y + 14}">{escaped(label)}</text>')
         size = f'width="{length:.1f}" height="{_ROW - 4}"'
         out.append(f'<rect x="{left}" y="{y}" {size} fill="{_colour(o.us, best, worst)}"/>')
