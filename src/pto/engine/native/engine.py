@@ -46,10 +46,12 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
     found = cache.stored(name)
     if found is not None:
         from .files import ImageKernel, read
+        from .machine import without_function
 
         try:
             file = read(found.path, own=True)  # the cache has just compared it with its digest
-            return ImageKernel(file, file.images[0])
+            if not without_function(file.images[0]):  # else the operations of its calls are needed
+                return ImageKernel(file, file.images[0])
         except DiagnosticError:  # removed since, or calls that have to be compiled and cannot be
             pass
     kernel = make()

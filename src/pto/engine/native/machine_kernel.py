@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...diag import Diagnostic, DiagnosticError
+from ...diag import DiagnosticError
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, Outcome
 from ..entry import LaunchResult
