@@ -49,6 +49,8 @@ class Task:
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
         codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
         self._program = Program(image.replace(codes=tuple(codes)), profile, origins=origins)
+        if self._program.updates:  # tasks run at the same time, and updates of executors are not atomic
+            self._program.compile()
         self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
         self._names = (ctypes.c_char_p * max(1, len(arguments)))(*(f"%{a.name}".encode() for a in arguments))
         task = self._task = _Task()
@@ -64,6 +66,8 @@ class Task:
 
     @property
     def address(self) -> int:
+        """What a run is given; calls that took long in earlier runs are compiled first."""
+        self._program.compile_if_slow()
         return ctypes.addressof(self._task)
 
     @property
