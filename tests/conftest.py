@@ -68,7 +68,11 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = tempfile.mkdtemp(prefix="pto-tests-")
     config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
     kernels = f"{folder}/cache" if fuzzing else str(made.kernels())  # nobody else asks for those of a round
-    os.environ.update(PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder)
+    # What the package's pack lacks is compiled, so that engine native is tested and not the executors behind it
+    # (tests/engine/native/test_generic.py).
+    os.environ.update(
+        PTO_CACHE_DIR=kernels, PTO_REPRODUCER_DIR=folder, XDG_RUNTIME_DIR=folder, PTO_NATIVE_COMPILE="always"
+    )
     cache.prune(_KEPT_BYTES, grace=3600)
 
 

@@ -36,10 +36,10 @@ _STATES = frozenset((
     "conv_tile", "pipe", "async_session", "async_event", "prefetch_async_context", "event", "eventid_array",
 ))  # fmt: skip
 #: What the facts of a row do not say: instructions that ask which core they run on, that give the address of
-#: a tile, that end the program, and copies whose loops are registers of the core.
+#: a tile or of the buffer of a FIFO, that end the program, and copies whose loops are registers of the core.
 _OTHERS = frozenset((
-    "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "tile_buf_addr", "trap",
-    "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_gm_to_cbuf",
+    "get_block_idx", "get_block_num", "get_subblock_idx", "get_subblock_num", "tile_buf_addr",
+    "import_reserved_buffer", "trap", "copy_gm_to_ubuf", "copy_ubuf_to_gm", "copy_gm_to_cbuf",
 ))  # fmt: skip
 
 

@@ -18,6 +18,7 @@ from ..diag import Diagnostic, DiagnosticError
 from ..engine.entry import SPMD, Launchable
 from ..engine.native.kernel import image_of
 from ..engine.native.task import Task
+from ..image.generic import Origins
 from ..ir.core import Module, Operation, Value
 from ..ir.types import ScalarType, ViewType
 from ..isa.profiles import DEFAULT, PROFILES
@@ -51,9 +52,10 @@ def program_of(module: Module, entry: str, core: str, runtime: str) -> Program:
         kernel = Launchable(module, entry or None, None, True)
         found = [_half(kernel, module.source.name, kind, core, runtime) for kind in _KINDS[core]]
         _check_shared(kernel, [args for _, args in found])
-        image, tensors = image_of(kernel), runtime == "tensormap_and_ringbuffer"
+        origins: Origins = []
+        image, tensors = image_of(kernel, origins), runtime == "tensormap_and_ringbuffer"
         tasks = tuple(
-            Task(image, kernel.profile, kind, args, tensors, _meets(module)) for kind, args in found
+            Task(image, kernel.profile, kind, args, tensors, _meets(module), origins) for kind, args in found
         )
         known[key] = Program(tasks, _elements(max((args for _, args in found), key=len)), kernel.subblocks)
     return known[key]
@@ -82,7 +84,9 @@ def open_program(job: Job) -> Task:
     kernel = _opened(job)
     kind, arguments = _half(kernel, job.source, _KINDS[job.core_type][0], job.core_type, job.runtime)
     tensors = job.runtime == "tensormap_and_ringbuffer"
-    return Task(image_of(kernel), kernel.profile, kind, arguments, tensors, _meets(kernel.module))
+    origins: Origins = []
+    image = image_of(kernel, origins)
+    return Task(image, kernel.profile, kind, arguments, tensors, _meets(kernel.module), origins)
 
 
 def _meets(module: Module) -> bool:

@@ -133,6 +133,19 @@ def find() -> Compiler:
     )
 
 
+def asked() -> Compiler | None:
+    """The compiler that `find` would give, if any process has asked it before; nothing is started."""
+    wanted = knobs.get("PTO_CXX")
+    with contextlib.suppress(DiagnosticError, ValueError, OSError):
+        for text in (wanted,) if wanted else CANDIDATES:
+            command = tuple(shlex.split(text))
+            path = shutil.which(command[0]) if command else None
+            if path is not None:
+                command = (path, *command[1:])
+                return find() if cache.find(_probe_key(command, _stamp(path))) is not None else None
+    return None
+
+
 def find_early() -> None:
     """Begin to look for the compiler while the caller does something else: `find` then waits for it."""
 
@@ -148,11 +161,15 @@ def _stamp(path: str) -> tuple[int, int]:
     return status.st_mtime_ns, status.st_size
 
 
+def _probe_key(command: tuple[str, ...], stamp: tuple[int, int]) -> str:
+    return cache.key("compiler", repr((_PROGRAM, command, stamp, _processor())))
+
+
 @lru_cache(8)
 def _probe(command: tuple[str, ...], stamp: tuple[int, int]) -> Compiler | str:
     """What the compiler is, or why it cannot be used. A compiler that works is asked once per version of its
     file: the answer, which takes longer than to run a kernel, is kept in the cache."""
-    key = cache.key("compiler", repr((_PROGRAM, command, stamp, _processor())))
+    key = _probe_key(command, stamp)
     kept = cache.find(key)
     with contextlib.suppress(TypeError):  # facts of another version of ours
         if kept is not None:

@@ -47,10 +47,12 @@ def remembered(source: Source, options: Sequence[str], make: Callable[[], Launch
     if found is not None and found.path:
         from ...image import container
         from .files import ImageKernel
+        from .machine import without_function
 
         try:
             file = container.read(found.data, found.path, own=True)  # compared with its digest
-            return ImageKernel(file, file.images[0])
+            if not without_function(file.images[0]):  # else the operations of its calls are needed
+                return ImageKernel(file, file.images[0])
         except DiagnosticError:  # it has calls that have to be compiled and cannot be
             pass
     kernel = make()

@@ -2,7 +2,8 @@
 
 A file is checked when it is read (`image.check`). The names of its calls are C++, and no text of a file is
 ever given to a compiler: a call that the machine, the package's pack or a pack of the cache has is taken. For
-one that nobody has, the program in the file is lowered again, and its image has to be the one of the file.
+a call that no pack has, the program in the file is lowered again. Its image has to be that of the file; then
+the operations of the calls are known too, and executors may perform the calls (`generic`).
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ from ...diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from ...image import container
 from ...image.container import File
 from ...image.format import Function, Image, to_bytes
+from ...image.generic import Origins
 from ...ir.attrs import StrAttr
 from ...ir.core import Module, Operation, Region
 from ...isa.profiles import PROFILES, Profile, profile
 from ..binding import Binding
 from ..compiled.arguments import LaunchMemory
-from ..compiled.kernel import CompiledKernel, most_arguments
+from ..compiled.kernel import most_arguments
 from ..compiled.library import Outcome
 from . import machine
+from .machine_kernel import MachineKernel
 from .places import place_of
 
 
@@ -79,9 +82,10 @@ def of_file(
             Diagnostic("PTO-E2405", f"'{path}' is for {image.target}, it was not made {what}",
                        help="assemble the program again with these options: ptoas PROGRAM -o FILE.elf")
         ])  # fmt: skip
-    if not machine.known(image.calls):
-        derive(file, image)
-    return (kernel or ImageKernel)(file, image)
+    if machine.known(image.calls):
+        return (kernel or ImageKernel)(file, image)
+    origins = derive(file, image)
+    return ImageKernel(file, image, origins) if kernel is None else kernel(file, image)
 
 
 def _chosen(file: File, entry: str | None) -> Image:
@@ -100,8 +104,9 @@ def _chosen(file: File, entry: str | None) -> Image:
     ])  # fmt: skip
 
 
-def derive(file: File, image: Image) -> None:
-    """Raises `DiagnosticError` unless the program in a file makes an image, places apart."""
+def derive(file: File, image: Image) -> Origins:
+    """Lower the program in a file again; returns the operations of the calls of an image. Raises
+    `DiagnosticError` unless the program makes that image, places apart."""
     from ...driver import Options, lowered  # a launch that has all calls needs nothing of a compiler
     from . import images
 
@@ -113,15 +118,19 @@ def derive(file: File, image: Image) -> None:
     try:
         module = program_of(file)
         done = lowered(module, profile_of(image), Options(flags="off", passes="always")).sound()
-        again = images.images(module, done, [image.name] if image.name in images.kernels(module) else ())
+        names = [image.name] if image.name in images.kernels(module) else ()
+        origins: dict[str, Origins] = {}
+        again = images.images(module, done, names, origins)
     except DiagnosticError as e:
         problem.notes += [(f"its program: {d.message}", d.span) for d in e.diagnostics[:3]]
         raise DiagnosticError([problem]) from None
-    if not any(_bare(image) == _bare(other) for other in again):
+    found = next((origins[other.name] for other in again if _bare(image) == _bare(other)), None)
+    if found is None:
         problem.notes.append(
             ("the program in the file makes another image: only what it says is compiled", None)
         )
         raise DiagnosticError([problem])
+    return found
 
 
 def _bare(image: Image) -> bytes:
@@ -135,12 +144,10 @@ def profile_of(image: Image) -> Profile:
     return PROFILES[image.target].override(dict(image.capacity))
 
 
-class ImageKernel(CompiledKernel):
+class ImageKernel(MachineKernel):
     """A kernel that is known by its image. The program is looked at when something has gone wrong."""
 
-    engine = "native"
-
-    def __init__(self, file: File, image: Image) -> None:
+    def __init__(self, file: File, image: Image, origins: Origins | None = None) -> None:
         self.file = file
         self.image = image
         self.profile = profile_of(image)
@@ -152,7 +159,7 @@ class ImageKernel(CompiledKernel):
         self.module = _module(file.name, self.functions)
         self.subblocks = image.subblocks
         self.dealt = frozenset(image.dealt)
-        self._made = machine.Program(image, self.profile, self._codes())
+        self._made = machine.Program(image, self.profile, self._codes(), origins)
         self._number = -1
         longest = most_arguments(self)
         types = machine.argument_types(longest)

@@ -34,7 +34,7 @@ from ..reference.instr import IllegalInstruction, Instr, Plain
 from ..reference.semantics import SEMANTICS
 from ..reference.state import Cluster, CoreState
 from ..registers import SPECIAL, Register, is_register, maker
-from .frames import Read, Unreadable, Write, address_of, bytes_at, known, reader, writer
+from .frames import Read, Unreadable, Write, bytes_at, known, reader, writer
 from .packs import library
 
 _SPACES = len(MEMORIES)
@@ -110,7 +110,7 @@ class GenericCore(CoreState):
         ctrl, hf32, self._hidden = words[at + 10 :]
         self.registers = {"CTRL": ctrl, "hf32": _ROUNDINGS[hf32] if hf32 >= 0 else None}
 
-    # -- memory -----------------------------------------------------------------------------------------------
+    # -- memory ---------------------------------------------------------------------------------------------
 
     def on_chip(self, loc: str, address: int, size: int) -> tuple[Buffer, int | None]:
         """Where a tile lies: in its memory, or where its elements were left: in an array or a FIFO."""
@@ -148,7 +148,7 @@ class GenericCore(CoreState):
                 behind = buffer, at
         return behind
 
-    # -- other cores, hidden registers ------------------------------------------------------------------------
+    # -- other cores, hidden registers ----------------------------------------------------------------------
 
     @property
     def cluster(self) -> Cluster:  # type: ignore[override]

@@ -83,11 +83,18 @@ def _function(function: Operation, place: int) -> Function:
     return Function(str(function.attr("sym_name")), parameters, place)
 
 
-def images(module: Module, done: Lowered, names: Iterable[str] = ()) -> list[Image]:
-    """Images of kernels of a program, or of all of them."""
+def images(
+    module: Module, done: Lowered, names: Iterable[str] = (), origins: dict[str, Origins] | None = None
+) -> list[Image]:
+    """Images of kernels of a program, or of all of them; `origins` receives the operations of their calls, by
+    kernel."""
     found = kernels(module)
     chosen = {name: found[name] for name in names} if names else found
-    made = [(image_of(name, module, functions, done), functions) for name, functions in chosen.items()]
+    calls: dict[str, Origins] = {name: [] for name in chosen} if origins is None else origins
+    made = [
+        (image_of(name, module, functions, done, calls.setdefault(name, [])), functions)
+        for name, functions in chosen.items()
+    ]
     for image, functions in made:
         if reason := only_in_process(image):
             what = f"@{image.name} has {reason}, which images in files do not have"

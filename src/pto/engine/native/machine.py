@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from functools import cache
 from typing import TYPE_CHECKING
 
 from ... import knobs
+from ...diag import DiagnosticError
 from ...image import format as image_format
 from ...image.format import Image
 from ...image.generic import Origins, updates_memory
@@ -138,6 +139,7 @@ class Program:
         """`made` are its codes where they are machine code, `origins` the operations of its calls."""
         self._calls = image.calls
         self.generic: GenericCalls | None = None
+        self._raised: Callable[[str], BaseException | None] | None = None
         #: Whether a call without a function may update global memory, which others update at the same time.
         self.updates = False
         kinds = (ctypes.c_uint8 * (image_format.CALL + len(image.calls)))(
@@ -186,7 +188,7 @@ class Program:
     ) -> None:
         """Let executors perform calls, by their numbers, if they can perform all of them; `starts` are the
         addresses of the words of each code."""
-        from .generic import GenericCalls, Unreadable  # most programs do without the reference engine
+        from .generic import GenericCalls, Unreadable, raised  # most programs do without these
 
         chosen = {
             (start + 4 * (at + 1), number): origin
@@ -200,12 +202,8 @@ class Program:
             self.generic = GenericCalls(self, profile, {at: o for (at, _), o in chosen.items()})
         except Unreadable:
             return
+        self._raised = raised
         self.updates = any(updates_memory(origin.op, image.calls) for origin in chosen.values())
-
-    def is_slow(self) -> bool:
-        """Return True if calls without a function have taken so long that they are to be compiled."""
-        found = self.generic
-        return found is not None and found.spent > ENOUGH and knobs.get("PTO_NATIVE_COMPILE") == "auto"
 
     def compile(self) -> None:
         """Compile the calls that no pack has; raises `DiagnosticError`."""
@@ -213,13 +211,21 @@ class Program:
             self._functions[:] = functions(self._calls)
             self.generic = None
 
+    def compile_if_slow(self) -> None:
+        """Compile the calls that no pack has, if they have taken long and there is a compiler."""
+        found = self.generic
+        if found is None or found.spent < ENOUGH or knobs.get("PTO_NATIVE_COMPILE") != "auto":
+            return
+        try:
+            self.compile()
+        except DiagnosticError as e:
+            if any(d.code != "PTO-E2401" for d in e.diagnostics):
+                raise
+            found.spent = float("-inf")  # there is no compiler: nobody is asked again
+
     def raised(self, done: Outcome) -> BaseException | None:
         """The exception of a call that ended a launch."""
-        if self.generic is None:
-            return None
-        from .generic import raised
-
-        return raised(done.text)
+        return self._raised(done.text) if self._raised is not None else None
 
     @property
     def address(self) -> int:

@@ -1,14 +1,13 @@
 """A kernel that the virtual machine executes: launches of programs with calls that no pack has.
 
-Such calls are slow (`generic`). Once they have taken `ENOUGH` seconds, the next launch compiles them first,
-if there is a compiler and PTO_NATIVE_COMPILE allows it; the cache keeps what was compiled.
+Such calls are slow (`generic`). Once they have taken a second, the next launch compiles them first, if there
+is a compiler and PTO_NATIVE_COMPILE allows it; the cache keeps what was compiled.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...diag import Diagnostic, DiagnosticError
 from ..compiled.kernel import CompiledKernel
 from ..compiled.library import INTERRUPTED, Outcome
 from ..entry import LaunchResult
@@ -33,20 +32,12 @@ class MachineKernel(CompiledKernel):
         apart = bool(options.get("processes")) or member is not None
         if apart and (self._made.updates or (member is not None and member.far is not None)):
             self._made.compile()  # other processes see updates and windows that executors do not share
-        elif self._made.is_slow():
-            try:
-                self._made.compile()
-            except DiagnosticError as e:
-                if any(d.code != "PTO-E2401" for d in e.diagnostics):
-                    raise
-        if self._made.generic is None:
-            self._program_changed()
-        elif self._made.updates:
+        else:
+            self._made.compile_if_slow()
+        if self._made.generic is None:  # launches may take the short way again
+            self._ready(self._library, self._symbol, self._longest, self._types, self._program)
+        elif self._made.updates and isinstance(threads := options.get("threads"), int) and threads > 1:
             options["threads"] = 1  # updates of executors are not atomic
-
-    def _program_changed(self) -> None:
-        """Launches may take the short way again."""
-        self._ready(self._library, self._symbol, self._longest, self._types, self._program)
 
     def _ready(self, *args: Any) -> None:
         super()._ready(*args)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from ... import knobs
 from ...diag import Diagnostic, DiagnosticError
 from ...image import pack
 from ...image.calls import key
@@ -107,6 +108,11 @@ _FLAGS = ("-DPTO_CPU_OPEN", "-DPTO_CPU_LINKED", "-w")
 
 def compiled(calls: Sequence[str]) -> Pack:
     """A pack of these calls, from the cache or compiled now; without a compiler an error that names one."""
+    if knobs.get("PTO_NATIVE_COMPILE") == "never":
+        raise DiagnosticError([
+            Diagnostic("PTO-E2401", f"no pack has what the program calls: {calls[0]}",
+                       help="set PTO_NATIVE_COMPILE=auto, or use engine reference")
+        ])  # fmt: skip
     return Pack(built(calls))
 
 
@@ -129,12 +135,13 @@ def built(calls: Sequence[str]) -> str:
 
 
 def kept(calls: Sequence[str]) -> Pack | None:
-    """A pack of these calls, where it is in the cache."""
-    try:
-        found = build.kept_pack(_units(calls), _flags(compiler.find()), str(_library(level())))
-    except DiagnosticError:  # no compiler: nothing was compiled
+    """A pack of these calls, where it is in the cache. No compiler is started: one that has compiled a pack
+    has been asked before."""
+    found = compiler.asked()
+    if found is None:
         return None
-    return Pack(found.path) if found is not None else None
+    made = build.kept_pack(_units(calls), _flags(found), str(_library(level())))
+    return Pack(made.path) if made is not None else None
 
 
 def _units(calls: Sequence[str]) -> list[build.Unit]:

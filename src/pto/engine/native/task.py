@@ -8,6 +8,7 @@ import struct
 from collections.abc import Sequence
 
 from ...image.format import Code, Image
+from ...image.generic import Origins
 from ...ir.core import Value
 from ...ir.facts import SPMD
 from ...ir.types import MemRefType, ScalarType, ViewType
@@ -41,11 +42,15 @@ class Task:
         arguments: Sequence[Value],
         tensors: bool,
         meets: bool,
+        origins: Origins | None = None,
     ) -> None:
+        """`origins` are the operations of the calls of the image."""
         self.meets = meets  # it has a grid barrier: its blocks wait for one another
         code = next(n for n, c in enumerate(image.codes) if c.kind == kind)
         codes = [_with_views(c, arguments) if n == code else c for n, c in enumerate(image.codes)]
-        self._program = Program(image.replace(codes=tuple(codes)), profile)
+        self._program = Program(image.replace(codes=tuple(codes)), profile, origins=origins)
+        if self._program.updates:  # tasks run at the same time, and updates of executors are not atomic
+            self._program.compile()
         self._kinds = (ctypes.c_uint8 * max(1, len(arguments)))(*map(_kind, arguments))
         self._names = (ctypes.c_char_p * max(1, len(arguments)))(*(f"%{a.name}".encode() for a in arguments))
         task = self._task = _Task()
@@ -61,6 +66,8 @@ class Task:
 
     @property
     def address(self) -> int:
+        """What a run is given; calls that took long in earlier runs are compiled first."""
+        self._program.compile_if_slow()
         return ctypes.addressof(self._task)
 
     @property

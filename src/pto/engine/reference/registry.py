@@ -62,7 +62,6 @@ _ALGORITHMS: dict[str, Build] = {}
 _EXPRESSED: dict[tuple[str, str], Build] = {}
 #: Executors of rows that were asked for.
 _EXECUTORS: dict[str, Execute] = {}
-_loaded = False
 
 
 def executor(algorithm: str) -> Callable[[Execute], Execute]:
@@ -99,24 +98,29 @@ def expressed(set: str, over: str = "") -> Callable[[Build], Build]:
 
 def known() -> frozenset[str]:
     """The algorithms that have an executor."""
-    _load()
+    for module in MODULES:
+        _load(module)
     return frozenset(_ALGORITHMS)
 
 
 def find(row: Row) -> Execute | None:
-    """The executor of a row; None where it has none."""
-    _load()
+    """The executor of a row; None where it has none. Modules are loaded until one of them has it."""
     found = _EXECUTORS.get(row.name)
     if found is None:
-        build = _EXPRESSED.get((row.set, row.over)) if row.expr else _ALGORITHMS.get(kind_of(row)[0])
+        build = _builder(row)
+        for module in MODULES:
+            if build is not None:
+                break
+            _load(module)
+            build = _builder(row)
         if build is not None:
             found = _EXECUTORS[row.name] = build(row)
     return found
 
 
-def _load() -> None:
-    global _loaded
-    if not _loaded:
-        for module in MODULES:
-            import_module(f"{__package__}.{module}")
-        _loaded = True
+def _builder(row: Row) -> Build | None:
+    return _EXPRESSED.get((row.set, row.over)) if row.expr else _ALGORITHMS.get(kind_of(row)[0])
+
+
+def _load(module: str) -> None:
+    import_module(f"{__package__}.{module}")

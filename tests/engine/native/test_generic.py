@@ -1,0 +1,425 @@
+"""Calls that no pack has, performed by executors: the results and the messages of compiled calls. Every row is compared
+in tests/engine/cpp (test_rows, test_vector_rows, test_pointer_rows); here are programs, and how launches end."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tests.each import each
+
+import pto
+from pto import knobs, runtime
+from pto.cli import ptoas
+from pto.cli.main import main
+from pto.engine.entry import Launchable
+from pto.engine.memory import array_of
+from pto.engine.native import machine, packs
+from pto.engine.native.frames import Unreadable
+from pto.engine.native.generic import GenericCall
+from pto.engine.native.images import kernels
+from pto.image.every_call import calls
+from pto.image.generic import CallOrigin, always_compiled
+from pto.image.lower import is_call
+from pto.ir.types import ConvTileType, MemRefType, PtrType, ScalarType, ViewType
+from pto.isa import profile, row, rows
+from pto.isa.row import Row
+from pto.witness.plan import plans
+from pto.witness.programs import build
+
+from ..kernels import EXAMPLES
+from ..programs import CONSTANTS, program
+from ..rank_cases import Case as RankCase
+from ..rank_cases import cases as rank_cases
+from ..test_fifo import cube_to_vector, data
+from .test_ends import ENDS, interrupt
+from .test_ends import made as ending
+from .test_native import CASES, ready
+from .without_pack import generic_kernel, hidden
+
+Array = np.ndarray[Any, Any]
+EVERY = os.environ.get("PTO_TEST_MATRIX") == "1"
+
+pytestmark = pytest.mark.skipif(packs.of_package() is None, reason="set up without a pack")
+
+
+def copied(args: Any) -> list[Any]:
+    return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
+
+
+def told(k: Launchable, args: Any, **options: Any) -> tuple[list[Any], list[bytes], str]:
+    """What a launch says, leaves and prints."""
+    out, mine = io.StringIO(), copied(args)
+    found = k.run(*mine, out=out, **options).diagnostics
+    said = [(d.code, d.message, d.help, d.expected, d.got, d.span and d.span.place) for d in found]
+    return said, [a.tobytes() for a in mine if isinstance(a, np.ndarray)], out.getvalue()
+
+
+def alike(program: Any, entry: str | None, args: Any, **options: Any) -> tuple[list[Any], list[bytes], str]:
+    module = pto.parse(program)
+    want = told(pto.kernel(module, entry, engine="native"), args, **options)
+    assert told(generic_kernel(module, entry), args, **options) == want
+    return want
+
+
+# -- which calls ---------------------------------------------------------------------------------------------
+
+
+def _origins(row: Row) -> list[CallOrigin]:
+    """Calls of an instruction, at no place in particular."""
+    found: list[CallOrigin] = []
+    for isa in row.isas:
+        for plan in list(plans(row, isa))[: None if EVERY else 1]:
+            for op in build(plan).walk():
+                values = (*op.operands, *op.results)
+                odd = any(isinstance(v.type, MemRefType | ConvTileType) for v in values)
+                if op.row is row and not odd:
+                    made = CallOrigin(op, tuple(op.operands), (0,) * len(op.operands), (0,) * len(op.results))
+                    found.append(made)
+    return found
+
+
+def test_every_call_is_compiled_or_performed() -> None:
+    """What a pack need not have an executor does; `always_compiled` names the rest."""
+    of: Any = SimpleNamespace(profile=profile("a5"))
+
+    def check(row: Row) -> None:
+        for origin in _origins(row):
+            try:
+                GenericCall(origin, of)
+            except Unreadable:
+                assert always_compiled(row), origin.op.name
+                break
+            assert not always_compiled(row)
+
+    each(check, _with_calls())
+
+
+def _with_calls() -> list[Row]:
+    """Instructions that become calls of the library; those of memrefs become others, slots of tiles none."""
+    gone = ("memref.", "alloc_multi_tile", "multi_tile_get", "scf.")
+    return [r for r in rows() if is_call(r) and not r.name.startswith(gone)]
+
+
+def test_few_calls_are_always_compiled() -> None:
+    """Those of FIFOs apart, they are small: numbers, flags, registers."""
+    chosen = [r for r in _with_calls() if always_compiled(r) and not r.fifo]
+    assert {"sync.set", "set_ctrl", "arith.divsi", "timg2col", "tput_async"} <= {r.name for r in chosen}
+    assert not any(always_compiled(r) for r in map(row, ("tadd", "tload", "vlds", "mad", "vsqz", "tput")) if r)
+    assert 200 < len(calls(chosen)) < 450
+
+
+# -- programs ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_programs(name: str) -> None:
+    ready()
+    program, entry, given, blocks = CASES[name]
+    alike(program, entry, given, blocks=blocks, threads=2)
+
+
+def _arguments(kernel: Launchable) -> list[Any]:
+    rng = np.random.default_rng(11)
+    found: list[Any] = []
+    for arg in kernel.args:
+        if isinstance(arg.type, ScalarType):
+            found.append(1.5 if arg.type.is_float else 16)
+            continue
+        assert isinstance(arg.type, PtrType | ViewType)
+        dtype = array_of(str(arg.type.dtype))
+        shape = [d or 16 for d in arg.type.dims] if isinstance(arg.type, ViewType) else 1 << 15
+        found.append(rng.integers(0, 5, shape).astype(np.int8).astype(dtype))
+    return found
+
+
+#: Programs of ranks, those that the verifier refuses, and a template.
+_ELSEWHERE = ("ranks/", "10_wrong", "15_overlap", "tune/")
+PROGRAMS = sorted(
+    str(p.relative_to(EXAMPLES))
+    for p in EXAMPLES.rglob("*.pto")
+    if not str(p.relative_to(EXAMPLES)).startswith(_ELSEWHERE)
+)
+
+
+def test_examples() -> None:
+    """With any arguments: what goes wrong does so at the same line, with the same words."""
+    performed: set[str] = set()
+
+    def check(name: str) -> None:
+        module = pto.parse(EXAMPLES / name)
+        for entry in kernels(module):
+            want = pto.kernel(module, entry, engine="native")
+            mine = generic_kernel(module, entry)
+            performed.update(mine.performed)
+            args = _arguments(want)
+            assert told(mine, args) == told(want, args)
+
+    each(check, PROGRAMS)
+    assert len(PROGRAMS) > 25 and len(performed) > 100
+
+
+@pytest.mark.parametrize(("arch", "split", "slots"), [("a3", 0, 8), ("a3", 1, 4), ("a5", 2, 4)])
+def test_fifos_between_cores(arch: str, split: int, slots: int) -> None:
+    """Cores that wait for each other; blocks share the slots of a3, which lie in global memory."""
+    text = cube_to_vector(arch, 11, slots, split)
+    for options in ({}, {"blocks": 3, "threads": 2}) if arch == "a5" else ({},):
+        said, arrays, _ = alike(text, None, data(11), **options)
+        assert not said and any(arrays[2])
+
+
+_RAGGED = """
+!row = !pto.tile_buf<vec, 16x64xTYPE, valid=?x?>
+!col = !pto.tile_buf<vec, 64x64xTYPE, valid=?x?, blayout=col_major>
+!view = !pto.partition_tensor_view<?x?xTYPE>
+module attributes {pto.target_arch = "cpu"} {
+  func.func @k(%x: !pto.ptr<TYPE>, %y: !pto.ptr<TYPE>, %r: index, %c: index) attributes {pto.entry} {
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c64 = arith.constant 64 : index
+    %vx = pto.make_tensor_view %x, shape = [%r, %c], strides = [%c64, %c1] : !pto.tensor_view<?x?xTYPE>
+    %vy = pto.make_tensor_view %y, shape = [%r, %c], strides = [%c64, %c1] : !pto.tensor_view<?x?xTYPE>
+    %px = pto.partition_view %vx, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xTYPE> -> !view
+    %py = pto.partition_view %vy, offsets = [%c0, %c0], sizes = [%r, %c] : !pto.tensor_view<?x?xTYPE> -> !view
+    %a = pto.alloc_tile valid_row = %r valid_col = %c : !row
+    %b = pto.alloc_tile valid_row = %r valid_col = %c : !col
+    pto.tload ins(%px : !view) outs(%a : !row)
+    BODY
+    pto.tstore ins(%a : !row) outs(%py : !view)
+    return
+  }
+}
+"""
+
+
+def test_ragged_and_empty_tiles_by_rows_and_columns() -> None:
+    body = "pto.tadd ins(%a, %a : !row, !row) outs(%b : !col)\npto.tadd ins(%a, %b : !row, !col) outs(%a : !row)"
+
+    def check(type: str, rows: int, cols: int) -> None:
+        text = _RAGGED.replace("TYPE", type).replace("BODY", body)
+        x = np.random.default_rng(rows).integers(-9, 9, (16, 64)).astype(array_of(type))
+        said, _, _ = alike(text, None, (x, np.zeros_like(x), rows, cols))
+        assert not said
+
+    sizes = [(16, 64), (5, 37), (1, 1), (0, 64), (16, 0)]
+    each(check, [(t, *s) for t in ("f32", "f16", "i16", "i8", "bf16") for s in sizes])
+
+
+_NIBBLES = """
+!four = !pto.tile_buf<vec, 16x64xTYPE>
+!wide = !pto.tile_buf<vec, 16x64xbf16>
+!fours = !pto.tensor_view<16x64xTYPE>
+!wides = !pto.tensor_view<16x64xbf16>
+module attributes {pto.target_arch = "a5"} {
+  func.func @k(%x: !pto.ptr<TYPE>, %y: !pto.ptr<TYPE>, %z: !pto.ptr<bf16>) attributes {pto.entry} {
+    %c1 = arith.constant 1 : index
+    %c16 = arith.constant 16 : index
+    %c64 = arith.constant 64 : index
+    %vx = pto.make_tensor_view %x, shape = [%c16, %c64], strides = [%c64, %c1] : !fours
+    %vy = pto.make_tensor_view %y, shape = [%c16, %c64], strides = [%c64, %c1] : !fours
+    %vz = pto.make_tensor_view %z, shape = [%c16, %c64], strides = [%c64, %c1] : !wides
+    %a = pto.alloc_tile : !four
+    %w = pto.alloc_tile : !wide
+    pto.tload ins(%vx : !fours) outs(%a : !four)
+    pto.tstore ins(%a : !four) outs(%vy : !fours)
+    pto.tcvt ins(%a : !four) outs(%w : !wide)
+    pto.tstore ins(%w : !wide) outs(%vz : !wides)
+    return
+  }
+}
+"""
+
+
+@pytest.mark.parametrize("type", ["f4E2M1FN", "f4E1M2FN"])
+def test_elements_of_four_bits(type: str) -> None:
+    x = np.random.default_rng(2).integers(0, 256, 512, np.uint8)
+    args = x, np.zeros_like(x), np.zeros(1024, ml_dtypes.bfloat16)
+    said, arrays, _ = alike(_NIBBLES.replace("TYPE", type), None, args)
+    assert not said and arrays[1] == x.tobytes() and any(arrays[2])
+
+
+def test_updates_of_several_blocks_are_not_lost() -> None:
+    """NumPy adds without locks: such a launch has one thread."""
+    text = """
+!t = !pto.tile_buf<vec, 16x64xf32>
+!view = !pto.tensor_view<16x64xf32>
+module attributes {pto.target_arch = "a3"} {
+  func.func @k(%x: !view, %y: !view) attributes {pto.entry} {
+    %t = pto.alloc_tile : !t
+    pto.tload ins(%x : !view) outs(%t : !t)
+    pto.tstore ins(%t : !t) outs(%y : !view) {atomicType = #pto<atomic_type atomic_add>}
+    return
+  }
+}
+"""
+    k = generic_kernel(pto.parse(text))
+    y = np.zeros((16, 64), np.float32)
+    k(np.ones((16, 64), np.float32), y, blocks=200, threads=8)
+    assert k._made.updates and (y == 200).all()
+
+
+def test_ranks() -> None:
+    """In one process and in several, which NumPy cannot update at the same time: those calls are compiled."""
+    met: set[str] = set()
+
+    def check(case: RankCase) -> None:
+        k = generic_kernel(pto.parse(case.text))
+        apart = [True] if case.instruction in ("tput add", "treduce Sum") and case.instruction not in met else []
+        met.add(case.instruction)
+        for processes in (False, *apart):
+            for got, want in zip(case.run(k, None, processes=processes), case.expected(), strict=True):
+                assert got.tobytes() == want.tobytes()
+
+    each(check, [c for c in rank_cases(EVERY) if c.ranks < 4])
+    assert {"tput add", "treduce Sum"} <= met
+
+
+def test_tasks() -> None:
+    """On the threads of the task runtime, with and without a seed."""
+    module = pto.parse(EXAMPLES / "01_vec_add.pto")
+    with hidden(generic_kernel(module).performed):
+        add = runtime.kernel(EXAMPLES / "01_vec_add.pto", "in in out")
+        a, b = (np.full((64, 128), n, np.float32) for n in (1, 2))
+        for options in ({}, {"seed": 3}):
+            out = [np.zeros_like(a) for _ in range(9)]
+            runtime.run(lambda rt, out=out: [rt.submit(add, a, b, c) for c in out], **options)
+            assert all((c == 3).all() for c in out)
+        with pytest.raises(pto.DiagnosticError, match="touches bytes 0..32768 of %c, which has 64 bytes"):
+            runtime.run(lambda rt: rt.submit(add, a, b, np.zeros((4, 4), np.float32)))
+
+
+# -- how launches end ----------------------------------------------------------------------------------------
+
+
+def test_what_ends_a_launch() -> None:
+    def check(name: str) -> None:
+        _, _, text = ending(name)
+        alike(text, None, (np.zeros(4, np.int64), 100), max_steps=50_000)
+
+    each(check, ENDS)
+
+
+def test_accesses_outside_arrays() -> None:
+    """Every array of every program a third as long."""
+    ready()
+    found: set[str] = set()
+
+    def check(name: str) -> None:
+        program, entry, given, blocks = CASES[name]
+        for n, array in enumerate(given):
+            if isinstance(array, np.ndarray) and array.size > 1:
+                args = [*given[:n], array.reshape(-1)[: array.size // 3], *given[n + 1 :]]
+                said, _, _ = alike(program, entry, args, blocks=blocks)
+                found.update(code for code, *_ in said)
+
+    views = ("micro mixed", "values", "turn")  # whose sizes the launch checks
+    each(check, [name for name in CASES if name not in views])
+    assert found == {"PTO-E2101"}
+
+
+_LOOP = """
+%t = pto.alloc_tile : !pto.tile_buf<vec, 16x64xf32>
+%go = arith.constant true
+pto.print ins("on", %go : i1)
+scf.while : () -> () {
+  scf.condition(%go)
+} do {
+  pto.tadd ins(%t, %t : !pto.tile_buf<vec, 16x64xf32>, !pto.tile_buf<vec, 16x64xf32>) outs(%t : !pto.tile_buf<vec, 16x64xf32>)
+  scf.yield
+}
+"""
+
+
+def _endless() -> str:
+    return program(CONSTANTS + _LOOP, "%out: !pto.ptr<i64>, %n: index")
+
+
+def test_a_limit_of_time_ends_a_loop_of_calls() -> None:
+    k = generic_kernel(pto.parse(_endless()))
+    for options in ({}, {"blocks": 3, "threads": 2}):
+        (found,) = k.run(np.zeros(4, np.int64), 1, timeout=0.1, out=io.StringIO(), **options).diagnostics
+        assert found.code == "PTO-E2106" and "still running after 0.1 s" in found.message
+
+
+def test_an_interrupt_ends_a_loop_of_calls() -> None:
+    interrupt(generic_kernel(pto.parse(_endless())), _endless(), ("scf.while", "pto.tadd", "pto.print"))
+
+
+def test_what_an_executor_raises_is_raised_by_the_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exceptions that are no fault of the program, of every thread; the next launch is as ever."""
+    k = generic_kernel(pto.parse(EXAMPLES / "01_vec_add.pto"))
+    a = np.ones((64, 128), np.float32)
+
+    class Odd(Exception): ...
+
+    def fails(*_: Any) -> None:
+        raise Odd("an executor")
+
+    with monkeypatch.context() as changed:
+        changed.setattr(GenericCall, "_outside", fails)
+        with pytest.raises(Odd, match="an executor"):
+            k.run(a, a, a[:4].copy(), blocks=4, threads=2)
+    out = np.zeros_like(a)
+    k(a, a, out)
+    assert (out == 2).all()
+
+
+# -- when calls are compiled ---------------------------------------------------------------------------------
+
+
+def test_calls_that_are_slow_are_compiled_before_the_next_launch(monkeypatch: pytest.MonkeyPatch) -> None:
+    k = generic_kernel(pto.parse(EXAMPLES / "01_vec_add.pto"))
+    a = np.ones((64, 128), np.float32)
+    asked: list[str] = []
+    functions = machine.functions
+    monkeypatch.setattr(machine, "functions", lambda names: asked.extend(names) or functions(names))
+
+    def launch() -> bool:
+        """Whether a launch had all functions."""
+        out = np.zeros_like(a)
+        k(a, a, out)
+        assert (out == 2).all()
+        return k._made.generic is None
+
+    with knobs.override(PTO_NATIVE_COMPILE="auto"):
+        assert not launch() and not asked
+        assert k._made.generic is not None and k._made.generic.spent > 0
+        k._made.generic.spent = machine.ENOUGH + 1
+        with knobs.override(PTO_NATIVE_COMPILE="never"):
+            assert not launch()
+        with monkeypatch.context() as without:
+            without.setattr(machine, "functions", _no_compiler)
+            assert not launch()
+        k._made.generic.spent = machine.ENOUGH + 1
+        assert launch() and k.performed <= {*asked}
+    assert k._quick is not None  # the short way is there again
+
+
+def _no_compiler(names: Any) -> Any:
+    raise pto.DiagnosticError([pto.Diagnostic("PTO-E2401", "no C++ compiler")])
+
+
+def test_programs_run_without_a_compiler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Modules, a text that is run again, and a file of images; on engine native."""
+    path, elf = EXAMPLES / "03_softmax_rows.pto", tmp_path / "k.elf"
+    monkeypatch.setenv("PTO_CXX", "/bin/false")
+    monkeypatch.setenv("PTO_CACHE_DIR", str(tmp_path))
+    assert ptoas.main([str(path), "-o", str(elf)]) == 0
+    names = generic_kernel(pto.parse(path)).performed
+    with hidden(names):
+        assert pto.kernel(pto.parse(path)).engine == "native"
+        left = []
+        for source in (path, path, elf):
+            out = tmp_path / "y.npy"
+            assert main(["run", str(source), "--", "f32:64x128", f"f32:64x128={out}"]) == 0
+            assert "engine native" in capfd.readouterr().out
+            left.append(np.load(out).tobytes())
+    assert len({*left}) == 1 and any(left[0])
