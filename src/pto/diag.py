@@ -225,19 +225,19 @@ def _paint(text: str, kind: str, color: bool) -> str:
 
 def _render_one(d: Diagnostic, color: bool) -> str:
     head = _paint(f"{d.severity}[{d.code}]", d.severity, color)
-    out = [f"{_at(d.span)}{head}: {_plain(d.message)}", *_excerpt(d.span, color)]
+    out = [f"{_at(d.span)}{head}: {plain(d.message)}", *_excerpt(d.span, color)]
     for key, text in (("expected", d.expected), ("got", d.got)):
         if text:
-            out.append(f"  {key}: {_plain(text)}")
+            out.append(f"  {key}: {plain(text)}")
     for message, span in d.notes:
-        out.append(f"  {_at(span)}{_paint('note', 'note', color)}: {_plain(message)}")
+        out.append(f"  {_at(span)}{_paint('note', 'note', color)}: {plain(message)}")
         out.extend(_excerpt(span, color))
     if d.help:
-        out.append(f"  {_paint('help', 'help', color)}: {_plain(d.help)}")
+        out.append(f"  {_paint('help', 'help', color)}: {plain(d.help)}")
     return "\n".join(out)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text without characters that a terminal obeys: names of programs may hold any."""
     if text.isprintable():
         return text
@@ -248,7 +248,7 @@ def _at(span: Span | None) -> str:
     if span is None:
         return ""
     line, column = span.place
-    return f"{_plain(_shown(span.source.name))}:{line}:{column}: "
+    return f"{plain(_shown(span.source.name))}:{line}:{column}: "
 
 
 def _shown(name: str) -> str:
@@ -276,7 +276,7 @@ def _excerpt(span: Span | None, color: bool) -> list[str]:
         last = min(last, first + _MAX)
         at = span.start - first + len(prefix)
     shown = span.source.text[first:last].replace("\t", " ")
-    text = prefix + _plain(shown) + suffix
+    text = prefix + plain(shown) + suffix
     pad = "".join(" " * _width(c) for c in text[:at])
     carets = "^" * max(1, sum(_width(c) for c in text[at : at + length]))
     gutter = f"{number:>5} | "

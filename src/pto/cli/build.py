@@ -9,7 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Sequence
 
-from ..diag import Diagnostic, DiagnosticError, Source, has_errors
+from ..diag import Diagnostic, DiagnosticError, Source, has_errors, plain
 from ..objects.contents import is_object
 from ..reading import SUFFIXES
 from .common import (
@@ -111,7 +111,7 @@ def _written(
         executable(output)
     if not options.quiet and options.diagnostics == "text" and output != "-":
         took = f"{time.perf_counter() - started:.2f} s"
-        print(f"{output}: {', '.join(names)} ({took})", file=sys.stdout)
+        print(plain(f"{output}: {', '.join(names)} ({took})"), file=sys.stdout)
     return problems
 
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from ..asm import format_source
-from ..diag import Diagnostic, has_errors
+from ..diag import Diagnostic, has_errors, plain
 from .common import FAILED, OK, Parser, add_diagnostics, read_input, show, write_output
 
 _EXAMPLES = """\
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
             found.extend(write_output("-", text.encode()))
         elif text != source.text:
             found.extend(write_output(path, text.encode()))
-            print(f"{path}: rewritten")
+            print(f"{plain(path)}: rewritten")
     if options.check and changed:
         print("\n".join(f"{path}: not formatted" for path in changed), file=sys.stderr)
     show(found, options.diagnostics)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..asm import parse_source
-from ..diag import Diagnostic, DiagnosticError, has_errors
+from ..diag import Diagnostic, DiagnosticError, has_errors, plain
 from ..engine import registry
 from ..engine.registry import Engine
 from ..engine.sanitize import NAMES, parse_names
@@ -461,7 +461,7 @@ def finished(ready: Prepared, result: LaunchResult) -> list[Diagnostic]:
         if options.ranks is not None:
             blocks = f"{options.ranks} ranks of {blocks}"
         took = f"{time.perf_counter() - ready.started:.3f} s"
-        print(f"@{k.name}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
+        print(f"@{plain(k.name)}: ok ({blocks}, target {k.profile.name}, engine {k.engine}{checks}, {took})")
     return result.diagnostics
 
 
