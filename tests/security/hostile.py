@@ -57,7 +57,7 @@ _DOUBLED = (
 PROGRAMS: dict[str, str] = {
     # -- affine maps and sets
     "map: a default of a symbol": applied(f"()[s0=(0).__class__.__base__.__subclasses__() or {PYTHON}] -> (s0)", "()[%c1]"),
-    "map: the finding": applied('()[s0=(lambda: 0).__globals__.get("system")("touch pwned")] -> (s0)', "()[%c1]"),
+    "map: the finding": applied('()[s0=().__class__.__base__.__subclasses__().__getitem__(155).__init__.__globals__.get("system")("touch pwned")] -> (s0)', "()[%c1]"),
     "map: a default of a dimension": applied(f"(d0={PYTHON}) -> (d0)"),
     "map: a call in its body": applied(f"(d0) -> ({PYTHON})"),
     "map: an attribute in its body": applied("(d0) -> (d0.__class__)"),
