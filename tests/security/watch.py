@@ -5,7 +5,7 @@
 
 A side effect that is not allowed raises `SideEffect` where it happens, and again at the end of the block in case
 the code under test caught it. Audit hooks see Python only: programs that machine code runs betray themselves by the
-canary, a file whose name contains `pwned`.
+canary, a file whose name begins with `pwned`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-#: Hostile inputs try to make a file whose name contains this word, and have it in the code that would do so.
+#: Hostile inputs try to make a file of this name, and have it in the code that would do so.
 CANARY = "pwned"
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 #: Events that start processes; the value is the argument that names the program, or None where there is none.
@@ -111,6 +111,6 @@ def no_side_effects(
         tempfile.tempdir = before[1]
         os.environ.pop("TMPDIR") if before[2] is None else os.environ.update(TMPDIR=before[2])
         sys.dont_write_bytecode = before[3]
-    made = [str(p.relative_to(folder)) for p in folder.rglob(f"*{CANARY}*")]
+    made = [str(p.relative_to(folder)) for p in folder.rglob(f"{CANARY}*")]
     if watch.found or made:
         raise SideEffect("; ".join([*watch.found, *(f"the canary {name} exists" for name in made)]))

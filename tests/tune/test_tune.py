@@ -55,6 +55,11 @@ def test_conditions_leave_points_out() -> None:
         (["A=1"], ["A >"], "'A >' is no expression"),
         (["A=1"], ["open('x')"], "is no expression over parameters"),
         (["A=0"], ["1 // A"], "division"),
+        (["A=1"], ["1 << 10 * 1000000000"], "cannot shift by 10000000000"),
+        (["A=x"], ["A * 99999999999 == A"], "cannot compute with a text"),
+        (["A=1"], ["'%99999999999d' % A == A"], "cannot compute with a text"),
+        (["A=1"], ["(" * 500 + "A" + ")" * 500], "is no expression"),
+        (["A=1"], ["-" * 5000 + "A"], "is no expression"),
         (["A=nz"], ["A + 1"], "can only concatenate|must be str|unsupported"),
     ],
 )

@@ -160,7 +160,7 @@ def to_generic(p: Writer, op: Operation) -> str:
 
 def _generic_attr(op: Operation, key: str, value: Attribute) -> Attribute:
     attr = op.row.attr_index.get(key) if op.row else None
-    if attr is not None and isinstance(value, StrAttr) and key == "predicate":
+    if attr is not None and isinstance(value, StrAttr) and key == "predicate" and value.value in attr.choices:
         return IntAttr(attr.choices.index(value.value), I64)
     if attr is not None and isinstance(value, StrAttr) and key in FLAGS:
         return OpaqueAttr(f"#arith.{FLAGS[key]}<{value.value}>")

@@ -618,7 +618,7 @@ def _conv_tile(body: _Body) -> Type:
 
 
 _LAYOUT = (
-    r"strided<\s*\[[-?\d,\s]*\]\s*(?:,\s*offset\s*:\s*(?:\?|-?\d+)\s*)?>"
+    r"strided<\s*\[([-?0-9,\s]*)\]\s*(?:,\s*offset\s*:\s*(?:\?|-?[0-9]{1,19})\s*)?>"
     r"|#[\w.$]+(?:<[^<>]*>)?"
 )
 
@@ -641,11 +641,21 @@ def _memref(body: _Body) -> Type:
             continue  # a numeric memory space carries no meaning here
         elif part.startswith("affine_map<") and not layout:
             layout = _affine_layout(body, i, len(dims))
-        elif layout or not re.fullmatch(_LAYOUT, part):
+        elif layout or (m := re.fullmatch(_LAYOUT, part)) is None:
             raise body.error("expected a layout such as strided<[64, 1], offset: ?>, or an address space", i)
         else:
+            if m[1] is not None:
+                _check_strides(body, i, m[1], len(dims))
             layout = " ".join(part.split())
     return MemRefType(elem, dims, layout, space)
+
+
+def _check_strides(body: _Body, index: int, text: str, rank: int) -> None:
+    strides = text.split(",") if text.strip() else []
+    if not all(re.fullmatch(r"\?|-?[0-9]{1,19}", s.strip()) for s in strides):
+        raise body.error("expected numbers or '?' as strides", index)
+    if len(strides) != rank:
+        raise body.error(f"expected {rank} strides, one per dimension, got {len(strides)}", index)
 
 
 def _affine_layout(body: _Body, index: int, rank: int) -> str:

@@ -6,7 +6,7 @@ from argparse import Namespace
 from collections.abc import Sequence
 
 from ..asm import parse_source
-from ..diag import Diagnostic, has_errors
+from ..diag import Diagnostic, has_errors, visible
 from ..driver import Options, lowered
 from ..ir.core import Module
 from ..isa.profiles import Profile
@@ -79,7 +79,7 @@ def check(path: str, options: Namespace) -> tuple[list[Diagnostic], str]:
     operations = sum(1 for _ in module.walk()) - 1
     return (
         problems,
-        f"{source.name}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
+        f"{visible(source.name)}: ok ({functions} function{'s' * (functions != 1)}, {operations} operations, "
         f"target {done.profile.name})",
     )
 

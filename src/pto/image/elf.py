@@ -42,7 +42,7 @@ class _Strings:
 
     def add(self, text: str) -> int:
         at = len(self.data)
-        self.data += text.encode("utf-8") + b"\0"
+        self.data += text.encode("utf-8", "surrogateescape") + b"\0"
         return at
 
 

@@ -7,7 +7,9 @@ program; what is only illegal is left to the verifier.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from math import prod
 
 from ..isa.enums import ENUMS
 from ..isa.format import variables
@@ -28,7 +30,7 @@ from .attrs import (
     TypeAttr,
 )
 from .core import Operation
-from .types import ERROR, FunctionType, ScalarType
+from .types import ERROR, FunctionType, ScalarType, ShapedType
 
 #: Regions that may be empty: a declaration has no body, an `if` no else branch.
 _MAY_BE_EMPTY = {("func.func", 0), ("scf.if", 1)}
@@ -180,8 +182,34 @@ def _constant(op: Operation) -> str:
             "" if value.type == type else f"a value of type {value.type} cannot be a constant of type {type}"
         )
     if isinstance(value, OpaqueAttr) and not isinstance(type, ScalarType):
-        return "" if value.text.endswith(f" : {type}") else f"value is no constant of type {type}"
+        if not value.text.endswith(f" : {type}"):
+            return f"value is no constant of type {type}"
+        return _dense(value.text.removesuffix(f" : {type}"), type) if isinstance(type, ShapedType) else ""
     return "value is no number"
+
+
+_MOST_ELEMENTS = 1 << 16
+
+
+def _dense(text: str, type: ShapedType) -> str:
+    """What is wrong with the elements of a constant list: one number for all, or as many as there are."""
+    count = prod(d or 1 for d in type.dims)
+    if count > _MOST_ELEMENTS:
+        return f"expected a constant of at most {_MOST_ELEMENTS} elements, got {count}"
+    body = text.removeprefix("dense<").removesuffix(">").strip()
+    numbers = body.removeprefix("[").removesuffix("]").split(",") if body[:1] == "[" else [body]
+    if len(numbers) != count and body[:1] == "[":
+        return f"expected one number or a list of {count}, got {len(numbers)}"
+    number = r"-?[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][-+]?[0-9]{1,2})?" if type.elem.is_float else _WHOLE
+    for text in numbers:
+        if not re.fullmatch(number, text.strip()):
+            return f"expected a number of type {type.elem}, got '{text.strip()[:40]}'"
+        if not type.elem.is_float and int(text, 0).bit_length() > (type.elem.bits or 64):
+            return f"expected a number of type {type.elem}, got {int(text, 0)}"
+    return ""
+
+
+_WHOLE = r"-?(?:0|[1-9][0-9]{0,20}|0x[0-9a-fA-F]{1,16})"
 
 
 def _for(op: Operation) -> str:

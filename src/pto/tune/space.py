@@ -30,15 +30,8 @@ def _shifted(value: Any, by: Any) -> Any:
     return value << by
 
 
-def _product(lhs: Any, rhs: Any) -> Any:
-    """A product of numbers: one of texts could be as long as memory."""
-    if isinstance(lhs, str) or isinstance(rhs, str):
-        raise TypeError("cannot multiply texts")
-    return lhs * rhs
-
-
 _BINARY: dict[type[ast.AST], Any] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: _product, ast.Div: operator.truediv,
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: _shifted,
     ast.RShift: operator.rshift,
 }  # fmt: skip
@@ -138,7 +131,10 @@ def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:
                 raise refuse(f"there is no parameter '{name}'", hint)
             return names[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_evaluate(left, names), _evaluate(right, names))
+            lhs, rhs = _evaluate(left, names), _evaluate(right, names)
+            if str in (type(lhs), type(rhs)) and not isinstance(op, ast.Add):  # could be as long as memory
+                raise TypeError("cannot compute with a text: expected a number")
+            return _BINARY[type(op)](lhs, rhs)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_evaluate(inner, names)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
