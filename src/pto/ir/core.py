@@ -388,9 +388,9 @@ def constant_of(value: Value | None) -> int | float | None:
 
 def _literal(op: Operation) -> int | float | None:
     number, type = getattr(op.attrs.get("value"), "value", None), op.results[0].type
-    if isinstance(number, int | float) and isinstance(type, ScalarType):
-        return scalars.fit(type.text)(number)
-    return None
+    if not isinstance(number, int | float) or not isinstance(type, ScalarType):
+        return None
+    return scalars.fit(type.text)(number) if (type.bits or 0) <= scalars.FOLDED else None
 
 
 def _folded(op: Operation, known: dict[Operation, Numbers | None]) -> Numbers | None:

@@ -37,19 +37,23 @@ class Undefined(ArithmeticError):
 # -- types --------------------------------------------------------------------------------------------------
 
 _INTEGER = re.compile(r"[su]?i(\d+)")
+#: Bits of the widest integers that are folded: no instruction takes wider ones.
+FOLDED = 64
 
 
 @cache
 def width(text: str) -> int | None:
     """Return the bits of an integer type, or None for another type."""
     found = _INTEGER.fullmatch(text)
-    return 64 if text == "index" else int(found[1]) if found else None
+    return 64 if text == "index" else int(found[1]) or None if found else None
 
 
 @cache
 def bounds(text: str) -> tuple[int, int]:
-    """Return the least and the greatest number of an integer type; those of `index` for another type."""
-    bits = width(text) or 64
+    """Return the least and the greatest number of an integer type.
+
+    Any other type, and one so wide that nothing of it is folded, has the numbers of 64 bits."""
+    bits = min(width(text) or FOLDED, FOLDED)
     return (0, (1 << bits) - 1) if _is_unsigned(text) else (-1 << (bits - 1), (1 << (bits - 1)) - 1)
 
 
@@ -192,7 +196,7 @@ def function(
     if given and all(t == results[0] for n, t in zip(operands, types, strict=True) if n in given):
         return meaning.function(expressions[0], operands, TRUTHS)  # any values, tiles and pointers too
     bits = width(types[0])
-    if not bits or (folding and bits > 64) or None in map(width, types):
+    if not bits or (folding and bits > FOLDED) or None in map(width, types):
         return None
     known = {name: make(bits) for name, make in WHOLE.items()}
     if folding:

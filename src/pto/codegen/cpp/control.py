@@ -102,7 +102,7 @@ def _never_negative(value: Value, depth: int = 12) -> bool:
 _KEEP_SIGN = frozenset(
     f"arith.{name}"
     for name in "addi muli divsi divui remsi remui ceildivsi ceildivui floordivsi minsi minui maxui andi ori "
-    "shrsi shrui index_cast index_castui extsi extui trunci".split()
+    "shrsi shrui index_cast index_castui extsi extui".split()
 )
 
 
