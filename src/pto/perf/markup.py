@@ -34,7 +34,7 @@ def script_json(data: Any) -> str:
 
 
 def document(title: str, body: str, style: str, script: str = "", view: str = "") -> str:
-    """A page of a title (text), a body (markup), a style sheet and a module; `view` names the view of its script."""
+    """A page of a title (text), a body (markup), a style sheet and a module; `view` names its view."""
     attributes = f' data-view="{escaped(view)}"' if view else ""
     return f"""\
 <!DOCTYPE html>
