@@ -1,16 +1,32 @@
 // Calls that no pack has. A function of the host performs such a call (src/pto/engine/native/generic.py): it reads the
 // operands from the frame, does what the instruction does, and writes the results back.
 //
-// The function runs on the stack of the core. It returns before the core fails or waits, so nothing of the host is
-// left on that stack when the core switches to another one.
+// The function runs on the stack of the core, of which it takes some 20 KiB. It returns before the core fails or waits,
+// so nothing of the host is left on that stack when the core switches to another one. A push or a pop waits in between:
+// the host first says what it wants, the machine finds the entry, and the host moves the elements.
 #pragma once
 
 #include "pto/launch.hpp"
+#include "values.hpp"
 #include "vm.hpp"
 
 extern "C" {
 
-/// A call as the host sees it; `_CALL` of generic.py reads the words before `text`.
+/// A push or a pop: what the host says of its tile, and where in the entry its elements lie.
+struct pto_generic_entry {
+  uint32_t pipe, tile;  // places in the frame
+  int32_t split, lane;
+  int32_t space;       // of the tile
+  int32_t rows, cols;  // valid ones
+  int32_t dtype, bits, is_integer;
+  // By the machine. Of a pop, what the entry holds: 0 zeros, 1 elements as the tile has them, 2 those of another type.
+  int32_t holds, held_dtype;
+  // The elements of the entry, those of the tile from `row` and `col` on.
+  char* data;
+  int64_t pitch, row, col, count_rows, count_cols;
+};
+
+/// A call as the host sees it; `_CALL` of generic.py reads the words before `touched`.
 struct pto_generic {
   char* frame;
   const uint32_t* at;  // words of the call's operands: their address identifies the call
@@ -24,12 +40,16 @@ struct pto_generic {
   uint64_t ctrl;
   int64_t hf32;
   pto::detail::SqueezeRegisters* squeeze;
-  uint64_t touched[2];  // out: addresses of an access outside all arrays, as in pto_launch
-  char text[1000];      // out: why the call failed
+  uint64_t quant_scalar;
+  const void* quant_vector;
+  uint64_t again;           // whether the machine has found the entry that the host asked for
+  uint64_t touched[2];      // out: addresses of an access outside all arrays, as in pto_launch
+  pto_generic_entry entry;  // in and out
+  char text[1000];          // out: why the call failed
 };
 
 /// What the host came to; 0 where an exception left its function, which the host keeps.
-enum pto_generic_outcome : int32_t { kLeft, kPerformed, kFailed, kUnbound };
+enum pto_generic_outcome : int32_t { kLeft, kPerformed, kFailed, kUnbound, kPush, kPop };
 
 using pto_generic_function = int32_t (*)(pto_generic* call);
 }
@@ -54,6 +74,95 @@ struct OffCore {
   detail::Fiber* const fiber;
 };
 
+/// Let the host work; returns where the call is not over yet.
+inline int32_t ask_host(pto_generic& call, detail::Core& core) {
+  int32_t outcome;
+  {
+    const OffCore off(core);
+    outcome = perform(&call);
+  }
+  if (outcome == kLeft) detail::fail("interrupted");
+  if (outcome == kUnbound) detail::unbound();
+  if (outcome == kFailed) {
+    std::memcpy(core.touched, call.touched, sizeof core.touched);
+    detail::fail(call.text);
+  }
+  return outcome;
+}
+
+/// Where the host finds the elements of an entry.
+inline void show(pto_generic_entry& entry, const detail::Part& part) {
+  entry.data = part.at;
+  entry.pitch = part.pitch;
+  entry.row = part.row;
+  entry.col = part.col;
+  entry.count_rows = part.rows;
+  entry.count_cols = part.cols;
+}
+
+/// As push_tile of ops/fifo.hpp, for elements of any type.
+inline void push_entry(pto_generic& call, detail::Core& core) {
+  pto_generic_entry& entry = call.entry;
+  auto& pipe = at<OpenPipe>(call.frame, entry.pipe);
+  const bool vector_tile = entry.space == static_cast<int>(TileType::Vec);
+  const detail::Fifo fifo = pipe.side_with_slots(pipe.outgoing(!vector_tile));
+  detail::FifoSlot about;
+  about.rows = entry.rows;
+  about.cols = entry.cols;
+  about.dtype = static_cast<uint8_t>(entry.dtype);
+  about.bits = static_cast<uint8_t>(entry.bits);
+  about.is_integer = entry.is_integer != 0;
+  detail::Part part;
+  const bool vector = detail::on_vector(vector_tile);
+  if (!detail::start_push(fifo, pipe.prod, about, entry.split, entry.lane, vector, part)) return;
+  show(entry, part);
+  ask_host(call, core);
+  if (pipe.prod.isRecord) fifo.publish(part.index, part.lane, entry.split);
+}
+
+/// How the elements of a slot become those of a tile, as in `empty_slot`: 1 as they are, 2 converted, -1 not at all.
+inline int32_t reads_as(const detail::FifoSlot& slot, const pto_generic_entry& entry) {
+  using detail::DType;
+  const auto held = static_cast<DType>(slot.dtype), wanted = static_cast<DType>(entry.dtype);
+  const bool same_bits = slot.is_integer && entry.is_integer != 0 && slot.bits == entry.bits;
+  if (!slot.is_tile || held == wanted || same_bits) return 1;
+  const bool floats = held == DType::f32 || held == DType::f16 || held == DType::bf16;
+  return floats && entry.is_integer == 0 && entry.bits >= 8 && wanted != DType::f64 ? 2 : -1;
+}
+
+/// As pop_tile of ops/fifo.hpp, for elements of any type: the tile stays in the consumer's buffer.
+inline void pop_entry(pto_generic& call, detail::Core& core) {
+  pto_generic_entry& entry = call.entry;
+  auto& pipe = at<OpenPipe>(call.frame, entry.pipe);
+  auto& tile = at<AnyTile>(call.frame, entry.tile);
+  const bool vector_tile = entry.space == static_cast<int>(TileType::Vec);
+  const size_t bytes = (static_cast<size_t>(tile.Numel) * static_cast<size_t>(entry.bits) + 7) / 8;
+  const detail::PopFacts facts{
+      tile.Rows,   tile.Cols,  static_cast<uint32_t>(bytes), pipe.local_slots() == 0 ? 1 : pipe.local_slots(),
+      entry.space, vector_tile};
+  const detail::Fifo fifo = pipe.side_with_slots(pipe.incoming(!vector_tile));
+  const uint32_t buffer = fifo.direction == 0 ? pipe.fifo.C2V_CONSUMER_BUF : pipe.fifo.V2C_CONSUMER_BUF;
+  const void* before = detail::Binder<AnyTile>::at(tile);
+  detail::Popped pop = detail::begin_pop(fifo, pipe.cons, facts, before, entry.split, entry.lane, buffer);
+  core.lends = false;
+  detail::bind(tile, pop.data);
+  detail::Part& part = pop.part;
+  const detail::FifoSlot slot = pop.takes_part ? fifo.slot(part.index) : detail::FifoSlot{};
+  const bool whole = pop.takes_part && detail::part_of(fifo, slot, pipe.cons.entryOffset, entry.split,
+                                                       pop.vector, entry.rows, entry.cols, entry.bits, part);
+  if (!pop.takes_part) part.rows = entry.rows, part.cols = entry.cols;
+  entry.held_dtype = slot.is_tile ? slot.dtype : entry.dtype;
+  entry.holds = !whole ? 0 : reads_as(slot, entry);
+  if (entry.holds < 0)
+    detail::failf("[PTO-E2102] TPOP: entry %lld of %s FIFO %d holds elements of another type than the tile",
+                  static_cast<long long>(part.index), fifo.name(), fifo.flag);
+  show(entry, part);
+  ask_host(call, core);
+  const bool copies =
+      detail::kIsa == detail::Isa::a2a3 || (detail::kIsa == detail::Isa::a5 && fifo.global != nullptr);
+  if (pop.takes_part && copies && pipe.cons.isFree) fifo.release(part.index, part.lane, entry.split);
+}
+
 inline void generic_call(char* frame, const uint32_t* at) {
   detail::Core& core = detail::core();
   if (core.owed != nullptr && core.owed->count > 0) detail::settle_owed(*core.owed, true);
@@ -75,18 +184,16 @@ inline void generic_call(char* frame, const uint32_t* at) {
   call.ctrl = core.ctrl;
   call.hf32 = core.hf32;
   call.squeeze = &core.squeeze;
+  call.quant_scalar = core.quant_pre;
+  call.quant_vector = core.fpc;
+  call.again = 0;
   call.touched[0] = call.touched[1] = 0;
   call.text[0] = 0;
-  int32_t outcome;
-  {
-    const OffCore off(core);
-    outcome = perform(&call);
-  }
-  if (outcome == kPerformed) [[likely]] return;
-  if (outcome == kUnbound) detail::unbound();
-  if (outcome == kLeft) detail::fail("interrupted");
-  std::memcpy(core.touched, call.touched, sizeof core.touched);
-  detail::fail(call.text);
+  const int32_t outcome = ask_host(call, core);
+  if (outcome == kPerformed) [[likely]]
+    return;
+  call.again = 1;
+  outcome == kPush ? push_entry(call, core) : pop_entry(call, core);
 }
 
 }  // namespace pto::vm

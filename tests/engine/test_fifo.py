@@ -409,13 +409,10 @@ QUANTISED = {
 }
 
 
-@pytest.mark.parametrize("relu", [False, True])
-@pytest.mark.parametrize("mode", QUANTISED)
-def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None:
-    """The slot holds the quantised type; a vector tile of another type converts it back."""
-
-    type, scale, expected = QUANTISED[mode]
-    text = cube_to_vector("a5", 3, 4, 1)
+def quantised(mode: str, relu: bool, split: int) -> str:
+    """Products that are quantised on their way; a vector tile of another type converts them back."""
+    type, scale, _ = QUANTISED[mode]
+    text = cube_to_vector("a5", 3, 4, split)
     at = text.index("pto.aic_initialize_pipe")
     pipe = text[at : text.index("\n", at)]
     handle = "%pipe = pto.initialize_l2l_pipe {dir_mask = 1, slot_size = 1024, slot_num = 4, flag_base = 0} (%buf : i32) -> !pto.pipe"
@@ -423,18 +420,26 @@ def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None
     word = f'%scale = arith.constant {scale or 1.0} : f32\n      pto.set_quant_scalar %scale {{out_type = "{type}"}} : f32\n      '
     more = ", reluPreMode = #pto<relu_pre_mode normal_relu>" if relu else ""
     text = text.replace(
-        f"pto.tpush_to_aiv(%acc : {ACC}) {{split = 1}}",
-        f'{word}pto.tpush(%acc, %pipe : {ACC}, !pto.pipe) {{split = 1}} {{quant_mode = "{mode}"{more}}}',
+        f"pto.tpush_to_aiv(%acc : {ACC}) {{split = {split}}}",
+        f'{word}pto.tpush(%acc, %pipe : {ACC}, !pto.pipe) {{split = {split}}} {{quant_mode = "{mode}"{more}}}',
     )
-    half = "!pto.tile_buf<vec, 8x16xf32>"
-    text = text.replace(
-        f"%t = pto.tpop_from_aic {{split = 1}} -> {half}",
-        f"%t = pto.declare_tile -> {half}\n      pto.tpop(%t, %pipe : {half}, !pto.pipe) {{split = 1}}",
-    ).replace("pto.tfree_from_aic {split = 1}", "pto.tfree(%pipe : !pto.pipe) {split = 1}")
+    rows, cols = PART[split]
+    part = f"!pto.tile_buf<vec, {rows}x{cols}xf32>"
+    return text.replace(
+        f"%t = pto.tpop_from_aic {{split = {split}}} -> {part}",
+        f"%t = pto.declare_tile -> {part}\n      pto.tpop(%t, %pipe : {part}, !pto.pipe) {{split = {split}}}",
+    ).replace(f"pto.tfree_from_aic {{split = {split}}}", f"pto.tfree(%pipe : !pto.pipe) {{split = {split}}}")
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("mode", QUANTISED)
+def test_a_push_from_the_accumulator_may_quantise(mode: str, relu: bool) -> None:
+    """The slot holds the quantised type."""
     x, eye, out, gm = data(3)
+    text = quantised(mode, relu, 1)
     result = pto.kernel(pto.parse(text), check=False, engine="reference").run(x, eye, out, gm)
     assert result.ok, result.diagnostics
-    want = expected(x.astype(np.float32))
+    want = QUANTISED[mode][2](x.astype(np.float32))
     assert np.array_equal(out, np.maximum(want, 0) if relu else want)
 
 

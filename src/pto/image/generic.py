@@ -35,6 +35,8 @@ _OF_THE_MACHINE = frozenset(("sync", "config", "alias", "alloc", "control"))
 _STATES = frozenset((
     "conv_tile", "pipe", "async_session", "async_event", "prefetch_async_context", "event", "eventid_array",
 ))  # fmt: skip
+#: Instructions of FIFOs that move elements: the machine waits for the entry, and the executor moves them.
+_MOVING = frozenset(("tpush", "tpop"))
 #: What the facts of a row do not say: instructions that ask which core they run on, that give the address of
 #: a tile or of the buffer of a FIFO, that end the program, and copies whose loops are registers of the core.
 _OTHERS = frozenset((
@@ -49,6 +51,8 @@ def always_compiled(row: Row) -> bool:
     The others may be performed by the executor of the reference engine instead. Vector instructions that
     set hidden registers (AR, SQZN) are among these: executors find them in the core.
     """
+    if row.name in _MOVING:
+        return False
     if row.effect in _OF_THE_MACHINE and (row.effect, row.set) != ("config", "vector"):
         return True
     values = (*row.operands, *row.results)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
+from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -24,6 +26,7 @@ from pto.engine.native import machine, packs
 from pto.engine.native.frames import Unreadable
 from pto.engine.native.generic import GenericCall
 from pto.engine.native.images import kernels
+from pto.engine.native.kernel import image_of
 from pto.image.every_call import calls
 from pto.image.generic import CallOrigin, always_compiled
 from pto.image.lower import is_call
@@ -37,7 +40,7 @@ from ..kernels import EXAMPLES
 from ..programs import CONSTANTS, program
 from ..rank_cases import Case as RankCase
 from ..rank_cases import cases as rank_cases
-from ..test_fifo import cube_to_vector, data
+from ..test_fifo import QUANTISED, cube_to_vector, data, odd_halves, odd_products, quantised, vector_to_cube
 from .test_ends import ENDS, interrupt
 from .test_ends import made as ending
 from .test_native import CASES, ready
@@ -49,6 +52,9 @@ EVERY = os.environ.get("PTO_TEST_MATRIX") == "1"
 pytestmark = pytest.mark.skipif(packs.of_package() is None, reason="set up without a pack")
 
 
+_ADDRESS = re.compile("0x[0-9a-f]{6,}")
+
+
 def copied(args: Any) -> list[Any]:
     return [a.copy() if isinstance(a, np.ndarray) else a for a in args]
 
@@ -57,14 +63,19 @@ def told(k: Launchable, args: Any, **options: Any) -> tuple[list[Any], list[byte
     """What a launch says, leaves and prints."""
     out, mine = io.StringIO(), copied(args)
     found = k.run(*mine, out=out, **options).diagnostics
-    said = [(d.code, d.message, d.help, d.expected, d.got, d.span and d.span.place) for d in found]
+    said = [
+        (d.code, _ADDRESS.sub("0x..", d.message), d.help, d.expected, d.got, d.span and d.span.place)
+        for d in found
+    ]
     return said, [a.tobytes() for a in mine if isinstance(a, np.ndarray)], out.getvalue()
 
 
-def alike(program: Any, entry: str | None, args: Any, **options: Any) -> tuple[list[Any], list[bytes], str]:
+def alike(
+    program: Any, entry: str | None, args: Any, check: bool = True, **options: Any
+) -> tuple[list[Any], list[bytes], str]:
     module = pto.parse(program)
-    want = told(pto.kernel(module, entry, engine="native"), args, **options)
-    assert told(generic_kernel(module, entry), args, **options) == want
+    want = told(pto.kernel(module, entry, engine="native", check=check), args, **options)
+    assert told(generic_kernel(module, entry, check=check), args, **options) == want
     return want
 
 
@@ -75,7 +86,7 @@ def _origins(row: Row) -> list[CallOrigin]:
     """Calls of an instruction, at no place in particular."""
     found: list[CallOrigin] = []
     for isa in row.isas:
-        for plan in list(plans(row, isa))[: None if EVERY else 1]:
+        for plan in islice(plans(row, isa), None if EVERY else 1):
             for op in build(plan).walk():
                 values = (*op.operands, *op.results)
                 odd = any(isinstance(v.type, MemRefType | ConvTileType) for v in values)
@@ -108,11 +119,12 @@ def _with_calls() -> list[Row]:
 
 
 def test_few_calls_are_always_compiled() -> None:
-    """Those of FIFOs apart, they are small: numbers, flags, registers."""
-    chosen = [r for r in _with_calls() if always_compiled(r) and not r.fifo]
+    """And most of them are small: flags, registers, divisions."""
+    chosen = [r for r in _with_calls() if always_compiled(r)]
     assert {"sync.set", "set_ctrl", "arith.divsi", "timg2col", "tput_async"} <= {r.name for r in chosen}
-    assert not any(always_compiled(r) for r in map(row, ("tadd", "tload", "vlds", "mad", "vsqz", "tput")) if r)
-    assert 200 < len(calls(chosen)) < 450
+    others = ("tadd", "tload", "vlds", "mad", "vsqz", "tput", "tpush", "tpop")
+    assert not any(always_compiled(r) for r in map(row, others) if r is not None)
+    assert 300 < len(calls(chosen)) < 400
 
 
 # -- programs ------------------------------------------------------------------------------------------------
@@ -165,13 +177,52 @@ def test_examples() -> None:
     assert len(PROGRAMS) > 25 and len(performed) > 100
 
 
-@pytest.mark.parametrize(("arch", "split", "slots"), [("a3", 0, 8), ("a3", 1, 4), ("a5", 2, 4)])
-def test_fifos_between_cores(arch: str, split: int, slots: int) -> None:
-    """Cores that wait for each other; blocks share the slots of a3, which lie in global memory."""
-    text = cube_to_vector(arch, 11, slots, split)
-    for options in ({}, {"blocks": 3, "threads": 2}) if arch == "a5" else ({},):
-        said, arrays, _ = alike(text, None, data(11), **options)
-        assert not said and any(arrays[2])
+def _fifos() -> dict[str, tuple[str, Any, int]]:
+    """Programs of cores that wait for each other, their arguments, and which of these they fill."""
+    found: dict[str, tuple[str, Any, int]] = {}
+    halves = np.random.default_rng(4).integers(-99, 99, (7 * 16, 16)).astype(np.float16)
+    back = halves, np.zeros_like(halves), np.zeros(4096, np.float16)
+    for arch in ("a3", "a5"):
+        for split in range(3):
+            found[f"to vector {arch} {split}"] = cube_to_vector(arch, 11, 4, split), data(11), 2
+        for split in range(2):
+            found[f"to cube {arch} {split}"] = vector_to_cube(arch, 7, split), back, 1
+        for split in (3, 4):
+            found[f"odd halves {arch} {split}"] = odd_halves(arch, split), back, 1
+    for split in (3, 4):
+        found[f"odd products {split}"] = odd_products(split), data(3), 2
+    for mode in QUANTISED:
+        for relu in (False, True):
+            found[f"{mode} {relu}"] = quantised(mode, relu, 0), data(3), 2
+    found["stuck"] = cube_to_vector("a5", 5, 4, 1, free=False), data(5), 2
+    found["no push"] = cube_to_vector("a5", 2, 4, 1, pops=3), data(3), 2
+    return found
+
+
+def test_fifos_between_cores() -> None:
+    """The machine waits for entries, executors move the elements, of both sides or of one. On a5 each block has FIFOs of
+    its own."""
+    programs = _fifos()
+    asked: dict[str, None] = {}
+    for text, _, _ in programs.values():
+        asked.update(dict.fromkeys(image_of(Launchable(pto.parse(text), None, None, False)).calls))
+    machine.functions(list(asked))  # in one go
+    codes: set[str] = set()
+
+    def check(name: str) -> None:
+        text, args, out = programs[name]
+        module = pto.parse(text)
+        want = told(pto.kernel(module, engine="native", check=False), args)
+        assert want[0] or any(want[1][out])
+        codes.update(code for code, *_ in want[0])
+        for of in ("", "TPUSH<", "TPOP<"):
+            k = generic_kernel(module, check=False, of=of)
+            assert k.performed and told(k, args) == want
+        if "a5" in name:
+            alike(text, None, args, False, blocks=3, threads=2)
+
+    each(check, programs)
+    assert codes == {"PTO-E2104", "PTO-E2102"}  # stuck, and a tile of f32 for an entry of i8
 
 
 _RAGGED = """

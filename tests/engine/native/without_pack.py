@@ -70,14 +70,15 @@ class GenericKernel(NativeKernel):
 
 
 def generic_kernel(
-    module: Module, entry: str | None = None, target: str | None = None, check: bool = True
+    module: Module, entry: str | None = None, check: bool = True, of: str = ""
 ) -> GenericKernel:
-    """A kernel whose calls executors perform, as far as they can."""
+    """A kernel whose calls executors perform, as far as they can; `of`: those with a text in their names."""
     origins: Origins = []
-    kernel = Launchable(module, entry, target, check)
+    kernel = Launchable(module, entry, None, check)
     names = performable(image_of(kernel, origins), origins, kernel.profile)
+    names = {name for name in names if of in name}
     with hidden(names):
-        made = GenericKernel(module, entry, target, check)
+        made = GenericKernel(module, entry, None, check)
     made.performed = names
     assert not names or made._made.generic is not None
     return made

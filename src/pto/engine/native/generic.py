@@ -34,17 +34,19 @@ from ..reference.instr import IllegalInstruction, Instr, Plain
 from ..reference.semantics import SEMANTICS
 from ..reference.state import Cluster, CoreState
 from ..registers import SPECIAL, Register, is_register, maker
+from . import entries
 from .frames import Read, Unreadable, Write, bytes_at, known, reader, writer
 from .packs import library
 
 _SPACES = len(MEMORIES)
 #: `pto_generic` up to the words that the host writes, and where those are.
-_CALL = struct.Struct(f"<2Q{_SPACES}Q3Q4Q3QQqQ")
+_CALL = struct.Struct(f"<2Q{_SPACES}Q3Q4Q3QQqQ2QQ")
 _TOUCHED = _CALL.size
-_TEXT = _TOUCHED + 16
+_ENTRY = _TOUCHED + 16
+_TEXT = _ENTRY + entries.SIZE
 _TEXT_SIZE = 1000
 #: What the host came to; 0 where the function ended by an exception that it did not see.
-PERFORMED, FAILED, UNBOUND = 1, 2, 3
+PERFORMED, FAILED, UNBOUND, PUSH, POP = 1, 2, 3, 4, 5
 
 _ARRAY = struct.Struct("<3Qi4x")  # `pto_array`
 _KINDS = ("mix", "cube", "vector")
@@ -107,7 +109,8 @@ class GenericCore(CoreState):
         kind, self.block, self.sub, self.rank = words[at + 3 : at + 7]
         self.kind, self.index = _KINDS[kind], self.block
         self._peers = words[at + 7 : at + 10]
-        ctrl, hf32, self._hidden = words[at + 10 :]
+        ctrl, hf32, self._hidden = words[at + 10 : at + 13]
+        self.quantisation = words[at + 13 : at + 15]
         self.registers = {"CTRL": ctrl, "hf32": _ROUNDINGS[hf32] if hf32 >= 0 else None}
 
     # -- memory ---------------------------------------------------------------------------------------------
@@ -205,6 +208,9 @@ class GenericCall:
         if row is None or always_compiled(row):
             raise Unreadable(f"{op.name}")
         self.op, self.calls = op, calls
+        self._entry = entries.Entry(origin, calls.profile) if row.fifo else None
+        if self._entry is not None:
+            return
         self._single: list[tuple[str, int, Read]] = []
         self._constants: dict[str, Any] = {}
         self._several: list[tuple[str, list[tuple[int, Read]]]] = []
@@ -257,8 +263,14 @@ class GenericCall:
         try:
             core = self.calls.core(words)
             with np.errstate(all="ignore"):
-                self._run(core, words[0])
-            return PERFORMED
+                if self._entry is None:
+                    self._run(core, words[0])
+                    return PERFORMED
+                if words[-1]:
+                    self._entry.move(core, words[0], call + _ENTRY, call)
+                    return PERFORMED
+                self._entry.ask(core, words[0], call + _ENTRY, call)
+                return PUSH if self._entry.pushes else POP
         except MemoryFault as fault:
             return self._outside(call, fault)
         except IllegalInstruction as problem:
