@@ -15,6 +15,7 @@ import pto
 SEES = {
     "diag": "",
     "files": "",
+    "signals": "",
     "isa": "diag",
     "knobs": "diag isa",
     "cache": "diag knobs isa",
@@ -30,16 +31,16 @@ SEES = {
     "codegen": "diag knobs isa ir verify perf passes driver",
     "image": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen",
     "objects": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen image",
-    "engine": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
-    "host": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
-    "runtime": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
-    "language": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
-    "tune": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "compat": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat tune",
+    "engine": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
+    "host": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
+    "runtime": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
+    "language": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
+    "tune": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "compat": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "cli": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat tune",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
-BESIDE = ("diag", "files", "knobs", "cache")
+BESIDE = ("diag", "files", "signals", "knobs", "cache")
 #: Circles that are there still. Nothing is added here; what is gone is taken out.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent
