@@ -16,6 +16,7 @@ SEES = {
     "diag": "",
     "files": "",
     "wire": "diag",
+    "signals": "",
     "isa": "diag",
     "knobs": "diag isa",
     "cache": "diag files knobs isa",
@@ -31,16 +32,16 @@ SEES = {
     "codegen": "diag knobs isa ir verify perf passes driver",
     "image": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen",
     "objects": "diag knobs isa ir asm bytecode verify witness perf passes driver codegen image",
-    "engine": "diag files wire knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
-    "host": "diag files wire knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
-    "runtime": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
-    "language": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
-    "tune": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "compat": "diag files knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
-    "cli": "diag files wire knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat tune",
+    "engine": "diag files wire signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects",
+    "host": "diag files wire signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
+    "runtime": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine",
+    "language": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime",
+    "tune": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "compat": "diag files signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine runtime language",
+    "cli": "diag files wire signals knobs cache isa ir asm bytecode reading verify witness perf passes driver codegen image objects engine host runtime language compat tune",
 }
 #: Floors that stand beside the others, below them all: the drawing leaves them out.
-BESIDE = ("diag", "files", "wire", "knobs", "cache")
+BESIDE = ("diag", "files", "wire", "signals", "knobs", "cache")
 #: Circles that are there still. Nothing is added here; what is gone is taken out.
 KNOWN_CIRCLES: tuple[str, ...] = ()
 ROOT = Path(pto.__file__).parent

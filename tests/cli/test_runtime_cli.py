@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -216,40 +214,6 @@ def test_cases_have_files_whatever_they_are_called(run: Run) -> None:
 def test_a_file_that_cannot_be_written_hides_no_result(run: Run) -> None:
     status, out, err = run("case", "--trace", "missing/t.json")
     assert status == 1 and "PTO-E0002" in err and "4/4" in out
-
-
-#: A C function that starts again after a signal, as a loop in a kernel would. Nobody takes the interpreter's lock away
-#: from the main thread: the other one presses Ctrl-C when that function waits.
-_BLOCKS = """\
-import ctypes, os, signal, sys, threading
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from pto.cli.interrupt import EndOnInterrupt
-libc = ctypes.CDLL(None)
-ready = threading.Event()
-def press():
-    ready.wait()
-    os.kill(os.getpid(), signal.SIGINT)
-with EndOnInterrupt("me", 0.3):
-    if sys.argv[1] == "long":
-        libc.sem_init(ctypes.byref(gate := (ctypes.c_char * 64)()), 0, 0)
-        signal.siginterrupt(signal.SIGINT, False)
-        threading.Thread(target=press, daemon=True).start()
-        sys.setswitchinterval(600)
-        ready.set()
-        libc.sem_wait(ctypes.byref(gate))
-print("end")
-"""
-
-
-@pytest.mark.parametrize("how", ["long", "short"])
-def test_ctrl_c_ends_what_does_not_return(how: str) -> None:
-    """Python would wait for the C function. What ends by itself is left in peace."""
-    done = subprocess.run(
-        [sys.executable, "-c", _BLOCKS, how], capture_output=True, text=True, check=False, timeout=600
-    )
-    assert done.returncode == (130 if how == "long" else 0), done.stderr
-    assert ("does not return" in done.stderr) == (how == "long")
-    assert ("end" in done.stdout) == (how == "short")
 
 
 def test_e2621_an_option_that_a_graph_with_explicit_edges_does_not_have(

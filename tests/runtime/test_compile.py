@@ -343,9 +343,9 @@ def _calls(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     seen: list[list[str]] = []
     real = compiler.call
 
-    def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+    def call(command: list[str]) -> subprocess.CompletedProcess[str]:
         seen.append(command)
-        return real(command, timeout)
+        return real(command)
 
     monkeypatch.setattr(compiler, "call", call)
     return seen

@@ -1,12 +1,14 @@
-"""What the tools share: reading inputs, writing outputs atomically, diagnostics, exit status.
+"""What the tools share: inputs, outputs in one step, standard streams, diagnostics, exit status.
 
-Exit status: 0 ok, 1 diagnostics, 2 usage, 70 our bug (with a reproducer file).
+Exit status: 0 ok, 1 diagnostics, 2 usage, 70 our bug (with a reproducer file), 130 interrupted.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -14,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import __version__, knobs
 from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json, visible
 from ..files import write_whole
+from .interrupt import INTERRUPTED, EndOnSignal, signalled
 
 if TYPE_CHECKING:
     from ..ir.core import Module
@@ -63,6 +66,10 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE, f"{self.prog}: {visible(message)}\ntry '{self.prog} --help'\n")
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print a help text or an error. argparse would drop what cannot be written."""
+        (file or sys.stderr).write(message)
 
 
 def add_target(parser: argparse.ArgumentParser) -> None:
@@ -163,10 +170,22 @@ def read_input(path: str, cpp: bool = False) -> tuple[Source | None, list[Diagno
     """A named file, or standard input for `-`; C++ is refused, unless `cpp` says otherwise."""
     from ..reading import decode, foreign, read
 
-    source, problems = decode("<stdin>", sys.stdin.buffer.read()) if path == "-" else read(path)
+    try:
+        source, problems = decode("<stdin>", standard_input()) if path == "-" else read(path)
+    except DiagnosticError as e:
+        return None, e.diagnostics
     if source is not None and not cpp and (other := foreign(source)):
         return None, [other]
     return source, problems
+
+
+def standard_input() -> bytes:
+    """Read all of standard input; raise `DiagnosticError` where it cannot be read."""
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as e:
+        problem = Diagnostic("PTO-E0001", f"cannot read standard input: {_reason(e)}")
+        raise DiagnosticError([problem]) from None
 
 
 #: Who writes files of a kind.
@@ -189,23 +208,21 @@ def refuse_output(parser: argparse.ArgumentParser, path: str | None, what: str, 
 
 def write_output(path: str, data: bytes, executable: bool = False) -> list[Diagnostic]:
     """Write a file in one step: readers see the old content or the new, never a part."""
-    if path == "-":
-        try:
+    try:
+        if path == "-":
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
-        except BrokenPipeError:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        except OSError as e:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            why = (e.strerror or str(e)).lower()
-            return [Diagnostic("PTO-E0002", f"cannot write to standard output: {why}")]
-        return []
-    try:
-        write_whole(path, data, executable)
+        else:
+            write_whole(path, data, executable)
     except OSError as e:
-        why = (e.strerror or str(e)).lower()
-        return [Diagnostic("PTO-E0002", f"cannot write '{path}': {why}", help="nothing was written")]
+        if path == "-":
+            return [_discard(e)]
+        return [Diagnostic("PTO-E0002", f"cannot write '{path}': {_reason(e)}", help="nothing was written")]
     return []
+
+
+def _reason(e: OSError) -> str:
+    return (e.strerror or str(e)).lower()
 
 
 def rank_count(text: str) -> int:
@@ -235,12 +252,9 @@ def show(diagnostics: Sequence[Diagnostic], form: str) -> None:
 
 
 def say(text: str) -> None:
-    """Text on stderr; a reader that has seen enough changes nothing, least of all the exit status."""
-    try:
-        sys.stderr.write(text)
-        sys.stderr.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    """Print text on stderr."""
+    sys.stderr.write(text)
+    sys.stderr.flush()
 
 
 def tell(text: str) -> None:
@@ -255,19 +269,124 @@ def _color() -> bool:
     return not knobs.get("NO_COLOR") and sys.stderr.isatty()
 
 
-def run(tool: str, body: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
-    """Run a tool's body; an exception is our bug: say so, write a reproducer, exit 70."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+# -- a tool as a process -----------------------------------------------------------------------------------
+
+
+class _Output(io.FileIO):
+    """Standard output, which notes why it could not be written."""
+
+    problem: OSError | None = None
+
+    def write(self, data: Any) -> int | None:
+        try:
+            while (count := super().write(data)) is None:  # a pipe that is full, and does not block
+                select.select((), (self,), ())
+            return count
+        except OSError as e:
+            self.problem = e
+            raise
+
+
+class _Errors(io.FileIO):
+    """Standard error: where it cannot be written, the text is lost and the exit status stays as it is."""
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return super().write(data)
+        except OSError:
+            return len(data)
+
+
+_output: _Output | None = None  # of a tool that is the whole process
+
+
+def _open_streams() -> None:
+    """Open the standard streams of a process, also those that it was started without."""
+    global _output
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # A file that is opened later would have this number. To use this one fails, as for a closed one.
+            taken = os.open(os.devnull, os.O_RDONLY if number else os.O_WRONLY)
+            os.set_inheritable(taken, True)
+    sys.stdin = sys.stdin or open(0, closefd=False)
+    _output = _Output(1, "wb", closefd=False)
+    sys.stdout = _stream(_output, sys.stdout, "<stdout>")
+    sys.stderr = _stream(_Errors(2, "wb", closefd=False), sys.stderr, "<stderr>")
+
+
+def _stream(raw: io.FileIO, given: Any, name: str) -> io.TextIOWrapper:
+    """A stream for text as Python has opened it, if it has, on another file."""
+    raw.name = name  # type: ignore[misc]
+    errors = "backslashreplace" if name == "<stderr>" else "strict"
+    encoding, errors = (given.encoding, given.errors) if given is not None else ("utf-8", errors)
+    lines = name == "<stderr>" or raw.isatty()
+    unbuffered = given is not None and given.write_through  # python -u
+    file: Any = raw if unbuffered else io.BufferedWriter(raw)
+    return io.TextIOWrapper(file, encoding, errors, None, lines, unbuffered)
+
+
+def unwritten(e: BaseException) -> bool:
+    """Tell whether an exception is that standard output could not be written."""
+    problem = _output.problem if _output is not None else None
+    return isinstance(e, OSError) and problem is not None and e.errno == problem.errno
+
+
+def _discard(e: OSError) -> Diagnostic:
+    """Write no more to standard output; the diagnostic that says why."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+    return Diagnostic("PTO-E0002", f"cannot write to standard output: {_reason(e)}")
+
+
+Body = Callable[[Sequence[str]], int]
+
+
+def run(tool: str, body: Body, argv: Sequence[str] | None, arguments: Sequence[str] | None = None) -> int:
+    """Run the body of a tool with `arguments` (default: all that the tool was given), and return its exit
+    status. Where `argv` is None, the tool is the whole process, and owns its streams and signals. An
+    exception is our bug: say so, write a reproducer, exit 70."""
+    given = list(sys.argv[1:] if argv is None else argv) if arguments is None else list(arguments)
+    if argv is not None:
+        try:
+            return _called(tool, body, given)
+        except KeyboardInterrupt as e:
+            say(f"{tool}: interrupted {e}".rstrip() + "\n")
+            return INTERRUPTED
+    _open_streams()
+    with EndOnSignal(tool) as ending:
+        try:
+            return _called(tool, body, given)
+        except KeyboardInterrupt as e:
+            ending.leave(str(e))
+
+
+def _called(tool: str, body: Body, arguments: list[str]) -> int:
     try:
-        return body(arguments)
-    except KeyboardInterrupt as e:
-        print(f"{tool}: interrupted {e}".rstrip(), file=sys.stderr)
-        return 130
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
-    except Exception:
-        return _bug(tool, arguments)
+        status = _flushed(body, arguments)
+    except Exception as e:
+        if signalled():
+            raise KeyboardInterrupt from None
+        if not unwritten(e):
+            return _bug(tool, arguments)
+        assert isinstance(e, OSError)
+        show([_discard(e)], "text")
+        return FAILED
+    sys.stderr.flush()
+    return status
+
+
+def _flushed(body: Body, arguments: list[str]) -> int:
+    """The exit status of a body, once all that it printed has been written."""
+    try:
+        status = body(arguments)
+    except SystemExit:
+        sys.stdout.flush()
+        raise
+    sys.stdout.flush()
+    return status
 
 
 def _bug(tool: str, arguments: list[str]) -> int:

@@ -1,50 +1,130 @@
-"""Ctrl-C while C++ of the user's never returns and cannot be given up, as it waits in a library: Python would
-see the signal only afterwards. After a few seconds in which nothing has ended, the process ends."""
+"""SIGINT and SIGTERM end a tool, also while it runs machine code that never returns.
+
+Python acts on a signal only between two of its own instructions: it raises KeyboardInterrupt, and the tool
+cleans up on its way out. A thread reads the number of the signal at once (`signal.set_wakeup_fd`), and ends
+the process if the main thread has not done so in time.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
 import sys
 import threading
-from typing import Any
+from types import FrameType
+from typing import Any, NoReturn
 
-_SECONDS = 3.0
-_INTERRUPTED = 130
+INTERRUPTED = 130
+#: Seconds in which a tool ends by itself after a signal, and those that cleaning up may take after them.
+_SECONDS, _CLEANING = 0.5, 0.3
 
 
-class EndOnInterrupt:
-    """For `with`, on the main thread; elsewhere it does nothing."""
+class EndOnSignal:
+    """For `with`, around a tool that is the whole process. The main thread has to enter it."""
 
-    def __init__(self, who: str, seconds: float = _SECONDS) -> None:
-        self._who = who
-        self._seconds = seconds
-        self._ended = threading.Event()
-        self._pipe: tuple[int, int] | None = None
-        self._before = -1
+    interrupts = True  # see `signals.interrupts`
 
-    def __enter__(self) -> EndOnInterrupt:
-        if threading.current_thread() is threading.main_thread():
-            reader, writer = os.pipe()
-            os.set_blocking(writer, False)
-            self._pipe = reader, writer
-            self._before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-            threading.Thread(target=self._wait, args=(reader,), daemon=True).start()
+    def __init__(self, tool: str) -> None:
+        self.tool = tool
+        self.seconds = _SECONDS
+        self.numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
+        self.signalled = False
+        self._over = threading.Event()
+        self._cleaning = threading.Lock()  # taken once, by the thread that cleans up
+        self._writer = -1
+
+    def __enter__(self) -> EndOnSignal:
+        global _active
+        _active = self
+        for number, usual in _USUAL.items():
+            if signal.getsignal(number) is usual:
+                signal.signal(number, self)
+        os.register_at_fork(after_in_child=_forget)
+        sys.unraisablehook = self._unraisable
+        reader, self._writer = os.pipe()
+        os.set_blocking(self._writer, False)
+        signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        threading.Thread(target=self._watch, args=(reader,), daemon=True).start()
         return self
 
-    def __exit__(self, *error: Any) -> None:
-        self._ended.set()
-        if self._pipe is not None:
-            signal.set_wakeup_fd(self._before)
-            os.close(self._pipe[1])  # the thread reads the end of the file, and closes its side
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal on the main thread. C code that imports makes another exception of this one."""
+        while frame is not None and not self._over.is_set():
+            if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+                self.leave()
+            frame = frame.f_back
+        if not self._over.is_set():
+            raise KeyboardInterrupt
 
-    def _wait(self, reader: int) -> None:
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        _forget()
+        os.close(self._writer)  # the thread reads the end of the file, and closes its side
+
+    def leave(self, where: str = "") -> NoReturn:
+        """Clean up after KeyboardInterrupt, and end the process without waiting for its other threads."""
+        for number in self.numbers:
+            signal.signal(number, signal.SIG_IGN)
         with contextlib.suppress(OSError):
-            while (numbers := os.read(reader, 16)) and signal.SIGINT not in numbers:
-                pass
-            if numbers and not self._ended.wait(self._seconds):
-                text = f"{self._who}: interrupted; a kernel or the orchestration does not return\n"
-                os.write(sys.__stderr__.fileno() if sys.__stderr__ else 2, text.encode())
-                os._exit(_INTERRUPTED)
+            sys.stdout.flush()
+        self._clean(f"interrupted {where}".rstrip())
+        os._exit(INTERRUPTED)
+
+    def _watch(self, reader: int) -> None:
+        while numbers := os.read(reader, 16):
+            if any(signal.getsignal(n) is self for n in numbers):
+                self.signalled = True
+                if self._over.wait(self.seconds):
+                    break
+                line = "interrupted; the code that it ran does not return"
+                cleaner = threading.Thread(target=self._clean, args=(line,), daemon=True)
+                cleaner.start()
+                cleaner.join(_CLEANING)
+                os._exit(INTERRUPTED)
         os.close(reader)
+
+    def _clean(self, line: str) -> None:
+        if not self._cleaning.acquire(blocking=False):
+            return
+        if (compiler := sys.modules.get("pto.engine.cpp.compiler")) is not None:
+            compiler.end_tools()
+        with contextlib.suppress(OSError):
+            os.write(2, f"{self.tool}: {line}\n".encode())
+        atexit._run_exitfuncs()  # they remove temporary folders
+
+    def _unraisable(self, problem: Any) -> None:
+        """Print no traceback of a KeyboardInterrupt in a callback of C: the thread ends the tool."""
+        if problem.exc_type is not KeyboardInterrupt or signal.SIGINT not in self.numbers:
+            sys.__unraisablehook__(problem)
+
+
+def allow(seconds: float, *numbers: int) -> None:
+    """Give the tool so many seconds to end by itself, after these signals only."""
+    if _active is not None:
+        for number in _active.numbers:
+            if number not in numbers and signal.getsignal(number) is _active:
+                signal.signal(number, _USUAL[number])
+        _active.seconds, _active.numbers = seconds, numbers
+
+
+def signalled() -> bool:
+    """Tell whether a signal has come: some libraries make another exception of a KeyboardInterrupt."""
+    return _active is not None and _active.signalled
+
+
+#: What Python does on a signal.
+_USUAL: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+_active: EndOnSignal | None = None
+
+
+def _forget() -> None:
+    """Have signals do what they do without the tool: it is over, or this process was forked from it."""
+    global _active
+    if _active is not None:
+        signal.set_wakeup_fd(-1)
+        for number, usual in _USUAL.items():
+            if signal.getsignal(number) is _active:
+                signal.signal(number, usual)
+        _active = None

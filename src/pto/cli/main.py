@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 from .. import __version__
 
@@ -30,28 +31,31 @@ VERBS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage())
-        return 0
-    verb, rest = arguments[0], arguments[1:]
-    if verb == "--version":
-        print(f"pto {__version__}")
-        return 0
-    if verb not in VERBS:
-        from difflib import get_close_matches
-
-        from ..diag import did_you_mean, visible
-
-        hint = did_you_mean(verb, get_close_matches(verb, VERBS, n=1))  # the nearest alone: verbs are short
-        said = f"unknown verb '{visible(verb)}'{'; ' + hint if hint else ''}"
-        print(f"pto: {said}\ntry 'pto --help'", file=sys.stderr)
-        return 2
-    from importlib import import_module
-
     from .common import run
 
-    return run(f"pto {verb}", import_module(f"pto.cli.{verb}").main, rest)
+    verb, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
+    if verb not in VERBS:
+        return run("pto", _other, argv)
+    return run(f"pto {verb}", lambda given: import_module(f"pto.cli.{verb}").main(given), argv, rest)
+
+
+def _other(arguments: Sequence[str]) -> int:
+    """What is no verb."""
+    word = arguments[0] if arguments else "--help"
+    if word in ("-h", "--help", "help"):
+        print(usage())
+        return 0
+    if word == "--version":
+        print(f"pto {__version__}")
+        return 0
+    from difflib import get_close_matches
+
+    from ..diag import did_you_mean, visible
+
+    hint = did_you_mean(word, get_close_matches(word, VERBS, n=1))  # the nearest alone: verbs are short
+    said = f"unknown verb '{visible(word)}'{'; ' + hint if hint else ''}"
+    print(f"pto: {said}\ntry 'pto --help'", file=sys.stderr)
+    return 2
 
 
 def usage() -> str:

@@ -37,26 +37,16 @@ _EXAMPLES = """\
 
 def command() -> NoReturn:
     """The installed command: `main`, after which the process ends without taking every object apart."""
-    status = main()
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except OSError:  # the reader has seen enough
-            pass
-    os._exit(status)
+    os._exit(main())
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        print(f"ptoas {__version__}")
-        return 0
     import gc
 
     from .common import run
 
     gc.set_threshold(100_000)  # a program is alive until it is written: looking for garbage finds none
-    return run("ptoas", _main, arguments)
+    return run("ptoas", _main, argv)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -152,6 +142,9 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _main(arguments: Sequence[str]) -> int:
+    if list(arguments) == ["--version"]:  # without what it takes to know all the options
+        print(f"ptoas {__version__}")
+        return 0
     from ..diag import DiagnosticError, has_errors, visible
     from .common import FAILED, OK, USAGE, refuse_output, say, show, write_output
     from .outputs import FORMS, decided
@@ -274,14 +267,24 @@ def _assemble_all(inputs: list[str], options: argparse.Namespace) -> list[_Resul
         shares[least].append(i)
         loads[least] += sizes[i]
     children = [(_forked([inputs[i] for i in share], options), share) for share in shares[1:]]
-    found.update((i, _assemble(inputs[i], options)) for i in shares[0])
-    for (pid, pipe), share in children:
-        with os.fdopen(pipe, "rb") as results:
-            data = results.read()
-        if os.waitpid(pid, 0)[1] == 0:
-            found.update(zip(share, _Result.unpacked(data), strict=True))
-        else:  # whatever went wrong there shows here
-            found.update((i, _assemble(inputs[i], options)) for i in share)
+    try:
+        found.update((i, _assemble(inputs[i], options)) for i in shares[0])
+        while children:
+            (pid, pipe), share = children[0]
+            with os.fdopen(pipe, "rb") as results:
+                data = results.read()
+            status = os.waitpid(pid, 0)[1]
+            children.pop(0)
+            if status == 0:
+                found.update(zip(share, _Result.unpacked(data), strict=True))
+            else:  # whatever went wrong there shows here
+                found.update((i, _assemble(inputs[i], options)) for i in share)
+    except KeyboardInterrupt:
+        import signal
+
+        for (pid, _), _ in children:
+            os.kill(pid, signal.SIGKILL)
+        raise
     return [found[i] for i in range(len(inputs))]
 
 

@@ -19,6 +19,7 @@ from .common import (
     read_input,
     run,
     show,
+    standard_input,
     tell,
     write_output,
 )
@@ -148,7 +149,7 @@ def _dump(options: argparse.Namespace, problems: list[Diagnostic]) -> int:
 
 def _read(path: str) -> tuple[str, bytes]:
     if path == "-":
-        return "<stdin>", sys.stdin.buffer.read()
+        return "<stdin>", standard_input()
     try:
         return path, Path(path).read_bytes()
     except OSError as e:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
-from .common import FAILED, OK, Parser, show
+from .common import FAILED, OK, Parser, show, unwritten
+from .interrupt import allow
 
 _EXAMPLES = """\
   pto python hello.py                       the script, with its own arguments after its name
@@ -23,6 +25,8 @@ are `simpler` and `simpler_setup`; nothing is installed. A platform that is a de
 What is found goes to stderr.
 Exit status: that of the script; 1 where sanitizers found errors in a script that ended well.
 """
+#: Seconds for a script to end after a signal, and for the programs of a report.
+_SECONDS = 3.0
 _LEVELS = "off, tasks (tasks that nothing orders; costs little), all, or names as in pto run --sanitize"
 
 
@@ -77,6 +81,7 @@ _VALUED = ("--sanitize", "--report", "-j", "--jobs", "--timeout", "--platform", 
 def _report(p: Parser, options: Any, level: str) -> int:
     from ..compat.report import run as report
 
+    allow(_SECONDS, signal.SIGINT, signal.SIGTERM)
     trees = [t for t in (options.script, *options.args) if t is not None]
     if not trees:
         p.error("--report takes folders or files to run")
@@ -89,6 +94,7 @@ def _report(p: Parser, options: Any, level: str) -> int:
 
 
 def _run(options: Any, level: str) -> int:
+    allow(_SECONDS, signal.SIGTERM)  # what Ctrl-C does is for the script to say
     os.environ["PTO_SANITIZE"] = level
     if options.shadow:
         os.environ["PTO_PYPTO"] = os.environ["PTO_SIMPLER"] = "shadow"
@@ -123,6 +129,8 @@ def _ended(body: Any) -> int:
         show(e.diagnostics, "text")
         return FAILED
     except BaseException as e:
+        if unwritten(e):
+            raise
         _show_traceback(e)
         return FAILED
     return OK

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import signal
 import sys
 import time
 from argparse import Namespace
@@ -16,7 +17,7 @@ from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine.sanitize import NAMES, parse_names
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
-from .interrupt import EndOnInterrupt
+from .interrupt import allow
 from .terminal import Screen
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ _RUN_EXAMPLES = """\
 A folder has golden.py (generate_inputs, compute_golden) and kernels/kernel_config.py (KERNELS, ORCHESTRATION,
 RUNTIME_CONFIG). Exit status: 0 passed, 1 failed or diagnostics, 2 usage, 70 a bug of ours.
 """
+#: Seconds to end by itself after a signal: the runtime gives up a task that does not return after two.
+_SECONDS = 3.0
 _LEVELS = {"error": 0, "warn": 1, "info": 2, "debug": 3}
 
 
@@ -131,12 +134,12 @@ def _number(least: int, most: int) -> Any:
 
 
 def run(options: Namespace) -> int:
+    allow(_SECONDS, signal.SIGINT, signal.SIGTERM)
     level = options.log_level or ("debug" if options.verbose else "error" if options.silent else "")
     with knobs.environment({"PTO_LOG_LEVEL": level} if level else {}):
         session = _Session(options)
         try:
-            with EndOnInterrupt("pto runtime"):
-                session.run()
+            session.run()
         except DiagnosticError as e:
             session.problems += e.diagnostics
     show(session.problems, options.diagnostics)

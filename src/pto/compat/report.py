@@ -32,6 +32,8 @@ _RELATIVE = re.compile(r"^\s*from \.", re.M)
 _TEST = re.compile(r"^\s*def test_", re.M)
 #: How often a file of tests is begun again after one of them has killed the process.
 _AGAIN = 8
+#: Seconds for a process to end by itself.
+_ENDING = 2.0
 OUTCOMES = ("passed", "failed", "refused", "timeout", "crashed", "skipped")
 
 
@@ -134,7 +136,8 @@ class _Progress:
 def _file(file: Path, how: str, options: _Options, progress: _Progress) -> list[Row]:
     with tempfile.TemporaryDirectory(prefix="pto-report-") as place:
         rows = (_tests if how == "tests" else _script)(file, options, place)
-    progress.step(file, rows)
+    if not options.stop.is_set():
+        progress.step(file, rows)
     return rows
 
 
@@ -173,8 +176,12 @@ def _process(arguments: Sequence[str], options: _Options, place: str, root: str 
                 if "pytest" in arguments and now != size:  # a test began or ended
                     size, last = now, time.time()
         if status is None:
-            process.kill()
-            process.wait()
+            process.terminate()  # it ends what it has started
+            try:
+                process.wait(_ENDING)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
     text = log.read_text(encoding="utf-8", errors="replace")
     events = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
     return _Ended(status, text, events, time.time() - begin)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .. import cache
@@ -68,7 +67,7 @@ def _compiled(
         done = compilers.call([*found.command, *found.flags, *flags, *own])
         return (str(target) if done.returncode == 0 else ""), done.stderr
 
-    with ThreadPoolExecutor(max(1, min(len(sources), os.cpu_count() or 1))) as pool:
+    with compilers.workers(max(1, min(len(sources), os.cpu_count() or 1))) as pool:
         made = list(pool.map(object_of, enumerate(sources)))
     output = "".join(text for _, text in made)
     if not all(path for path, _ in made):

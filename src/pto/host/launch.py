@@ -17,6 +17,7 @@ from typing import IO
 
 from ..engine.compiled import group
 from ..isa.record import Record
+from ..signals import deferred
 from .meeting import Meeting, Place, agreed, placed
 
 #: Seconds that the others have to end by themselves when a rank has failed.
@@ -43,17 +44,27 @@ class _Ranks:
         self.processes: list[subprocess.Popen[str]] = []
         self.readers: list[threading.Thread] = []
         self._printing = threading.Lock()
+        #: Why what the ranks print cannot be printed here.
+        self.unwritten: OSError | None = None
+        try:
+            self._start(command, environment, place)
+        except BaseException:
+            self.end()
+            raise
+
+    def _start(self, command: Sequence[str], environment: Mapping[str, str], place: Place | None) -> None:
         for rank in range(self.ranks):
             number = rank if place is None else place.rank
             env = {
                 **environment, "PTO_RANK": str(number), "PTO_RANKS_FILE": str(self.file),
                 "MPI_LIB_PATH": str(group.library("libmpi_pto.so")),
             }  # fmt: skip
-            process = subprocess.Popen(
-                list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
-                errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-            )  # fmt: skip
-            self.processes.append(process)
+            with deferred():
+                process = subprocess.Popen(
+                    list(command), env=env, pass_fds=[self.file], stdin=subprocess.DEVNULL, text=True,
+                    errors="replace", stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                )  # fmt: skip
+                self.processes.append(process)
             for pipe, out in ((process.stdout, sys.stdout), (process.stderr, sys.stderr)):
                 assert pipe is not None
                 reader = threading.Thread(target=self._copy, args=(rank, pipe, out), daemon=True)
@@ -63,9 +74,13 @@ class _Ranks:
     def _copy(self, rank: int, pipe: IO[str], out: IO[str]) -> None:
         prefix = f"rank {rank}: " if self.ranks > 1 else ""
         for line in pipe:
-            with self._printing:
-                out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
-                out.flush()
+            try:
+                with self._printing:
+                    out.write(prefix + line if line.endswith("\n") else f"{prefix}{line}\n")
+                    out.flush()
+            except OSError as e:
+                self.unwritten = e
+                return
 
     def said(self, rank: int) -> str:
         """What a rank is doing, in words."""
@@ -106,6 +121,8 @@ def run(
     finally:
         all.end()
         all.close()
+    if all.unwritten is not None:
+        raise all.unwritten
     return Outcome(tuple(p.returncode for p in all.processes), tuple(reports))
 
 
@@ -117,6 +134,8 @@ def _watched(all: _Ranks, timeout: float | None) -> list[str]:
     while True:
         statuses = [p.poll() for p in all.processes]
         now = time.monotonic()
+        if all.unwritten is not None:
+            return []
         if None not in statuses:
             return _deaths(statuses)
         if failed is None and any(statuses):

@@ -113,8 +113,9 @@ class Ahead:
         return self._made.result()
 
     def give_up(self) -> None:
-        """Begin no more of them: nobody will ask for the result."""
+        """Begin no more of them, and end those that run: nobody will ask for the result."""
         self._given_up.set()
+        compiler.end_tools()
         self._pool.shutdown()
 
 
@@ -163,7 +164,7 @@ def compile_each(
         (at for at in range(len(jobs)) if at not in made), key=lambda at: plans[at].work, reverse=True
     )
     if left:
-        with ThreadPoolExecutor(workers or os.cpu_count() or 1) as pool:
+        with compiler.workers(workers or os.cpu_count() or 1) as pool:
             list(pool.map(one, left))
     return [made[at] for at in range(len(jobs))]
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError
+from ..signals import interrupts
 
 MAX_BLOCK_DIM = 24
 
@@ -57,7 +58,7 @@ def options(
     made["host_threads"] = made["host_threads"] or os.cpu_count() or 1
     # Elsewhere Ctrl-C is not meant for this run, or does something else than to stop it.
     here = threading.current_thread() is threading.main_thread()
-    made["interrupts"] = here and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    made["interrupts"] = here and interrupts(signal.getsignal(signal.SIGINT))
     _check(made)
     return made
 

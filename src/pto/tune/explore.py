@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+import signal
+import threading
+from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from contextlib import closing
 from functools import partial
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
+from ..signals import deferred
 from .measure import TIMED, Outcome, Program, measure
 from .source import check_named, fill, named, python_names
 from .space import Space
@@ -36,8 +40,8 @@ def search(
     todo = [p for p in points if _key(p) not in known]
     best = min((o for o in found if o.status == TIMED), key=lambda o: o.us, default=None)
     done = len(found)
-    with _Kept(results, _digest(program)) as kept:
-        for outcome in _each(program, todo, jobs):
+    with _Kept(results, _digest(program)) as kept, closing(_each(program, todo, jobs)) as outcomes:
+        for outcome in outcomes:
             kept.add(outcome)
             found.append(outcome)
             done += 1
@@ -62,19 +66,41 @@ def _check(program: Program, space: Space) -> None:
         fill(program.text, space.points[0], program.path)
 
 
-def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Iterator[Outcome]:
+def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Generator[Outcome, None, None]:
     one = partial(measure, program)
     if jobs <= 1 or len(points) <= 1:
         yield from map(one, points)
         return
-    with ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn")) as pool:
-        futures: list[Future[Outcome]] = [pool.submit(one, p) for p in points]
-        try:
-            for future in as_completed(futures):
-                yield future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+    pool = ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn"), _end_with_parent)
+    others = set(active_children())
+    try:
+        with deferred():
+            # Ctrl-C at a terminal goes to every process there, and is for this one to handle.
+            before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                futures: list[Future[Outcome]] = [pool.submit(one, p) for p in points]
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for future in as_completed(futures):
+            yield future.result()
+    except BaseException:
+        for worker in set(active_children()) - others:
+            worker.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _end_with_parent() -> None:
+    """In a worker, have it end when the process that started it does, in whatever way."""
+    parent = parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 # -- the file ----------------------------------------------------------------------------------------------

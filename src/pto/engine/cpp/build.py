@@ -143,9 +143,7 @@ def _compile(
             )
         return done.returncode == 0, done.stderr
 
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(len(units)) as pool:
+    with compilers.workers(len(units)) as pool:
         results = list(pool.map(object_of, units))
     output = "".join(text for _, text in results)
     if not all(ok for ok, _ in results):

@@ -10,7 +10,9 @@ import platform
 import re
 import shlex
 import shutil
+import signal
 import threading
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,10 +22,12 @@ from ...diag import Diagnostic, DiagnosticError
 from ...isa.machine import MEMORIES
 from ...isa.profiles import PROFILES, Profile
 from ...isa.record import Record
+from ...signals import deferred
 from . import digest
 
 if TYPE_CHECKING:
     import subprocess
+    from concurrent.futures import ThreadPoolExecutor
 
 #: Linkers that need half the time of the usual one, the best first.
 _LINKERS = ("mold", "lld", "gold")
@@ -222,15 +226,67 @@ def _ask(command: tuple[str, ...]) -> tuple[Compiler | str, bool]:
     return why or found, runs
 
 
-def call(command: list[str], timeout: float | None = None) -> subprocess.CompletedProcess[str]:
+_SECONDS_TO_END = 0.2
+_running: set[subprocess.Popen[str]] = set()  # each is the leader of a process group
+
+
+def call(command: list[str]) -> subprocess.CompletedProcess[str]:
     """Run a tool with messages in English."""
     import subprocess
 
-    environment = {**os.environ, "LC_ALL": "C"}
-    return subprocess.run(
-        command, capture_output=True, text=True, errors="replace", check=False, env=environment,
-        timeout=timeout, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    with deferred():
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            errors="replace", env={**os.environ, "LC_ALL": "C"}, start_new_session=True,
+        )  # fmt: skip
+        _running.add(process)
+    with process:
+        try:
+            out, err = process.communicate()
+        except BaseException:
+            _end([process])
+            raise
+        finally:
+            ended = process not in _running
+            _running.discard(process)
+    if ended:
+        raise KeyboardInterrupt
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def end_tools() -> None:
+    """End the tools that run; their callers get a KeyboardInterrupt."""
+    tools = [*_running]
+    _running.difference_update(tools)
+    _end(tools)
+
+
+def _end(tools: list[subprocess.Popen[str]]) -> None:
+    """End tools and what they have started. SIGTERM has a compiler remove its temporary files."""
+    import subprocess
+
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        for tool in tools:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(tool.pid, number)
+        for tool in tools:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                tool.wait(_SECONDS_TO_END)
+
+
+@contextlib.contextmanager
+def workers(count: int) -> Iterator[ThreadPoolExecutor]:
+    """Threads that call tools. An interrupt of the thread that waits for them ends the tools."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(count) as pool:
+        try:
+            yield pool
+        except BaseException as e:
+            pool.shutdown(wait=False, cancel_futures=True)
+            if not isinstance(e, Exception):
+                end_tools()
+            raise
 
 
 @lru_cache(1)
