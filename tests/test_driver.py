@@ -48,7 +48,13 @@ def test_what_is_wrong_ends_it() -> None:
     assert not done.ok and not done.ran and done.module is module and not done.times
     with pytest.raises(pto.DiagnosticError):
         done.sound()
-    assert lowered(module, "a5", Options(check="structure", passes="never")).ok
+    unchecked = Options(check="structure", passes="never")
+    assert not lowered(module, "a5", unchecked).ok  # no stage can take a view for a tile
+    small = TILE.replace("f32", "i8")
+    illegal = program(
+        body=f"%s = pto.alloc_tile : {small}\npto.tadd ins(%t, %s : {TILE}, {small}) outs(%t : {TILE})"
+    )
+    assert not lowered(illegal, "a5").ok and lowered(illegal, "a5", unchecked).ok
     large = program()
     overflow = lowered(large, lowered(large).profile.override({"vec": 64}))
     assert not overflow.ok and "insert-sync" not in overflow.ran

@@ -84,7 +84,7 @@ class RowChecker:
     def check_kinds(self, op: Operation) -> None:
         """Check that operands and attributes are of their kinds: what every stage takes for granted."""
         if op.row is not None and all(v.type is not ERROR for v in (*op.operands, *op.results)):
-            self._kinds(op, op.row)
+            self._operand_kinds(op)
             self._attributes(op, op.row)
 
     def _value_rules(
@@ -121,7 +121,7 @@ class RowChecker:
             help=f"set the module attribute pto.target_arch = \"{best}\", or use another instruction",
         )  # fmt: skip
 
-    def _kinds(self, op: Operation, row: Row) -> bool:
+    def _operand_kinds(self, op: Operation) -> bool:
         ok = True
         for declared, value in op.named():
             if not kind_matches(declared, value.type):
@@ -136,6 +136,10 @@ class RowChecker:
                     help=_index_help(value, declared.kinds),
                 )
                 ok = False
+        return ok
+
+    def _kinds(self, op: Operation, row: Row) -> bool:
+        ok = self._operand_kinds(op)
         if row.dialect != "pto":
             return ok
         for declared, result in zip(row.results, op.results, strict=False):
