@@ -21,6 +21,16 @@ class Source:
         self.text = text
         self._lines: list[int] = []
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            type(self) is type(other)
+            and isinstance(other, Source)
+            and (self.name, self.text) == (other.name, other.text)
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
     def place(self, offset: int) -> tuple[int, int]:
         """1-based line and column of a character offset."""
         from bisect import bisect_right
@@ -123,11 +133,11 @@ class Span:
         return (
             isinstance(other, Span)
             and (self.start, self.end) == (other.start, other.end)
-            and self.source is other.source
+            and self.source == other.source
         )
 
     def __hash__(self) -> int:
-        return hash((id(self.source), self.start, self.end))
+        return hash((self.source, self.start, self.end))
 
 
 class Diagnostic:
@@ -174,6 +184,10 @@ class DiagnosticError(Exception):
     def __init__(self, diagnostics: Sequence[Diagnostic]) -> None:
         self.diagnostics = list(diagnostics)
         super().__init__(render(self.diagnostics))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy an error of any subclass as it is: its text is no argument of `__init__`."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

@@ -1,7 +1,7 @@
 """Kernels of engine native that call no function of a pack, but those that only compiled functions perform.
 
-    k = generic_kernel(pto.parse(text))
-    k.performed  # the names of the calls that executors perform
+k = generic_kernel(pto.parse(text))
+k.performed  # the names of the calls that executors perform
 """
 
 from __future__ import annotations

@@ -52,7 +52,11 @@ class Entry:
                 self._space = list(MEMORIES).index(value.type.loc)
             elif declared.name == "aiv_subblockid":
                 self._read_lane = reader(value, profile, False)
-        self._tile, self._pipe, self._lane = places["tile"], places["pipe_handle"], places.get("aiv_subblockid")
+        self._tile, self._pipe, self._lane = (
+            places["tile"],
+            places["pipe_handle"],
+            places.get("aiv_subblockid"),
+        )
         self._split = int(self.op.attr("split") or 0)
         self.pushes = self.op.row is not None and self.op.row.fifo == "push"
         #: What waits for its entry, by the address of the call.
@@ -67,7 +71,7 @@ class Entry:
         i, tile = self._instr(core, frame)
         shape, dtype = tile.valid, tile.dtype
         if self.pushes:
-            self._registers(i, tile)
+            self._registers(core, i, tile)
             found, dtype = self._pending[call] = fixpipe.pushed(i, tile)
             shape = found.shape[0], found.shape[1]
         lane = -1 if self._lane is None else self._read_lane(core, frame + self._lane)
@@ -78,14 +82,15 @@ class Entry:
         )  # fmt: skip
         memmove(entry, asked, _ASKED.size)
 
-    def _registers(self, i: Instr, tile: Tile) -> None:
+    def _registers(self, core: GenericCore, i: Instr, tile: Tile) -> None:
         """The quantisation of pushes: a core of the machine has one, whatever FIFO it is for."""
         number = i.attr("id") or 0
-        scalar, vector = i.core.quantisation  # type: ignore[attr-defined]
+        scalar, vector = core.quantisation
         words: Tile | None = None
         if vector:
             type = TileBufType(ScalarType("ui64"), "scaling", 1, tile.v_col, 1, tile.v_col)
-            words = Tile(type, *i.core.on_chip("scaling", vector, 8 * tile.v_col), (1, tile.v_col))  # type: ignore[attr-defined]
+            buffer, address = core.on_chip("scaling", vector, 8 * tile.v_col)
+            words = Tile(type, buffer, address, (1, tile.v_col))
         elif str(i.attr("quant_mode") or "").startswith("V"):
             raise IllegalInstruction("TPUSH: no SET_QUANT_VECTOR before a push that quantises by column")
         i.registers = {

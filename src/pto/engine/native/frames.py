@@ -128,12 +128,14 @@ def _pointer(type: PtrType, name: str) -> tuple[Read, Write]:
     if type.space == "gm":
 
         def read(core: Any, at: int) -> Pointer:
-            return Pointer(*core.in_global(_WORD.unpack(string_at(at, 8))[0]), dtype, name)
+            buffer, offset = core.in_global(_WORD.unpack(string_at(at, 8))[0])
+            return Pointer(buffer, offset, dtype, name)
     else:
         loc = LOCATION_OF[type.space]
 
         def read(core: Any, at: int) -> Pointer:
-            return Pointer(*core.pointed(loc, _WORD.unpack(string_at(at, 8))[0]), dtype, name)
+            buffer, offset = core.pointed(loc, _WORD.unpack(string_at(at, 8))[0])
+            return Pointer(buffer, offset, dtype, name)
 
     def write(core: Any, at: int, value: Pointer) -> None:
         memmove(at, _WORD.pack((address_of(value.buffer) + value.offset) & (1 << 64) - 1), 8)
@@ -210,7 +212,9 @@ def _stream(name: str) -> tuple[Read, Write]:
         made = Align(name)
         made.keep(np.frombuffer(data, np.uint8))
         made.kind, made.pending = _ALIGN_KINDS[kind], pending
-        made.position = Pointer(*core.pointed("vec", position), "u8") if kind else None
+        if kind:
+            buffer, offset = core.pointed("vec", position)
+            made.position = Pointer(buffer, offset, "u8")
         return made
 
     def write(core: Any, at: int, value: Align) -> None:
@@ -265,4 +269,3 @@ def known(value: Value) -> Any:
     if found is None:
         raise Unreadable("an operand without a place")
     return found
-

@@ -230,4 +230,3 @@ class Program:
     @property
     def address(self) -> int:
         return ctypes.addressof(self._program)
-

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiled.kernel import CompiledKernel
-from ..compiled.library import INTERRUPTED, Outcome
+from ..compiled.library import INTERRUPTED, Library, Outcome
 from ..entry import LaunchResult
 from .machine import Program
 
@@ -39,8 +39,10 @@ class MachineKernel(CompiledKernel):
         elif self._made.updates and isinstance(threads := options.get("threads"), int) and threads > 1:
             options["threads"] = 1  # updates of executors are not atomic
 
-    def _ready(self, *args: Any) -> None:
-        super()._ready(*args)
+    def _ready(
+        self, library: Library, symbol: str, function: str, types: list[Any], program: int = 0
+    ) -> None:
+        super()._ready(library, symbol, function, types, program)
         if self._made.generic is not None:
             self._quick = None  # every launch comes by `_prepare`
 
