@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ..each import together
 from .shapes import body, emit, in_order
 
 
@@ -267,6 +268,24 @@ def test_core_queries_are_statements() -> None:
 def test_a_format_string_is_quoted() -> None:
     text = function('  pto.print ins("a\\22b\\5C%d\\0A", %x : i32)', "%x: i32")
     assert r'cce::printf("a\"b\\%d\n", v1);' in text
+
+
+@together(
+    ("format", "type", "printed"),
+    [
+        ("%d %d %n", "i32", "%d %%d %%n"),
+        ("100%, %5.2f%%", "f32", "100%%, %5.2f%%"),
+        ("%s|%s", "i32", "%d|%%s"),
+        ("%08p", "i32", "%8d"),
+        ("%-6.2d", "f32", "%-6f"),
+        ("%*d %99999d %d", "i32", "%%*d %%99999d %d"),
+        ("%", "i32", "%%"),
+        ("??/", "i32", r"?\?/"),
+    ],
+)
+def test_a_printed_scalar_has_one_conversion_that_fits(format: str, type: str, printed: str) -> None:
+    text = function(f'  pto.print ins("{format}", %x : {type})', f"%x: {type}")
+    assert f'cce::printf("{printed}", v1);' in text
 
 
 COUNTED_DOWN = """\

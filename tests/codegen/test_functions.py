@@ -275,3 +275,15 @@ def test_names_that_become_the_same() -> None:
     with pytest.raises(pto.DiagnosticError) as e:
         emit('func.func @"a-b"() {\n  return\n}\nfunc.func @a_b() {\n  return\n}\n')
     assert [d.code for d in e.value.diagnostics] == ["PTO-E1304"]
+
+
+def test_names_are_identifiers_of_our_own() -> None:
+    """No name ends a declaration, is one of the C library, or is spelled in letters that compilers differ on."""
+    for name, spelled in (
+        ("exit", "f_exit"), ("fork", "f_fork"), ('"a; b()"', "a__b__"), ('"é²"', "__"), ('""', "f_"), ('"1\\0A"', "f_1_"),
+    ):  # fmt: skip
+        text = emit(
+            f"func.func private @{name}(%x: i32)\nfunc.func @k(%x: i32) attributes {{pto.entry}} {{\n"
+            f"  func.call @{name}(%x) : (i32) -> ()\n  return\n}}\n"
+        )
+        assert f"extern void {spelled}(int32_t v1);" in text and f"  {spelled}(v1);" in text, name
