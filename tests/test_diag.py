@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import multiprocessing
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.each import together
 
 import pto
+from pto.compat.simpler.chip import RunFailed
 from pto.diag import (
     Diagnostic,
     DiagnosticError,
     Source,
     Span,
+    Unread,
     did_you_mean,
     has_errors,
     render,
     render_json,
     sorted_by_place,
 )
+from pto.isa.meaning import BadMeaning
+from pto.language.arguments import WrongArguments
+from pto.runtime.failures import RunFailure
 
 Check = Callable[..., Any]
 
@@ -290,6 +299,54 @@ def test_the_python_interface_raises_them_all() -> None:
         pto.parse(_FIVE_SYNTAX)
     assert len(caught.value.diagnostics) == 5
     assert str(caught.value).count("error[") == 5
+
+
+# ----------------------------------------------------------------------------------------- other processes
+
+
+def _errors() -> list[Exception]:
+    """One of each class that users may catch, with all that an error can hold."""
+    text = "first\nbad\n"
+    d = at(text, "bad", severity="warning", expected="good", got="bad", help="write good")
+    d.notes.append(("because of this", Unread("other.pto").at(3, 4)))
+    return [
+        DiagnosticError([d, Diagnostic("PTO-E0001", "no place")]), RunFailure(d, 201), RunFailed([d], -5),
+        WrongArguments("too many"), BadMeaning("no meaning"),
+    ]  # fmt: skip
+
+
+def _content(error: Any) -> tuple[Any, ...]:
+    found = getattr(error, "diagnostics", ())
+    texts = [(type(s.source), s.source.text) for d in found for s in (d.span, *dict(d.notes).values()) if s]
+    return (
+        type(error),
+        str(error),
+        error.args,
+        texts,
+        {**vars(error), "diagnostics": [d.as_json() for d in found]},
+    )
+
+
+@together("copied", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy])
+@together("error", _errors())
+def test_errors_can_be_copied_and_sent(copied: Callable[[Any], Any], error: Exception) -> None:
+    assert _content(copied(error)) == _content(error)
+
+
+def test_every_class_of_errors_is_tried() -> None:
+    found, todo = set[type](), [DiagnosticError]
+    while todo:
+        found.add(one := todo.pop())
+        todo += one.__subclasses__()
+    assert found <= set(map(type, _errors()))
+
+
+def test_an_error_comes_out_of_another_process() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(DiagnosticError) as caught:
+        pool.apply_async(pto.parse, (_FIVE_SYNTAX,)).get(600)  # it would hang
+    with pytest.raises(DiagnosticError) as here:
+        pto.parse(_FIVE_SYNTAX)
+    assert _content(caught.value) == _content(here.value)
 
 
 def test_line_ends_of_windows_change_no_place(diagnose: Check) -> None:

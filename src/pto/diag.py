@@ -175,6 +175,10 @@ class DiagnosticError(Exception):
         self.diagnostics = list(diagnostics)
         super().__init__(render(self.diagnostics))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy an error of any subclass as it is: its text is no argument of `__init__`."""
+        return type(self).__new__, (type(self), *self.args), self.__dict__
+
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:
     return any(d.severity == "error" for d in diagnostics)

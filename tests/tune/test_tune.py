@@ -163,6 +163,13 @@ def test_processes_find_the_same() -> None:
     assert search(program, space, None, 2) == search(program, space)
 
 
+def test_what_a_process_refuses_is_told(tmp_path: Path) -> None:
+    (tmp_path / "k.py").write_text("ROWS = 1\n")
+    program = Program("ROWS = 1\n", str(tmp_path / "k.py"), ())
+    with pytest.raises(DiagnosticError, match="has no function build"):
+        search(program, Space({"ROWS": [1, 2]}), None, 2)
+
+
 def _of_the_tool() -> Any:
     from pto.cli.tune import _arguments
 
