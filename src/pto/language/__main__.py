@@ -14,8 +14,10 @@ def main(words: list[str]) -> int:
         print(
             found or f"no operator has {' or '.join(map(repr, words))} in its name or description", flush=True
         )
-    except BrokenPipeError:  # who reads has seen enough
+    except OSError as e:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print(f"cannot write to standard output: {(e.strerror or str(e)).lower()}", file=sys.stderr)
+        return 1
     return 0 if found else 1
 
 
