@@ -21,16 +21,6 @@ class Source:
         self.text = text
         self._lines: list[int] = []
 
-    def __eq__(self, other: object) -> bool:
-        return self is other or (
-            type(self) is type(other)
-            and isinstance(other, Source)
-            and (self.name, self.text) == (other.name, other.text)
-        )
-
-    def __hash__(self) -> int:
-        return hash(self.name)
-
     def place(self, offset: int) -> tuple[int, int]:
         """1-based line and column of a character offset."""
         from bisect import bisect_right
@@ -133,11 +123,11 @@ class Span:
         return (
             isinstance(other, Span)
             and (self.start, self.end) == (other.start, other.end)
-            and self.source == other.source
+            and self.source is other.source
         )
 
     def __hash__(self) -> int:
-        return hash((self.source, self.start, self.end))
+        return hash((id(self.source), self.start, self.end))
 
 
 class Diagnostic:
