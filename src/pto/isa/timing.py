@@ -231,6 +231,8 @@ def machine(
     return _read(name, profile)
 
 
+#: Bytes of a machine's file.
+_LARGEST = 1 << 20
 #: Tables of a machine's file that are not of its cores, and who reads them.
 TABLES = {
     "runtime": "overheads of the task runtime (pto.runtime.overheads)",
@@ -246,10 +248,13 @@ def read_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         toml = import_module("tomllib")
     except ModuleNotFoundError:  # before Python 3.11
         toml = import_module("tomli")
+    with open(name, "rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise ValueError(f"{name}: expected a file of at most {_LARGEST} bytes")
     try:
-        with open(name, "rb") as file:
-            given: dict[str, Any] = toml.load(file)
-    except toml.TOMLDecodeError as e:
+        given: dict[str, Any] = toml.loads(data.decode())
+    except (ValueError, RecursionError) as e:
         raise ValueError(f"{name}: {e}") from None
     for key, value in given.items():
         if isinstance(value, dict) and key not in TABLES:
@@ -267,7 +272,7 @@ def _read(path: str, profile: Profile | str) -> Machine:
     except OSError as e:
         raise ValueError(f"cannot read {path!r}: {(e.strerror or str(e)).lower()}") from None
     base = given.pop("machine", None)
-    if base is not None and base not in MACHINES:
+    if base is not None and (not isinstance(base, str) or base not in MACHINES):
         raise ValueError(f"{path}: unknown machine {base!r}; one of {', '.join(MACHINES)}")
     start = MACHINES[base] if base is not None else machine_of(profile)
     try:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError
 from .measure import TIMED, Outcome, Program, measure
@@ -108,14 +109,25 @@ def _known(path: str, digest: str) -> dict[str, Outcome]:
         try:
             data = json.loads(line)
             if data.pop("program") == digest:
-                out[_key(data["params"])] = Outcome(**data)
-        except (ValueError, KeyError, TypeError, AttributeError):
+                out[_key(data["params"])] = _outcome(data)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             if number < len(lines):
                 message = f"{path}:{number}: no result of a search"
                 raise DiagnosticError(
                     [Diagnostic("PTO-E2901", message, help="name another file with --results")]
                 ) from None
     return out
+
+
+def _outcome(data: dict[str, Any]) -> Outcome:
+    """Make an outcome of what a file has; `TypeError` where a value is of another type than outcomes have."""
+    found = Outcome(**data)
+    texts, numbers = (found.status, found.busy, found.code, found.why), (found.us, found.share, found.guessed)
+    if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int | float) for n in numbers):
+        raise TypeError("no outcome")
+    if not all(0 <= n < 1e18 for n in numbers):
+        raise ValueError("no outcome")
+    return found
 
 
 class _Kept:

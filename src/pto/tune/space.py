@@ -23,9 +23,16 @@ Point = dict[str, Any]
 _RANGE = re.compile(r"(-?\d+)\.\.(-?\d+)(?:\*(\d+)|\+(\d+))?")
 _MOST = 100_000
 
+
+def _shifted(value: Any, by: Any) -> Any:
+    if not by < 64:
+        raise ValueError(f"cannot shift by {by}: expected less than 64")
+    return value << by
+
+
 _BINARY: dict[type[ast.AST], Any] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: operator.lshift,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.LShift: _shifted,
     ast.RShift: operator.rshift,
 }  # fmt: skip
 _COMPARE: dict[type[ast.AST], Any] = {
@@ -108,9 +115,9 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """An expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min, max."""
     try:
         return _evaluate(ast.parse(text.strip(), mode="eval").body, names)
-    except SyntaxError:
-        raise refuse(f"'{text}' is no expression") from None
-    except (TypeError, ZeroDivisionError, ValueError) as e:
+    except (SyntaxError, RecursionError, MemoryError):  # the latter of the parser, for what nests too deep
+        raise refuse(f"'{text[:200]}' is no expression") from None
+    except (TypeError, ZeroDivisionError, ValueError, OverflowError) as e:
         raise refuse(f"'{text}': {e}") from None
 
 
@@ -124,7 +131,10 @@ def _evaluate(node: ast.AST, names: Mapping[str, Any]) -> Any:
                 raise refuse(f"there is no parameter '{name}'", hint)
             return names[name]
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_evaluate(left, names), _evaluate(right, names))
+            lhs, rhs = _evaluate(left, names), _evaluate(right, names)
+            if str in (type(lhs), type(rhs)) and not isinstance(op, ast.Add):  # could be as long as memory
+                raise TypeError("cannot compute with a text: expected a number")
+            return _BINARY[type(op)](lhs, rhs)
         case ast.UnaryOp(op=ast.USub(), operand=inner):
             return -_evaluate(inner, names)
         case ast.UnaryOp(op=ast.Not(), operand=inner):

@@ -95,11 +95,15 @@ def page(
 
 def loaded(path: str) -> dict[str, Any]:
     """The dataset in a file that `--timeline FILE.json` wrote; `ValueError` where there is none."""
+    found: Any = None
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)["otherData"]["view"]
+        known = isinstance(found["name"], str) and 0 < found["total"] < 1e18
     except OSError as e:
         raise ValueError(f"cannot read '{path}': {e.strerror}") from None
-    except (ValueError, KeyError, TypeError):
-        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json") from None
+    except (ValueError, KeyError, TypeError, RecursionError):
+        known = False
+    if not known:
+        raise ValueError(f"'{path}' is no timeline: write one with --timeline FILE.json")
     return found
