@@ -390,19 +390,3 @@ def test_house_style_of_messages(diagnose: Check) -> None:
     for d in [*diagnose(_FIVE), *diagnose(_FIVE_SYNTAX)]:
         assert not d.message.endswith(".") and "\n" not in d.message
         assert not d.help.endswith(".")
-
-
-def test_nothing_shown_gives_orders_to_a_terminal() -> None:
-    orders = "\x1b]0;title\x07\x1b[2J\r\x9b"
-    d = Diagnostic(
-        "PTO-E0107",
-        f"bad {orders}",
-        Source(f"k{orders}.pto", f"x {orders}").at(1),
-        expected=orders,
-        got=orders,
-    )
-    d.help, d.notes = orders, [(f"see {orders}", None)]
-    shown = render([d])
-    assert (
-        all(c.isprintable() or c == "\n" for c in shown) and "bad \N{REPLACEMENT CHARACTER}]0;title" in shown
-    )

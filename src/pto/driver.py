@@ -25,7 +25,7 @@ from .isa.record import Record
 from .passes.pipeline import Options, Pass, compile, load_passes
 from .verify import verify
 
-__all__ = ["Lowered", "Options", "complete", "lowered", "verified"]
+__all__ = ["Lowered", "Options", "complete", "lowered", "refuse_illegal", "verified"]
 
 
 class Lowered(Record):
@@ -63,6 +63,14 @@ def verified(
     )  # fmt: skip
 
 
+def refuse_illegal(module: Module, target: str | Profile | None = None) -> None:
+    """Raise the errors of a program, if it has any: it may be illegal and not verified, which explains an exception
+    better than the exception does."""
+    found = verify(module, target)
+    if has_errors(found):
+        raise DiagnosticError(found) from None
+
+
 def lowered(
     module: Module,
     target: str | Profile | None = None,
@@ -86,13 +94,22 @@ def lowered(
     found = verified(module, target, o)
     if o.check != "none":
         times["verify"] = time.perf_counter() - start
-    if not has_errors(found):
+    if has_errors(found):
+        return Lowered(module, profile, found, times=times if timed else {})
+    try:
         plain = logical_tiles(single_tiles(module))
         keep, module = keep and plain is module, plain
-    wanted = None if has_errors(found) else _left(module, o)
-    if wanted is None:
-        return Lowered(module, profile, found, times=times if timed else {})
-    context, more = compile(module, profile, wanted, after=after, times=times if timed else None, keep=keep)
+        wanted = _left(module, o)
+        if wanted is None:
+            return Lowered(module, profile, found, times=times if timed else {})
+        spent = times if timed else None
+        context, more = compile(module, profile, wanted, after=after, times=spent, keep=keep)
+    except DiagnosticError:
+        raise
+    except Exception:
+        if o.check == "none":
+            refuse_illegal(module, target)
+        raise
     return Lowered(
         context.module, profile, [*found, *more], tuple(context.ran), context.manual, context.plan,
         times if timed else {},

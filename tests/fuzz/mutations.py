@@ -10,16 +10,13 @@ from random import Random
 
 from pto.asm import FORMS, parse, to_text
 
+from . import fragments
+
 CORPUS = Path(__file__).parent / "corpus"
 
-_TOKEN = re.compile(r"\s+|[\w.$]+|[%@^!#][\w.$#-]+|\"[^\"\n]*\"?|->|.", re.DOTALL)
+TOKEN = re.compile(r"\s+|[\w.$]+|[%@^!#][\w.$#-]+|\"[^\"\n]*\"?|->|.", re.DOTALL)
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:x\d+)*(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
-_NUMBERS = (
-    "0", "-1", "1", "7", "31", "32", "4095", "65536", "2147483648", "4294967296", "9223372036854775808",
-    "18446744073709551616", "1" * 40, "9" * 5000, "0x", "0X1F", "0xFFFFFFFFFFFFFFFFFF", "0x" + "F" * 5000, "024",
-    "1e400", "1.0e", ".5", "0b1", "1_000", "?",
-)  # fmt: skip
 _NESTS = (
     "(",
     "[",
@@ -83,7 +80,7 @@ def behead(data: bytes, r: Random) -> bytes:
 
 def _tokens(edit: Callable[[list[str], Random], None]) -> Callable[[bytes, Random], bytes]:
     def run(text: str, r: Random) -> str:
-        tokens = _TOKEN.findall(text)
+        tokens = TOKEN.findall(text)
         if tokens:
             edit(tokens, r)
         return "".join(tokens)
@@ -147,7 +144,7 @@ def _number(text: str, r: Random) -> str:
     if not found:
         return text
     m = r.choice(found)
-    return text[: m.start()] + r.choice(_NUMBERS) + text[m.end() :]
+    return text[: m.start()] + r.choice(fragments.NUMBERS) + text[m.end() :]
 
 
 def _literal(text: str, r: Random) -> str:
@@ -156,7 +153,29 @@ def _literal(text: str, r: Random) -> str:
     if not found:
         return text
     m = r.choice(found)
-    return text[: m.start()] + r.choice(("", "-")) + r.choice(_NUMBERS) + text[m.end() :]
+    return text[: m.start()] + r.choice(("", "-")) + r.choice(fragments.NUMBERS) + text[m.end() :]
+
+
+#: How a piece of a kind looks in a text, and what makes another one.
+_PIECES = tuple(
+    (re.compile(pattern), make)
+    for pattern, make in (
+        (r'"(?:[^"\\\n]|\\.)*"', fragments.string), (r"@[\w.$]+", fragments.symbol), (r"affine_map<.*?\)>", fragments.affine_map),
+        (r"![\w.]+(?:<[^<>]*>)?|memref<[^<>]*>", fragments.type), (r"\{[^{}]*=[^{}]*\}", fragments.dictionary),
+        (r"(?<== )[^\s,{}()]+", fragments.attribute), (r"loc\(.*\)|$", lambda r: " " + fragments.location(r)),
+        (r"(?m)^ *%\w+ = .*$", fragments.statement),
+    )
+)  # fmt: skip
+
+
+def _fragment(text: str, r: Random) -> str:
+    """A hostile piece of text in place of one of its kind."""
+    pattern, make = r.choice(_PIECES)
+    found = list(pattern.finditer(text))
+    if not found:
+        return text
+    m = r.choice(found)
+    return text[: m.start()] + make(r) + text[m.end() :]
 
 
 def _nest(text: str, r: Random) -> str:
@@ -195,6 +214,7 @@ MUTATIONS: dict[str, Callable[[bytes, Random], bytes]] = {
     "lines": _text(_swap_lines),
     "number": _text(_number),
     "literal": _text(_literal),
+    "fragment": _text(_fragment),
     "nest": _text(_nest),
     "unicode": _text(_unicode),
     "splice": splice,
@@ -202,32 +222,29 @@ MUTATIONS: dict[str, Callable[[bytes, Random], bytes]] = {
 
 
 #: Mutations after which a program often still parses, so that verifier and printers see it too.
-GENTLE = ("alike", "lines", "number", "literal", "delete", "replace")
+GENTLE = ("alike", "lines", "number", "literal", "delete", "replace", "fragment", "fragment")
 
 
-def mutant(seed: int, programs_: Sequence[bytes], most: int = 4) -> bytes:
-    """A program with one to `most` mutations, determined by the seed; every other one is gentle."""
-    r = Random(seed)
-    data = r.choice(programs_)
-    choices = GENTLE if seed % 2 else tuple(MUTATIONS)
-    for _ in range(r.choice((1, 1, 2)) if seed % 2 else r.randint(1, most)):
-        data = MUTATIONS[r.choice(choices)](data, r)
+def mutant(data: bytes, r: Random) -> bytes:
+    """A program with one to four mutations; every other one is gentle."""
+    gentle = r.random() < 0.5
+    for _ in range(r.choice((1, 1, 2)) if gentle else r.randint(1, 4)):
+        data = MUTATIONS[r.choice(GENTLE if gentle else tuple(MUTATIONS))](data, r)
     return data
 
 
-def shrink(data: bytes, fails: Callable[[bytes], bool]) -> bytes:
-    """A smaller input that still fails: lines, then tokens are left out as long as that keeps the failure."""
-    for split in (lambda text: text.splitlines(keepends=True), _TOKEN.findall):
-        parts: list[str] = split(data.decode("utf-8", "surrogateescape"))
-        size = max(1, len(parts) // 2)
-        while size:
-            at = 0
-            while at < len(parts):
-                rest = parts[:at] + parts[at + size :]
-                if fails("".join(rest).encode("utf-8", "surrogateescape")):
-                    parts = rest
-                else:
-                    at += size
-            size //= 2
-        data = "".join(parts).encode("utf-8", "surrogateescape")
-    return data
+@cache
+def _words() -> tuple[str, ...]:
+    return tuple(sorted({word for program in programs() for word in program.decode().split()}))
+
+
+def text(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
+    """A mutant; now and then a program of hostile pieces, words in any order, or anything at all."""
+    kind = r.random()
+    if kind < 0.7:
+        return mutant(data, r)
+    if kind < 0.9:
+        return fragments.program(r).encode("utf-8", "surrogatepass")
+    if kind < 0.95:
+        return " ".join(r.choice(_words()) for _ in range(r.randrange(25))).encode()
+    return r.randbytes(r.randrange(60)) if kind < 0.98 else _unicode("", r).encode("utf-8", "surrogatepass")

@@ -9,6 +9,8 @@ import pto
 from pto.driver import Options, lowered
 from pto.engine.native import images
 from pto.image.container import File
+from pto.image.format import CALL, NAMES as OPCODES, Code, Image
+from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 from pto.ir.core import Module
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -169,3 +171,39 @@ def convolution() -> File:
 
 def every() -> list[File]:
     return [two(), values(), convolution(), *map(example, NAMES)]
+
+
+def walk(image: Image, code: Code) -> list[tuple[int, str, tuple[int, ...]]]:
+    """Instructions of a code: where each begins, its name and its operands."""
+    found, at = list[tuple[int, str, tuple[int, ...]]](), 0
+    while at < len(code.words):
+        opcode, length = code.words[at] & 0xFFFFFF, code.words[at] >> 24
+        name = OPCODES[opcode] if opcode in OPCODES else image.calls[opcode - CALL]
+        found.append((at, name, code.words[at + 1 : at + length]))
+        at += length
+    return found
+
+
+def inside(image: Image) -> None:
+    """What the check promises, looked up again with nothing but the table: every operand lies in its frame, every
+    jump leads to an instruction."""
+    for code in image.codes:
+        walked = walk(image, code)
+        starts = {at for at, _, _ in walked}
+        assert walked[-1][1] == "end"
+        for at, name, words in walked:
+            operands = INSTRUCTIONS.get(code.words[at] & 0xFFFFFF)
+            operands = operands_of(name) if operands is None else operands
+            assert operands is not None
+            for operand, value in zip(spread(operands, words) or (), words, strict=True):
+                if operand.kind == "target":
+                    assert value in starts
+                elif operand.kind == "place":
+                    assert value + words[2] <= len(code.frame)
+                elif operand.kind == "views":
+                    assert words[3] < words[2] and value + 88 * words[2] <= len(code.frame)
+                elif operand.kind not in NUMBERS and operand.kind != "text":
+                    kind = sized(operand.kind, spread(operands, words) or (), words)
+                    assert value + size_of(kind)[0] <= len(code.frame)
+        for offset, view in code.arguments:
+            assert offset + (88 if view else 8) <= len(code.frame)

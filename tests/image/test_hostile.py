@@ -22,7 +22,7 @@ from pto.image.format import CALL, COPY, END, JUMP, MAGIC, NAMES, Code, Image
 from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 
 from ..counting import no_hang
-from .programs import convolution, two, values
+from .programs import convolution, two, values, walk
 
 PROFILE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -125,17 +125,7 @@ def _changed(image: Image, **changes: Any) -> Image:
 
 def _where(image: Image, name: str, nth: int = 0) -> int:
     """The word at which an instruction begins."""
-    return [at for at, found, _ in _walk(image, image.codes[0]) if found == name][nth]
-
-
-def _walk(image: Image, code: Code) -> list[tuple[int, str, tuple[int, ...]]]:
-    found, at = list[tuple[int, str, tuple[int, ...]]](), 0
-    while at < len(code.words):
-        opcode, length = code.words[at] & 0xFFFFFF, code.words[at] >> 24
-        name = NAMES[opcode] if opcode in NAMES else image.calls[opcode - CALL]
-        found.append((at, name, code.words[at + 1 : at + length]))
-        at += length
-    return found
+    return [at for at, found, _ in walk(image, image.codes[0]) if found == name][nth]
 
 
 def _word(image: Image, at: int, value: int) -> Image:
@@ -352,126 +342,6 @@ def test_e1226_listings() -> None:
 
 
 # -- anything -------------------------------------------------------------------------------------------------
-
-
-def inside(image: Image) -> None:
-    """What the check promises, looked up again with nothing but the table: every operand lies in its frame, every
-    jump leads to an instruction."""
-    for code in image.codes:
-        walked = _walk(image, code)
-        starts = {at for at, _, _ in walked}
-        assert walked[-1][1] == "end"
-        for at, name, words in walked:
-            operands = INSTRUCTIONS.get(code.words[at] & 0xFFFFFF)
-            operands = operands_of(name) if operands is None else operands
-            assert operands is not None
-            for operand, value in zip(spread(operands, words) or (), words, strict=True):
-                if operand.kind == "target":
-                    assert value in starts
-                elif operand.kind == "place":
-                    assert value + words[2] <= len(code.frame)
-                elif operand.kind == "views":
-                    assert words[3] < words[2] and value + 88 * words[2] <= len(code.frame)
-                elif operand.kind not in NUMBERS and operand.kind != "text":
-                    kind = sized(operand.kind, spread(operands, words) or (), words)
-                    assert value + size_of(kind)[0] <= len(code.frame)
-        for offset, view in code.arguments:
-            assert offset + (88 if view else 8) <= len(code.frame)
-
-
-def _damaged(data: bytes, random: Random) -> bytes:
-    out = bytearray(data)
-    for _ in range(random.choice((1, 1, 2, 5))):
-        at = random.randrange(len(out))
-        act = random.randrange(6)
-        if act == 0:
-            out[at] ^= 1 << random.randrange(8)
-        elif act == 1:
-            out[at : at + 4] = random.choice((0, 1, 255, 1 << 31, 0xFFFFFFFF, len(out))).to_bytes(4, "little")
-        elif act == 2:
-            del out[at : at + random.randrange(1, 16)]
-        elif act == 3:
-            out[at:at] = bytes(random.randrange(256) for _ in range(random.randrange(1, 9)))
-        elif act == 4:
-            other = random.randrange(len(out))
-            out[at : at + 8] = out[other : other + 8]
-        else:
-            del out[random.randrange(len(out) // 2, len(out)) :]
-        if not out:
-            break
-    return bytes(out)
-
-
-def survives(act: Callable[[], container.File]) -> None:
-    try:
-        found = act()
-    except pto.DiagnosticError as e:
-        assert all(d.code.startswith("PTO-E") and d.message for d in e.diagnostics)
-        str(e)
-    else:
-        for image in found.images:
-            inside(image)
-        listing.text_of(found)
-        found.lines.spans()
-
-
-@settings(PROFILE, max_examples=250)
-@given(seed=SEEDS)
-def test_damaged_files(seed: int) -> None:
-    survives(lambda: read(_damaged(data(), Random(seed))))
-
-
-@settings(PROFILE, max_examples=250)
-@given(seed=SEEDS)
-def test_damaged_words(seed: int) -> None:
-    images = (*two().images, *values().images, *convolution().images)
-    survives(lambda: container.File("k", (mutant(images[seed % len(images)], Random(seed)),)))
-
-
-def mutant(image: Image, random: Random) -> Image:
-    """An image with other words or constants, that the check accepts; raises where it does not."""
-    code = image.codes[random.randrange(len(image.codes))]
-    words, frame = list(code.words), bytearray(code.frame)
-    for _ in range(random.choice((1, 1, 1, 2))):
-        if random.random() < 0.15:
-            at = random.randrange(len(frame) // 8) * 8
-            frame[at : at + 8] = random.choice((0, 1, 1 << 31, 1 << 63, random.getrandbits(64))).to_bytes(
-                8, "little"
-            )
-        else:
-            at = random.randrange(len(words))
-            words[at] = random.choice((
-                words[at] ^ 1 << random.randrange(32), random.choice(words), random.randrange(len(words)),
-                random.randrange(0, len(frame), 8), random.getrandbits(32),
-            ))  # fmt: skip
-    changed = code.replace(words=tuple(words), frame=bytes(frame))
-    found = image.replace(codes=tuple(changed if c is code else c for c in image.codes))
-    check(found)
-    return found
-
-
-@settings(PROFILE, max_examples=150)
-@given(seed=SEEDS)
-def test_damaged_listings(seed: int) -> None:
-    text = listing.text_of(two())
-    random = Random(seed)
-    rows = text.splitlines()
-    at = random.randrange(len(rows))
-    act = random.randrange(4)
-    if act == 0:
-        rows[at] = rows[random.randrange(len(rows))]
-    elif act == 1:
-        del rows[at]
-    elif act == 2:
-        words = rows[at].split(" ")
-        words[random.randrange(len(words))] = random.choice(
-            ("@8", "8", "L0", "end", '"x"', "-1", "", ",", "9" * 30)
-        )
-        rows[at] = " ".join(words)
-    else:
-        text = _damaged(text.encode(), random).decode("utf-8", "replace")
-        rows = text.splitlines()
-    survives(lambda: listing.assembled(Source("k.txt", "\n".join(rows))))
 
 
 def test_large_and_deep() -> None:

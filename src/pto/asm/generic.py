@@ -26,6 +26,8 @@ from .statement import settle
 from .writer import Writer
 
 _SEGMENTS = "operandSegmentSizes"
+#: Attributes that say which operands form a group: in generic form they are ours to write.
+_GROUPS = (_SEGMENTS, "operand_segment_sizes", "case_operand_segments")
 _BRANCHES = {"cf.br": 0, "cf.cond_br": 1, "cf.switch": 1}  # operands before the branch arguments
 _NUMBER = re.compile(r"-?[0-9]{1,20}")
 #: Attributes that are lists of flags of the arith dialect, and its name for them.
@@ -35,11 +37,10 @@ FLAGS = {"overflowFlags": "overflow", "fastmath": "fastmath"}
 def from_generic(p: Cursor, op: Operation, row: Row, at: int) -> None:
     """Turn a generically written operation into ours, in place."""
     op.name = row.full_name
-    sizes = op.attrs.get(_SEGMENTS) or op.attrs.get("operand_segment_sizes")
-    for key in (_SEGMENTS, "operand_segment_sizes"):
-        op.attrs.pop(key, None)
+    sizes, older, cases = (op.attrs.pop(key, None) for key in _GROUPS)
+    sizes = sizes or older
     if row.name in _BRANCHES:
-        _branch_operands(op, row, sizes)
+        _branch_operands(op, row, sizes, cases)
     elif row.has_segments:
         op.segments = _segments(op, row, sizes, at)
     elif len(op.operands) != len(row.operands):
@@ -93,7 +94,7 @@ def _segments(op: Operation, row: Row, sizes: Attribute | None, at: int) -> tupl
     return tuple(out)
 
 
-def _branch_operands(op: Operation, row: Row, sizes: Attribute | None) -> None:
+def _branch_operands(op: Operation, row: Row, sizes: Attribute | None, cases: Attribute | None) -> None:
     keep = _BRANCHES[row.name]
     rest = op.operands[keep:]
     op.operands = op.operands[:keep]
@@ -103,7 +104,6 @@ def _branch_operands(op: Operation, row: Row, sizes: Attribute | None) -> None:
         return
     counts = [int(v) for v in sizes.value] if isinstance(sizes, DenseArrayAttr) else []
     if row.name == "cf.switch":
-        cases = op.attrs.pop("case_operand_segments", None)
         per_case = [int(v) for v in cases.value] if isinstance(cases, DenseArrayAttr) else []
         counts = [*counts[:2], *per_case]
         values = op.attrs.get("case_values")
@@ -128,6 +128,8 @@ def to_generic(p: Writer, op: Operation) -> str:
     attrs: dict[str, Attribute] = {}
     declared = row.attr_index if row else {}
     for key, value in op.attrs.items():
+        if row is not None and key in _GROUPS:
+            continue
         (properties if key in declared and not key.startswith("pto.") else attrs)[key] = _generic_attr(
             op, key, value
         )

@@ -17,6 +17,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, did_you_mean
+from ..perf.arrays import read_npy
 from .common import write_output
 
 if TYPE_CHECKING:
@@ -100,20 +101,22 @@ class Argument:
                 self._bad("all ranks would be written to one file", f"name one for each: @+FILE{RANK}.npy")
 
     def _read(self, path: str) -> Any:
-        import numpy as np
-
         try:
-            found = np.load(path, allow_pickle=False)
+            with open(path, "rb") as file:
+                if file.read(2) == b"PK":
+                    return self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
+                file.seek(0)
+                found = read_npy(file, os.fstat(file.fileno()).st_size)
         except OSError as e:
             return self._bad(f"cannot read '{path}': {(e.strerror or str(e)).lower()}", "check the path")
-        except (ValueError, EOFError, SyntaxError):
-            return self._bad(
-                f"'{path}' is no .npy array", "save it with numpy.save, one array per file and no objects"
-            )
-        if not isinstance(found, np.ndarray):
-            return self._bad(f"'{path}' holds several arrays", "give them one by one as .npy")
-        if found.dtype.kind == "V":  # bfloat16 and its kin lose their name in .npy files
-            found = found.view(f"u{found.dtype.itemsize}")
+        except ValueError as e:
+            help = "save it with numpy.save, one array per file and no objects"
+            return self._bad(f"'{path}' is no .npy array: {e}", help)
+        kind, size = found.dtype.kind, found.dtype.itemsize
+        if kind == "V" and found.dtype.names is None and size in (1, 2, 4, 8):
+            return found.view(f"u{size}")  # bfloat16 and its kin lose their name in .npy files
+        if kind not in "biufc":
+            return self._bad(f"'{path}' holds {found.dtype}", "save numbers")
         return found
 
     def _zeros(self, dtype: str, dims: str) -> tuple[list[int], str] | None:

@@ -161,6 +161,8 @@ def read(path: str, found: Machine) -> list[Measurement]:
             lines = list(csv.DictReader(file))
     except OSError as e:
         raise ValueError(f"cannot read '{path}': {e.strerror}") from None
+    except (UnicodeDecodeError, csv.Error) as e:
+        raise ValueError(f"{path}: {e}") from None
     out: list[Measurement] = []
     for number, line in enumerate(lines, 2):
         try:
@@ -170,7 +172,7 @@ def read(path: str, found: Machine) -> list[Measurement]:
                 out.append(_instruction(line))
             else:
                 raise ValueError("expects a program or an instruction")
-        except (ValueError, KeyError, TypeError) as e:
+        except (ValueError, KeyError, TypeError, ArithmeticError) as e:
             raise ValueError(f"{path}, line {number}: {e}") from None
     return out
 
@@ -180,7 +182,7 @@ def _instruction(line: dict[str, Any]) -> Measurement:
     from ..perf.fit import Measurement
 
     args: dict[str, Shape] = {}
-    for word in line["operands"].split():
+    for word in (line.get("operands") or "").split():
         m = _OPERAND.match(word)
         if not m:
             raise ValueError(f"'{word}' is not of the form name=DTYPE:DIMS@PLACE")
@@ -205,7 +207,10 @@ def _kernel(line: dict[str, Any], folder: str, found: Machine) -> Measurement:
     from .arguments import Argument
 
     name = line["program"]
-    module = parse(os.path.join(folder, name))
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):  # else a table could name a device, which never ends
+        raise ValueError(f"cannot read '{path}': it is no file")
+    module = parse(path)
     values = [Argument(text) for text in (line.get("args") or "").split()]
     broken: list[Diagnostic] = [a.problem for a in values if a.problem is not None]
     if broken:

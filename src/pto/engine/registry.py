@@ -73,7 +73,16 @@ class Engine(Record):
     instead: Mapping[str, str] = {}
 
     def make(self, request: Request) -> Launchable:
-        return _named(self.made_by)(request)
+        try:
+            return _named(self.made_by)(request)
+        except DiagnosticError:
+            raise
+        except Exception:
+            if not isinstance(request.program, str):
+                from ..driver import refuse_illegal  # which a launch from the cache does not need
+
+                refuse_illegal(request.program, request.target)
+            raise
 
     def of_text(self, source: Source, options: Sequence[str], make: Callable[[], Launchable]) -> Launchable:
         """The kernel of a text; one that remembers it with these options does not call `make`."""

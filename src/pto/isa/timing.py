@@ -272,7 +272,7 @@ def _read(path: str, profile: Profile | str) -> Machine:
     except OSError as e:
         raise ValueError(f"cannot read {path!r}: {(e.strerror or str(e)).lower()}") from None
     base = given.pop("machine", None)
-    if base is not None and base not in MACHINES:
+    if base is not None and (not isinstance(base, str) or base not in MACHINES):
         raise ValueError(f"{path}: unknown machine {base!r}; one of {', '.join(MACHINES)}")
     start = MACHINES[base] if base is not None else machine_of(profile)
     try:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError
 from . import swimlane_json
+from .arrays import read_npz
 from .files import cannot_write
 from .tables import COUNTERS, FIELDS, KINDS, PHASES, TIMES, dtype, table
 
@@ -270,19 +271,12 @@ class Records:
     def _from_npz(cls, data: bytes) -> Records:
         import io
 
-        import numpy as np
-
-        with np.load(io.BytesIO(data), allow_pickle=False) as file:
-            missing = [name for name in ("meta", *FIELDS) if name not in file.files]
-            if missing:
-                raise ValueError(f"it has no table '{missing[0]}'")
-            return cls._assembled(
-                json.loads(file["meta"].tobytes().decode()), {name: file[name] for name in FIELDS}
-            )
+        found = read_npz(io.BytesIO(data), ("meta", *FIELDS))
+        return cls._assembled(json.loads(found.pop("meta").tobytes()), found)
 
     @classmethod
     def _from_json(cls, data: bytes) -> Records:
-        content = json.loads(data.decode("utf-8"))
+        content = json.loads(data)
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")
         if "format" not in content and "tasks" in content and "version" in content:

@@ -111,12 +111,8 @@ class Durations:
         if isinstance(value, Mapping) and set(value) in ({"cycles"}, {"us"}):
             ((unit, number),) = value.items()
             return self._us(number, where) / (self._clock if unit == "cycles" else 1)
-        if (
-            isinstance(value, bool | Mapping)
-            or not hasattr(value, "__float__")
-            or not 0 <= float(value) <= _LONGEST
-        ):
-            raise refuse(f"{where}: expected microseconds, got {value!r}")
+        if isinstance(value, bool | Mapping) or not hasattr(value, "__float__") or not 0 <= value <= _LONGEST:
+            raise refuse(f"{where}: expected microseconds, got {value!r:.80}")
         return float(value)
 
     # -- kernels of a run ------------------------------------------------------------------------------

@@ -151,6 +151,8 @@ def _outcome(data: dict[str, Any]) -> Outcome:
     texts, numbers = (found.status, found.busy, found.code, found.why), (found.us, found.share, found.guessed)
     if not all(isinstance(t, str) for t in texts) or not all(isinstance(n, int | float) for n in numbers):
         raise TypeError("no outcome")
+    if not all(0 <= n < 1e18 for n in numbers):
+        raise ValueError("no outcome")
     return found
 
 

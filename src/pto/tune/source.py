@@ -34,8 +34,8 @@ def fill(text: str, point: Point, name: str = "<text>") -> str:
         inside = default[1] if (default := _DEFAULT.fullmatch(found[1])) else found[1]
         try:
             return str(evaluate(inside, names))
-        except DiagnosticError as e:
-            problem = e.diagnostics[0]
+        except (DiagnosticError, ValueError) as e:  # the latter of a number with too many digits to print
+            problem = e.diagnostics[0] if isinstance(e, DiagnosticError) else Diagnostic("PTO-E2901", str(e))
             span = Span(Source(name, text), found.start(), found.end())
             raise DiagnosticError(
                 [Diagnostic(problem.code, problem.message, span, help=problem.help)]
@@ -60,8 +60,8 @@ def named(text: str, name: str = "<text>") -> set[str]:
         inside = default[1] if (default := _DEFAULT.fullmatch(found[1])) else found[1]
         try:
             out |= {n.id for n in ast.walk(ast.parse(inside.strip(), mode="eval")) if isinstance(n, ast.Name)}
-        except SyntaxError:
-            message = f"'{found[0]}' is no expression over parameters"
+        except (SyntaxError, ValueError, RecursionError, MemoryError):  # the last two: it nests too deep
+            message = f"'{found[0][:200]}' is no expression over parameters"
             span = Span(Source(name, text), found.start(), found.end())
             raise DiagnosticError([Diagnostic("PTO-E2901", message, span)]) from None
     return out - {"min", "max"}

@@ -28,7 +28,7 @@ def read(stream: BinaryIO | Bounded) -> dict[str, Any] | Bad | None:
     if headers is None or isinstance(headers, Bad):
         return headers
     text = headers.get("content-length", "")
-    if not text.isdigit() or len(text) > 12:
+    if not (text.isascii() and text.isdigit()) or len(text) > 12:
         return Bad(
             f"a message without a length: Content-Length is {text!r}"
             if text

@@ -22,13 +22,13 @@ from ..entry import Launchable, dealt, find_roles, vector_cores
 
 
 def kernels(module: Module) -> dict[str, list[Operation]]:
-    """What of a program can be launched, by name: its entries, and cube and vector halves; where nothing is
-    marked, every function that takes arrays and numbers."""
+    """The functions of a program that can be launched, by name: its entries, and cube and vector halves; where
+    nothing is marked, every function that takes arrays and numbers and returns nothing."""
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
     pairs = halves(functions)
     inside = {id(f) for pair in pairs.values() for f in pair}
     found: dict[str, list[Operation]] = {name: [*pair] for name, pair in pairs.items()}
-    others = () if pairs else [f for f in functions.values() if not any(map(_on_chip, _arguments(f)))]
+    others = () if pairs else [f for f in functions.values() if _launchable(f)]
     for f in entries(functions) or others:
         if id(f) not in inside:
             found.setdefault(str(f.attr("sym_name")), [f])
@@ -37,6 +37,11 @@ def kernels(module: Module) -> dict[str, list[Operation]]:
 
 def _arguments(function: Operation) -> list[Value]:
     return function.regions[0].blocks[0].args
+
+
+def _launchable(function: Operation) -> bool:
+    type = getattr(function.attrs["function_type"], "value", None)
+    return not getattr(type, "results", ()) and not any(map(_on_chip, _arguments(function)))
 
 
 def _on_chip(value: Value) -> bool:

@@ -87,7 +87,7 @@ def loaded(path: str) -> dict[str, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             found = json.load(file)["otherData"]["view"]
-        known = isinstance(found["name"], str) and 0 < found["total"] < float("inf")
+        known = isinstance(found["name"], str) and 0 < found["total"] < 1e18
     except OSError as e:
         raise ValueError(f"cannot read '{path}': {e.strerror}") from None
     except (ValueError, KeyError, TypeError, RecursionError):
