@@ -100,7 +100,9 @@ def _side_effect(seed: int, error: SideEffect) -> Failure:
 class Child:
     """A process that reads inputs: those of seeds, or one that is given, cut down while it fails in a way (`kind`)."""
 
-    def __init__(self, reader: Reader, seeds: Sequence[int], data: bytes | None = None, kind: str = "") -> None:
+    def __init__(
+        self, reader: Reader, seeds: Sequence[int], data: bytes | None = None, kind: str = ""
+    ) -> None:
         self.reader, self.seeds = reader, seeds
         self._data, self._kind = data, kind
         self._state = mmap.mmap(-1, _STATE.size)
@@ -233,7 +235,9 @@ def tried(reader: Reader, seeds: Sequence[int]) -> Result:
 def _tokens(data: bytes) -> list[bytes]:
     from .mutations import TOKEN  # which the process of a reader does not need
 
-    return [t.encode("utf-8", "surrogateescape") for t in TOKEN.findall(data.decode("utf-8", "surrogateescape"))]
+    return [
+        t.encode("utf-8", "surrogateescape") for t in TOKEN.findall(data.decode("utf-8", "surrogateescape"))
+    ]
 
 
 def smaller(reader: Reader, data: bytes, fails: Callable[[bytes], bool], attempts: int) -> bytes:

@@ -17,7 +17,25 @@ from pto.bytecode.leb import write_uleb
 
 from . import fragments
 
-_EDGES = (0, 1, 2, 3, 7, 8, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 1 << 24, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 62, (1 << 64) - 1)
+_EDGES = (
+    0,
+    1,
+    2,
+    3,
+    7,
+    8,
+    0x7F,
+    0x80,
+    0xFF,
+    0x7FFF,
+    0xFFFF,
+    1 << 24,
+    (1 << 31) - 1,
+    1 << 31,
+    (1 << 32) - 1,
+    1 << 62,
+    (1 << 64) - 1,
+)
 
 
 def edge(r: Random, size: int, near: int = 0) -> bytes:
@@ -151,7 +169,20 @@ def bytecode(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
 # -- ELF ------------------------------------------------------------------------------------------------------
 
 #: Offset and size of the fields of the header, and of an entry of the tables of sections and segments.
-_HEADER = ((4, 1), (5, 1), (16, 2), (18, 2), (32, 8), (40, 8), (52, 2), (54, 2), (56, 2), (58, 2), (60, 2), (62, 2))
+_HEADER = (
+    (4, 1),
+    (5, 1),
+    (16, 2),
+    (18, 2),
+    (32, 8),
+    (40, 8),
+    (52, 2),
+    (54, 2),
+    (56, 2),
+    (58, 2),
+    (60, 2),
+    (62, 2),
+)
 _SECTION = ((0, 4), (4, 4), (8, 8), (16, 8), (24, 8), (32, 8), (40, 4), (44, 4), (48, 8), (56, 8))
 _SEGMENT = ((0, 4), (8, 8), (32, 8), (40, 8))
 
@@ -190,7 +221,22 @@ _SHAPES = (
     "(2, 3)", "()", "(0,)", "(-1,)", "(1000000000000,)", "(9223372036854775807,)", "(99999999999999999999,)", "(2**40,)", "(1 << 60,)",
     "(-2, -3)", "(0, 1000000000000)", "[2, 3]", "6", "(2.0,)", "('a',)", "(True,)", "(None,)", "(65536, 65536, 65536, 65536)", "(1,) * 33", "(3,)",
 )  # fmt: skip
-_PAYLOADS = ("(" * 300, "-" * 4000, "[" * 5000, "'" * 3, "\n" * 50, "\0", "é", "1" * 5000, "lambda: 0", "x" * 9990, '"""', "{**{}}", "1L", "(1L,)")
+_PAYLOADS = (
+    "(" * 300,
+    "-" * 4000,
+    "[" * 5000,
+    "'" * 3,
+    "\n" * 50,
+    "\0",
+    "é",
+    "1" * 5000,
+    "lambda: 0",
+    "x" * 9990,
+    '"""',
+    "{**{}}",
+    "1L",
+    "(1L,)",
+)
 
 
 def npy_header(r: Random) -> str:
@@ -202,7 +248,9 @@ def npy_header(r: Random) -> str:
     order = r.choice(("False", "True", "None", "0", "'x'")) if r.random() < 0.3 else "False"
     items = [f"'descr': {descr}", f"'fortran_order': {order}", f"'shape': {shape}"]
     if r.random() < 0.15:
-        items[r.randrange(3)] = r.choice(("", "'more': 1", f"'descr': {r.choice(fragments.CODE)}", r.choice(_PAYLOADS)))
+        items[r.randrange(3)] = r.choice(
+            ("", "'more': 1", f"'descr': {r.choice(fragments.CODE)}", r.choice(_PAYLOADS))
+        )
     return "{" + ", ".join(items) + ", }"
 
 
@@ -215,7 +263,13 @@ def npy(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
     text += b" " * r.choice((0, 1, 63)) + b"\n" * r.choice((1, 1, 1, 0))
     size = len(text) if r.random() < 0.9 else r.choice((0, 1, len(text) - 1, 10001, 65535, (1 << 32) - 1))
     head = (size & 0xFFFF).to_bytes(2, "little") if version == 1 else size.to_bytes(4, "little")
-    return b"\x93NUMPY" + bytes([version, r.choice((0, 0, 0, 1))]) + head + text + bytes(r.choice((24, 24, 24, 0, 12, 1, 300)))
+    return (
+        b"\x93NUMPY"
+        + bytes([version, r.choice((0, 0, 0, 1))])
+        + head
+        + text
+        + bytes(r.choice((24, 24, 24, 0, 12, 1, 300)))
+    )
 
 
 def npz(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
@@ -238,7 +292,9 @@ def npz(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
             new.writestr(name, content)
     made = bytearray(out.getvalue())
     at = made.rfind(b"PK\x01\x02")
-    if at >= 0 and r.random() < 0.3:  # of the last member in the list of all: compression, flags, sizes, offset
+    if (
+        at >= 0 and r.random() < 0.3
+    ):  # of the last member in the list of all: compression, flags, sizes, offset
         field, size = r.choice(((8, 2), (10, 2), (20, 4), (24, 4), (28, 2), (42, 4)))
         made[at + field : at + field + size] = edge(r, size, len(made))
     return bytes(made)

@@ -15,7 +15,10 @@ from . import fragments
 from .binary import damaged
 from .mutations import MUTATIONS
 
-_TEXT = tuple(MUTATIONS[name] for name in ("flip_byte", "truncate", "delete", "duplicate", "swap", "number", "unicode", "lines"))
+_TEXT = tuple(
+    MUTATIONS[name]
+    for name in ("flip_byte", "truncate", "delete", "duplicate", "swap", "number", "unicode", "lines")
+)
 _DEEP = 100_000
 
 
@@ -112,11 +115,27 @@ def toml(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
         key, equals, value = lines[at].partition(" = ") if lines else ("x", "=", "1")
         act = r.randrange(8)
         if act == 0:
-            lines.insert(at, r.choice(("[runtime]", "[durations]", "[mhz]", "[[runtime]]", "[a.b]", "machine.x = 1", "machine = ['a']", "runtime = 1")))
+            lines.insert(
+                at,
+                r.choice(
+                    (
+                        "[runtime]",
+                        "[durations]",
+                        "[mhz]",
+                        "[[runtime]]",
+                        "[a.b]",
+                        "machine.x = 1",
+                        "machine = ['a']",
+                        "runtime = 1",
+                    )
+                ),
+            )
         elif act == 1:
             lines.insert(r.randrange(len(lines) + 1), lines[at])
         elif act == 2:
-            key = r.choice(("x", "machine", "mhz", "clock_mhz", "'a b'", '"\\u0000"', "a.b", "completion", "1"))
+            key = r.choice(
+                ("x", "machine", "mhz", "clock_mhz", "'a b'", '"\\u0000"', "a.b", "completion", "1")
+            )
             lines[at : at + 1] = [f"{key} = {value or 1}"]
         elif act == 3:
             del lines[at : at + 1]
@@ -162,7 +181,13 @@ def expression(r: Random, depth: int = 2) -> str:
     if depth == 0 or r.random() < 0.4:
         return r.choice((*_TERMS, *fragments.CODE)) if r.random() < 0.7 else r.choice(("ROWS", "2", "64"))
     a, b = expression(r, depth - 1), expression(r, depth - 1)
-    return r.choice((f"({a}) {r.choice(('+', '-', '*', '/', '//', '%', '<<', '>>', '<', 'and', '**'))} ({b})", f"max({a}, {b})", f"{a} if {b} else 1"))
+    return r.choice(
+        (
+            f"({a}) {r.choice(('+', '-', '*', '/', '//', '%', '<<', '>>', '<', 'and', '**'))} ({b})",
+            f"max({a}, {b})",
+            f"{a} if {b} else 1",
+        )
+    )
 
 
 def template(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
@@ -184,8 +209,34 @@ def framed(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
         body = json_document(b'{"seq": 1, "type": "request", "command": "initialize", "arguments": {}}', r)
         size: object = len(body)
         if r.random() < 0.4:
-            size = r.choice((0, -1, len(body) + 1, 1 << 24, 10**11, "", "²", "٣", "1e3", " 5 ", "0x10", "1_0", "x" * 20000))
-        head = r.choice(("Content-Length: {}", "content-length:{}", "Content-Length {}", "X: y\r\nContent-Length: {}", "{}", ": {}"))
-        out += (head.format(size) + r.choice(("\r\n\r\n", "\n\n", "\r\n", "\r\n\r\n\r\n"))).encode("latin-1", "replace") + body
+            size = r.choice(
+                (
+                    0,
+                    -1,
+                    len(body) + 1,
+                    1 << 24,
+                    10**11,
+                    "",
+                    "²",
+                    "٣",
+                    "1e3",
+                    " 5 ",
+                    "0x10",
+                    "1_0",
+                    "x" * 20000,
+                )
+            )
+        head = r.choice(
+            (
+                "Content-Length: {}",
+                "content-length:{}",
+                "Content-Length {}",
+                "X: y\r\nContent-Length: {}",
+                "{}",
+                ": {}",
+            )
+        )
+        out += (head.format(size) + r.choice(("\r\n\r\n", "\n\n", "\r\n", "\r\n\r\n\r\n"))).encode(
+            "latin-1", "replace"
+        ) + body
     return out
-

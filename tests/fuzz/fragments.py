@@ -29,8 +29,35 @@ PATHS = (
     "", ".", "..", "/", "a\\00b", "a\\0Ab", "~", "$HOME", f"$(touch {CANARY})", f"`touch {CANARY}`", "x" * 5000, "-", "k.pto",
     "<script>alert(1)</script>", "%s%n%d", "{0}", "{0.__class__}", "\\1B[2J",
 )  # fmt: skip
-_WORDS = ("x", "d0", "value", "pto.entry", "sym_name", "callee", "function_type", "operandSegmentSizes", "predicate")
-_SCALARS = ("i1", "i8", "i32", "i64", "f16", "bf16", "f32", "f64", "index", "none", "si4", "ui64", "i128", "i99999", "i0", "f8E4M3FN")
+_WORDS = (
+    "x",
+    "d0",
+    "value",
+    "pto.entry",
+    "sym_name",
+    "callee",
+    "function_type",
+    "operandSegmentSizes",
+    "predicate",
+)
+_SCALARS = (
+    "i1",
+    "i8",
+    "i32",
+    "i64",
+    "f16",
+    "bf16",
+    "f32",
+    "f64",
+    "index",
+    "none",
+    "si4",
+    "ui64",
+    "i128",
+    "i99999",
+    "i0",
+    "f8E4M3FN",
+)
 
 
 def number(r: Random) -> str:
@@ -42,14 +69,18 @@ def string(r: Random) -> str:
     """A quoted text with escapes."""
     inside = r.choice((*CODE, *PATHS, *_WORDS))
     if r.random() < 0.3:
-        inside += r.choice(("\\\\", "\\n", "\\t", "\\22", "\\0", "\\FF", "\\u0041", "\\q", "\\", "\0", "\n", "é", "\ud7ff"))
+        inside += r.choice(
+            ("\\\\", "\\n", "\\t", "\\22", "\\0", "\\FF", "\\u0041", "\\q", "\\", "\0", "\n", "é", "\ud7ff")
+        )
     return '"' + inside.replace('"', '\\"' if r.random() < 0.9 else '"') + '"'
 
 
 def symbol(r: Random) -> str:
     """A name of a function, quoted or not."""
     if r.random() < 0.4:
-        return "@" + r.choice(("k", "f", "main", "operator", "class", "int", "_", "a$b", "a.b", "system", "0", "__init__"))
+        return "@" + r.choice(
+            ("k", "f", "main", "operator", "class", "int", "_", "a$b", "a.b", "system", "0", "__init__")
+        )
     return "@" + string(r) + ("::@" + string(r) if r.random() < 0.1 else "")
 
 
@@ -73,7 +104,10 @@ def affine_map(r: Random) -> str:
 
 
 def shape(r: Random) -> str:
-    return "".join(f"{number(r) if r.random() < 0.4 else r.choice(('?', '16', '64', '8'))}x" for _ in range(r.randrange(4)))
+    return "".join(
+        f"{number(r) if r.random() < 0.4 else r.choice(('?', '16', '64', '8'))}x"
+        for _ in range(r.randrange(4))
+    )
 
 
 def type(r: Random, depth: int = 2) -> str:
@@ -85,10 +119,25 @@ def type(r: Random, depth: int = 2) -> str:
     if kind == 2:
         return f"!pto.ptr<{scalar}{r.choice(('', ', ub', ', gm', ', ' + string(r)))}>"
     if kind == 3:
-        options = r.choice(("", ", blayout=col_major", ", slayout=row_major", f", fractal={number(r)}", f", valid={shape(r)[:-1]}"))
+        options = r.choice(
+            (
+                "",
+                ", blayout=col_major",
+                ", slayout=row_major",
+                f", fractal={number(r)}",
+                f", valid={shape(r)[:-1]}",
+            )
+        )
         return f"!pto.tile_buf<{r.choice(('vec', 'mat', 'left', 'acc', 'x'))}, {shape(r)}{scalar}{options}>"
     if kind == 4:
-        layout = r.choice(("", f", {affine_map(r)}", f", strided<[{number(r)}], offset: {number(r)}>", ", #pto.address_space<gm>"))
+        layout = r.choice(
+            (
+                "",
+                f", {affine_map(r)}",
+                f", strided<[{number(r)}], offset: {number(r)}>",
+                ", #pto.address_space<gm>",
+            )
+        )
         return f"memref<{shape(r)}{scalar}{layout}>"
     if kind == 5:
         return f"!pto.{r.choice(('tensor_view', 'partition_tensor_view', 'local_array', 'conv_tile', 'group', 'nothing'))}<{shape(r)}{scalar}>"
@@ -117,14 +166,35 @@ def attribute(r: Random, depth: int = 2) -> str:
     if kind == 4:
         return type(r, 1)
     if kind == 5:
-        inside = r.choice((number(r), "[1, 2]", "[[1], [2, 3]]", '"0xFF"', '"0x' + "F" * 64 + '"', "", "true", string(r), "[" * 50))
+        inside = r.choice(
+            (
+                number(r),
+                "[1, 2]",
+                "[[1], [2, 3]]",
+                '"0xFF"',
+                '"0x' + "F" * 64 + '"',
+                "",
+                "true",
+                string(r),
+                "[" * 50,
+            )
+        )
         return f"dense<{inside}> : {r.choice(('tensor', 'vector'))}<{shape(r)}{r.choice(_SCALARS)}>"
     if kind == 6:
         return f"array<{r.choice(_SCALARS)}{r.choice((': ', ''))}{', '.join(number(r) for _ in range(r.randrange(4)))}>"
     if kind == 7:
         return f"#{r.choice(('pto', 'other', 'arith'))}.{r.choice(('pipe', 'event', 'fastmath', 'thing'))}<{r.choice((string(r), 'PIPE_V', number(r)))}>"
     if kind == 8:
-        return r.choice(("unit", "true", "#gt", "opaque<" + string(r) + ", " + string(r) + ">", "loc(unknown)", location(r)))
+        return r.choice(
+            (
+                "unit",
+                "true",
+                "#gt",
+                "opaque<" + string(r) + ", " + string(r) + ">",
+                "loc(unknown)",
+                location(r),
+            )
+        )
     if kind == 9:
         return "[" + ", ".join(attribute(r, depth - 1) for _ in range(r.randrange(4))) + "]"
     if kind == 10:
@@ -134,7 +204,11 @@ def attribute(r: Random, depth: int = 2) -> str:
 
 def dictionary(r: Random, depth: int = 2) -> str:
     names = [string(r) if r.random() < 0.2 else r.choice(_WORDS) for _ in range(r.randrange(4))]
-    return "{" + ", ".join(f"{name} = {attribute(r, depth)}" if r.random() < 0.9 else name for name in names) + "}"
+    return (
+        "{"
+        + ", ".join(f"{name} = {attribute(r, depth)}" if r.random() < 0.9 else name for name in names)
+        + "}"
+    )
 
 
 def location(r: Random, depth: int = 2) -> str:
@@ -176,7 +250,11 @@ def statement(r: Random) -> str:
 def program(r: Random) -> str:
     """A module that is well-formed but for its pieces."""
     aliases = r.choice(("", f"!t = {type(r)}\n", f"#gt = {attribute(r)}\n", f"#here = {location(r)}\n"))
-    head = "(%n: index, %m: memref<?xf32>, %p: !pto.ptr<f32>" + (f", %o: {type(r)}" if r.random() < 0.3 else "") + ")"
+    head = (
+        "(%n: index, %m: memref<?xf32>, %p: !pto.ptr<f32>"
+        + (f", %o: {type(r)}" if r.random() < 0.3 else "")
+        + ")"
+    )
     more = f" attributes {dictionary(r)}" if r.random() < 0.4 else " attributes {pto.entry}"
     name = symbol(r) if r.random() < 0.5 else "@k"
     body = "\n".join(statement(r) for _ in range(r.randrange(4)))

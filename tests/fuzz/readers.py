@@ -89,7 +89,10 @@ def text(data: bytes) -> str:
 
 @cache
 def _kernels() -> tuple[bytes, ...]:
-    return tuple((KERNELS / f"{name}.pto").read_bytes() for name in ("vector_add", "softmax", "gemm", "mixed_fifo", "topk"))
+    return tuple(
+        (KERNELS / f"{name}.pto").read_bytes()
+        for name in ("vector_add", "softmax", "gemm", "mixed_fifo", "topk")
+    )
 
 
 def _kernel(data: bytes, r: Random, others: Sequence[bytes]) -> bytes:
@@ -184,7 +187,12 @@ def emit(data: bytes) -> str:
     seed = len(data)
     outcome = "refused"
     try:
-        pto.emit_cpp(pto.parse(text), (None, "cpu", "a5")[seed % 3], insert_sync=seed % 2 == 0, line_directives=seed % 5 == 0)
+        pto.emit_cpp(
+            pto.parse(text),
+            (None, "cpu", "a5")[seed % 3],
+            insert_sync=seed % 2 == 0,
+            line_directives=seed % 5 == 0,
+        )
         outcome = "emitted"
     except DiagnosticError as e:
         refused(e.diagnostics)
@@ -292,7 +300,10 @@ def _checked(file: container.File) -> str:
 
 def _placed(file: container.File) -> list[Image]:
     """The images of a file, places in the order of the words."""
-    return [i.replace(codes=tuple(c.replace(places=tuple(sorted(c.places))) for c in i.codes)) for i in file.images]
+    return [
+        i.replace(codes=tuple(c.replace(places=tuple(sorted(c.places))) for c in i.codes))
+        for i in file.images
+    ]
 
 
 @cache
@@ -300,7 +311,23 @@ def _listings() -> tuple[bytes, ...]:
     return tuple(listing.text_of(container.read(data, "k.elf")).encode() for data in _images())
 
 
-_OPERANDS = ("@8", "8", "L0", "end", '"x"', "-1", "", ",", "9" * 30, "@4294967295", "0xffffffff", "view", '"\\ud800"', ";", "16777216")
+_OPERANDS = (
+    "@8",
+    "8",
+    "L0",
+    "end",
+    '"x"',
+    "-1",
+    "",
+    ",",
+    "9" * 30,
+    "@4294967295",
+    "0xffffffff",
+    "view",
+    '"\\ud800"',
+    ";",
+    "16777216",
+)
 
 
 def _listed(data: bytes, r: Random, others: Sequence[bytes]) -> bytes:
@@ -336,7 +363,9 @@ def _runnable() -> tuple[bytes, ...]:
     from pto.engine.native import machine
 
     files = [images.two(), *map(images.example, images.NAMES)]
-    made = [file.replace(images=(one,)) for file in files for one in file.images if not machine.missing(one.calls)]
+    made = [
+        file.replace(images=(one,)) for file in files for one in file.images if not machine.missing(one.calls)
+    ]
     return tuple(map(container.to_bytes, made))
 
 
@@ -411,7 +440,12 @@ def objects(data: bytes) -> str:
 @cache
 def _arrays() -> tuple[bytes, ...]:
     found: list[bytes] = []
-    for array in (np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros((), np.int8), np.zeros(3, "V2"), np.asfortranarray(np.eye(3))):
+    for array in (
+        np.arange(6, dtype=np.float32).reshape(2, 3),
+        np.zeros((), np.int8),
+        np.zeros(3, "V2"),
+        np.asfortranarray(np.eye(3)),
+    ):
         out = io.BytesIO()
         np.save(out, array)
         found.append(out.getvalue())
@@ -504,7 +538,13 @@ def machine_file(data: bytes) -> str:
     return outcome
 
 
-@_add("durations", lambda: (b"kernel,us\nadd,3.5\nmul,4\n", b"# note\nkernel,cycles\nadd,1850\n"), documents.csv, examples=200, is_text=True)
+@_add(
+    "durations",
+    lambda: (b"kernel,us\nadd,3.5\nmul,4\n", b"# note\nkernel,cycles\nadd,1850\n"),
+    documents.csv,
+    examples=200,
+    is_text=True,
+)
 def durations(data: bytes) -> str:
     """How long kernels take: `--durations FILE.csv`."""
     from pto.runtime.durations import Durations
@@ -517,7 +557,10 @@ def durations(data: bytes) -> str:
 def _measurements() -> tuple[bytes, ...]:
     operands = "src0=f32:64x64@vec src1=f32:64x64@vec dst=f32:64x64@vec"
     kernel = f"program,args,blocks,us\n{EXAMPLES}/01_vec_add.pto,f32:64x128 f32:64x128 f32:64x128,1,21.4\n"
-    return (f"instruction,operands,cycles\ntadd,{operands},160\ntload,src=f32:64x64@gm dst=f32:64x64@vec,99\n".encode(), kernel.encode())
+    return (
+        f"instruction,operands,cycles\ntadd,{operands},160\ntload,src=f32:64x64@gm dst=f32:64x64@vec,99\n".encode(),
+        kernel.encode(),
+    )
 
 
 @_add("measurements", _measurements, documents.csv, examples=100, is_text=True)
@@ -553,7 +596,12 @@ def timeline(data: bytes) -> str:
     except ValueError as e:  # documented
         assert str(e)
         return "refused"
-    assert "</script>" not in page([found], "Timeline", "note").partition('type="application/json">')[2].partition("</script>\n")[0]
+    assert (
+        "</script>"
+        not in page([found], "Timeline", "note")
+        .partition('type="application/json">')[2]
+        .partition("</script>\n")[0]
+    )
     assert f"{12.5 / float(found['total']):.2f} of {found['name']}"
     return "read"
 
@@ -561,10 +609,22 @@ def timeline(data: bytes) -> str:
 @cache
 def _results() -> tuple[bytes, ...]:
     rows = [
-        {"program": "d", "params": {"ROWS": rows}, "status": "timed", "us": 3.5 * rows, "busy": "V", "share": 0.5, "guessed": False, "code": "", "why": ""}
+        {
+            "program": "d",
+            "params": {"ROWS": rows},
+            "status": "timed",
+            "us": 3.5 * rows,
+            "busy": "V",
+            "share": 0.5,
+            "guessed": False,
+            "code": "",
+            "why": "",
+        }
         for rows in (16, 32)
     ]
-    rows.append({"program": "d", "params": {"ROWS": 64}, "status": "illegal", "code": "PTO-E0701", "why": "too large"})
+    rows.append(
+        {"program": "d", "params": {"ROWS": 64}, "status": "illegal", "code": "PTO-E0701", "why": "too large"}
+    )
     return ("".join(json.dumps(row) + "\n" for row in rows).encode(),)
 
 
@@ -575,13 +635,21 @@ def results(data: bytes) -> str:
     from pto.tune.explore import _key, _known
 
     known = _known(_written("r.jsonl", data), "d")
-    found = [known[key] for rows in (16, 32, 64) if (key := _key({"ROWS": rows})) in known]  # as a search takes them
+    found = [
+        known[key] for rows in (16, 32, 64) if (key := _key({"ROWS": rows})) in known
+    ]  # as a search takes them
     found.sort(key=lambda o: (o.status != "timed", o.us))
     assert _told(found, 0, 10)
     return "read" if found else "empty"
 
 
-@_add("template", lambda: (b"tile ${ROWS} x ${COLS=64} at ${ROWS * 4}",), _quiet(documents.template), examples=300, is_text=True)
+@_add(
+    "template",
+    lambda: (b"tile ${ROWS} x ${COLS=64} at ${ROWS * 4}",),
+    _quiet(documents.template),
+    examples=300,
+    is_text=True,
+)
 def template(data: bytes) -> str:
     """A program with parameters: `pto tune FILE.pto`."""
     from pto.tune.source import fill, named
@@ -610,7 +678,13 @@ def dap(data: bytes) -> str:
     return outcome
 
 
-@_add("expression", lambda: (b"%acc[0:4, 0:8]", b"%i * 2 > 7 and not %last", b"%t[1, 2] + 3 // $block"), documents.template, examples=200, is_text=True)
+@_add(
+    "expression",
+    lambda: (b"%acc[0:4, 0:8]", b"%i * 2 > 7 and not %last", b"%t[1, 2] + 3 // $block"),
+    documents.template,
+    examples=200,
+    is_text=True,
+)
 def expression(data: bytes) -> str:
     """What an editor or a file of commands asks of the debugger."""
     from pto.engine.debug.expressions import Expression, ExpressionError

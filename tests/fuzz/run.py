@@ -45,14 +45,20 @@ class Tally:
 
     def row(self) -> str:
         rate = self.done / self.seconds if self.seconds else 0.0
-        shares = ", ".join(f"{name} {count / self.done:.0%}" for name, count in self.outcomes.most_common()) if self.done else ""
+        shares = (
+            ", ".join(f"{name} {count / self.done:.0%}" for name, count in self.outcomes.most_common())
+            if self.done
+            else ""
+        )
         return f"{self.reader.name:<14}{self.done:>10,}{self.seconds:>9.0f}{rate:>9.0f}{self.kinds.total():>10}  {shares}"
 
 
 class Search:
     """Batches of all readers in some processes, until `over` says so."""
 
-    def __init__(self, tallies: list[Tally], jobs: int, keep: Path | None, most: float = float("inf")) -> None:
+    def __init__(
+        self, tallies: list[Tally], jobs: int, keep: Path | None, most: float = float("inf")
+    ) -> None:
         self.tallies, self.jobs, self.keep, self.most = tallies, jobs, keep, most
         self._planned = 0
 
@@ -91,7 +97,9 @@ class Search:
             print(f"\n{reader.name}, seed {failure.seed}: no input could be made: {e!r}", flush=True)
             return
         small = shrunk(reader, data, failure.kind)
-        print(f"\n{reader.name}, seed {failure.seed}: {failure.kind}\n{failure.message[:500]}\n---- {len(small)} of {len(data)} bytes")
+        print(
+            f"\n{reader.name}, seed {failure.seed}: {failure.kind}\n{failure.message[:500]}\n---- {len(small)} of {len(data)} bytes"
+        )
         print(small[:3000].decode("utf-8", "replace") if reader.is_text else repr(small[:600]), flush=True)
         if self.keep is not None:
             self.keep.mkdir(parents=True, exist_ok=True)
@@ -99,7 +107,9 @@ class Search:
 
 
 def main() -> int:
-    p = argparse.ArgumentParser(prog="python -m tests.fuzz.run", description="Give readers hostile inputs for a while.")
+    p = argparse.ArgumentParser(
+        prog="python -m tests.fuzz.run", description="Give readers hostile inputs for a while."
+    )
     p.add_argument("--minutes", type=float, default=1.0)
     p.add_argument("--count", type=int, help="inputs in all, instead of minutes")
     p.add_argument("--reader", action="append", choices=READERS, help="only this one (several allowed)")
@@ -116,7 +126,9 @@ def main() -> int:
         os.chdir(here)
     begin = time.monotonic()
     end = float("inf") if options.count is not None else begin + 60 * options.minutes
-    search = Search(tallies, options.jobs, options.keep, float("inf") if options.count is None else options.count)
+    search = Search(
+        tallies, options.jobs, options.keep, float("inf") if options.count is None else options.count
+    )
     try:
         search.run(lambda: time.monotonic() > end)
     except KeyboardInterrupt:

@@ -9,7 +9,8 @@ import pto
 from pto.driver import Options, lowered
 from pto.engine.native import images
 from pto.image.container import File
-from pto.image.format import CALL, NAMES as OPCODES, Code, Image
+from pto.image.format import CALL, Code, Image
+from pto.image.format import NAMES as OPCODES
 from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 from pto.ir.core import Module
 

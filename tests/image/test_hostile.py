@@ -7,19 +7,17 @@ import struct
 import tracemalloc
 from collections.abc import Callable
 from functools import cache
-from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 import pto
 from pto.diag import Source
 from pto.image import container, elf, format, lines, listing
 from pto.image.check import check
-from pto.image.format import CALL, COPY, END, JUMP, MAGIC, NAMES, Code, Image
-from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
+from pto.image.format import CALL, COPY, END, JUMP, MAGIC, Image
 
 from ..counting import no_hang
 from .programs import convolution, two, values, walk
