@@ -28,8 +28,8 @@ SPELLINGS = {
 #: What is no map: the part that is pointed at, and what is said of it.
 REFUSED = {
     'affine_map<()[s0=(1).get("system")] -> (s0)>': ("=", "expected ']'"),
-    "affine_map<(d0) -> (d0.real)>": ("d0.real", "'d0.real' is no dimension or symbol"),
-    "affine_map<(d0) -> (__import__)>": ("__import__", "is no dimension or symbol"),
+    "affine_map<(d0) -> (d0.real)>": ("d0.real", "unknown dimension or symbol 'd0.real'"),
+    "affine_map<(d0) -> (__import__)>": ("__import__", "unknown dimension or symbol '__import__'"),
     "affine_map<(d0) -> (d0 ** 2)>": ("*", "expected an expression"),
     "affine_map<(d0) -> (d0 / 2)>": ("/", "expected ')'"),
     "affine_map<(d0) -> (d0 if d0 else 1)>": ("if", "expected ')'"),

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..ir.affine import DIVISIONS, AffineBinary, AffineConstant, AffineExpr, AffineInput, AffineMapAttr
 
-_TOKEN = re.compile(r"(?:\s|//[^\n]*)*([A-Za-z_][A-Za-z0-9_$.]*|0[xX][0-9a-fA-F]+|[0-9]+|->|[^\s])", re.ASCII)
+_TOKEN = r"(?:\s|//[^\n]*)*([A-Za-z_][A-Za-z0-9_$.]*|0[xX][0-9a-fA-F]+|[0-9]+|->|[^\s])"
 _LARGEST = (1 << 63) - 1
 _DIGITS = 40  # those of more do not fit, and take CPython quadratic time to read
 _DEEPEST = 100  # levels of a tree; a sum of so many terms is as deep
@@ -28,7 +28,7 @@ class _Read(NamedTuple):
 
 
 class AffineTextError(Exception):
-    """A text that is no affine map: message, the offending part (start, end in the text) and code."""
+    """A text that is not an affine map: message, the offending part (start, end in the text) and code."""
 
     def __init__(self, message: str, part: tuple[int, int], code: str = "PTO-E0107") -> None:
         super().__init__(message)
@@ -43,7 +43,9 @@ def parse_affine_map(text: str) -> AffineMapAttr:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(_TOKEN.finditer(text))
+        found = list(
+            re.finditer(_TOKEN, text, re.ASCII)
+        )  # compiled on first use
         self.t = [m[1] for m in found] + [""]
         self.starts = [m.start(1) for m in found] + [len(text)]
         self.i = 0
@@ -90,7 +92,7 @@ class _Reader:
         return AffineMapAttr(self.dims, symbols, tuple(results))
 
     def _names(self, opening: str, closing: str) -> int:
-        """A list of names; returns how many there are."""
+        """Read a list of names; return how many there are."""
         self.eat(opening)
         before = len(self.names)
         while self.t[self.i] != closing or len(self.names) > before:
@@ -144,7 +146,7 @@ class _Reader:
             self.i += 1
             return _Read(AffineInput(self.names[text]), varies=self.names[text] < self.dims)
         if _is_name(text) and text not in DIVISIONS:
-            raise self.fail(f"affine_map: '{text[:40]}' is no dimension or symbol of the map")
+            raise self.fail(f"affine_map: unknown dimension or symbol '{text[:40]}'")
         raise self.expected("an expression")
 
     def negated(self, e: _Read, at: int) -> _Read:

@@ -232,7 +232,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], Any]] = {
 
 
 def _is_known(node: ast.expr) -> bool:
-    """Whether a side of a comparison is a constant, or a tuple of them."""
+    """Return True if a side of a comparison is a constant, or a tuple of constants."""
     if isinstance(node, ast.Tuple):
         return all(map(_is_known, node.elts))
     return isinstance(node, ast.Constant)

@@ -192,7 +192,7 @@ _MOST_ELEMENTS = 1 << 16
 
 
 def _dense(text: str, type: ShapedType) -> str:
-    """What is wrong with the elements of a constant list: one number for all, or as many as there are."""
+    """Return why a constant list is malformed: expected one number for all elements, or one for each."""
     count = prod(d or 1 for d in type.dims)
     if count > _MOST_ELEMENTS:
         return f"expected a constant of at most {_MOST_ELEMENTS} elements, got {count}"

@@ -115,7 +115,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Any:
     """An expression over parameters: numbers, names, arithmetic, comparisons, and, or, not, min, max."""
     try:
         return _evaluate(ast.parse(text.strip(), mode="eval").body, names)
-    except (SyntaxError, RecursionError, MemoryError):  # the latter of the parser, for what nests too deep
+    except (SyntaxError, RecursionError, MemoryError):  # the parser raises them for deep nesting
         raise refuse(f"'{text[:200]}' is no expression") from None
     except (TypeError, ZeroDivisionError, ValueError, OverflowError) as e:
         raise refuse(f"'{text}': {e}") from None

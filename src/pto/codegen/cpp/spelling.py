@@ -223,7 +223,7 @@ _KEYWORDS = frozenset(
     # what emitted C++ itself names or our headers define
     "T AICORE INT64_MIN size_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t bfloat16_t "
     "event_t std ptoas_auto_sync_tail ptoas_bitcast __global__ __gm__ __aicore__ "
-    # what a declaration would take from the C library, where C++ is compiled for a host
+    # functions of the C library that a declaration would bind to, in C++ that is compiled for a host
     "_Exit _exit abort alarm clearenv close closefrom dup dup2 exit fork kill killpg malloc pause quick_exit "
     "raise sched_yield setgid setns setpgid setsid setuid sleep sync sysconf system tmpfile tzset unshare "
     "usleep vfork".split()
