@@ -41,8 +41,8 @@ constexpr ssize_t kHead = 24;  // magic, ranks, window and token of a board
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 constexpr uint64_t kMostBytes = uint64_t{1} << 46;  // of a window: no sum or product of sizes overflows
 
-/// A member that is no more has ended, one way or another. No signal is sent: its number comes from memory that a
-/// program may have overwritten.
+/// Mark a member as ended if its process is gone. The process number comes from memory that a program may overwrite, so
+/// it is never used to send a signal: signal 0 only asks whether the process exists.
 void check_alive(Member& member) {
   const int32_t process = member.process.load();
   if (process > 0 && kill(process, 0) != 0 && errno == ESRCH && member.state.load() != State::ended) {
@@ -76,7 +76,7 @@ bool is_stuck(Joined& one, bool alive) {
 
 size_t size_of(const Board& head) { return kWindows + head.ranks * head.window; }
 
-/// Whether a file is that of a group which this user has made and nobody can resize, and its head.
+/// Read the head of a file; false if the file is not a group, belongs to another user, or can be resized.
 bool read_head(int file, Board& head) {
   struct stat found{};
   const int seals = fcntl(file, F_GET_SEALS);
@@ -117,7 +117,7 @@ Group* Group::open(int process, int file, uint64_t token) {
     if (!inherited && opened >= 0) close(opened);
     return nullptr;
   }
-  fcntl(opened, F_SETFD, FD_CLOEXEC);  // what this process starts is no rank
+  fcntl(opened, F_SETFD, FD_CLOEXEC);  // programs that this process starts are not ranks
   return new Group(static_cast<Board*>(at), opened, !inherited, head, size_of(head));
 }
 

@@ -1,9 +1,9 @@
 // Processes of one machine that form a group: memory that all of them map, where they meet, and who waits.
 //
 // A group is a file without a name (memfd): its first member makes it, and the others open it by way of the first
-// one's process. Nothing is left behind, whoever is killed and however. Processes of other users cannot open it, and
-// its size is sealed. The file holds data that a program under test may have overwritten: the number of ranks and the
-// size of the windows are read from it once, and checked.
+// one's process. Nothing is left behind, also after kill -9. Processes of other users cannot open it, and its size is
+// sealed. A program under test may overwrite the memory: the number of ranks and the size of the windows are read from
+// it once, and checked.
 //
 // Whether a group is stuck: a process says when it begins to wait and when it goes on (`turns`), and counts how often it
 // has looked for what it waits for (`polls`). One that waits notes the turns and looks of all others. Where all wait or
@@ -60,8 +60,8 @@ class [[gnu::visibility("default")]] Group {
  public:
   /// The file of a new one; -1 where the system has no memory for it.
   static int make(uint32_t ranks, uint64_t window, uint64_t token = 0);
-  /// Map that of a process (0: it was inherited); null where it is not the file of a group of this user, or has another
-  /// token.
+  /// Map that of a process (0: it was inherited); null if it is not the file of a group of this user, or if its token
+  /// differs.
   static Group* open(int process, int file, uint64_t token = 0);
   /// Leave it: its windows are no more, and neither is this.
   void leave();

@@ -46,7 +46,7 @@ enum class Kind : uint32_t {
   lost,     // a line to rank `at` broke, for the reason `use`
 };
 
-/// Why a line is no more: the process at its other end has left, or has sent a message that is none of ours.
+/// The reason of a broken line: the process at its other end has left, or has sent a message that does not fit.
 enum class Reason : uint32_t { left, message };
 
 struct Head {
@@ -64,15 +64,14 @@ struct Mark {
   uint32_t turns = 0;
 };
 
-constexpr size_t kRoom = 32 << 10;   // what is received at a time
-constexpr size_t kWhole = 16 << 10;  // the most that a message has which is applied in one piece
-constexpr size_t kPiece = 1 << 20;   // the most that is asked for at a time
-constexpr size_t kAsked = 8 << 20;   // the most that is asked for and has not come
-constexpr size_t kQueued =
-    kAsked + 2 * kPiece;               // the most that waits to be sent: what one may ask for, and marks
-constexpr size_t kCopied = 4096;       // shorter pieces are put together before they are sent
-constexpr int64_t kTurn = 100'000;     // nanoseconds that a core is left alone with receiving
-constexpr int64_t kWave = 20'000'000;  // nanoseconds from one wave to the next
+constexpr size_t kRoom = 32 << 10;               // what is received at a time
+constexpr size_t kWhole = 16 << 10;              // the most that a message has which is applied in one piece
+constexpr size_t kPiece = 1 << 20;               // the most that is asked for at a time
+constexpr size_t kAsked = 8 << 20;               // the most that is asked for and has not come
+constexpr size_t kQueued = kAsked + 2 * kPiece;  // the most that waits to be sent: more than is asked for
+constexpr size_t kCopied = 4096;                 // shorter pieces are put together before they are sent
+constexpr int64_t kTurn = 100'000;               // nanoseconds that a core is left alone with receiving
+constexpr int64_t kWave = 20'000'000;            // nanoseconds from one wave to the next
 
 int64_t now() {
   timespec at{};
@@ -134,7 +133,7 @@ constexpr Element kElements[] = {element<float>(),      element<double>(),   ele
                                  element<int32_t>(),    element<int64_t>(),  element<uint8_t>(),
                                  element<uint16_t>(),   element<uint32_t>(), element<uint64_t>()};
 
-/// How elements are combined; null for a use that is no combining, or not with elements that are combined.
+/// The functions that combine elements for a use; null if the use does not combine, or has another element type.
 const Element* element_of(uint32_t use) {
   const Use kind = detail::kind_of(static_cast<Use>(use));
   if (use > 0xffff || (kind != Use::add && kind != Use::max && kind != Use::min)) return nullptr;
@@ -162,7 +161,7 @@ bool is_word(uint64_t at, uint64_t bytes) {
 
 // --- lines --------------------------------------------------------------------------------------------------
 
-/// Bytes of a window that were asked for: the reply has the same.
+/// The bytes of a window that a `get` asks for. The reply names the same bytes.
 struct Question {
   int32_t world;
   uint64_t at, bytes;
@@ -410,7 +409,7 @@ bool Nodes::parse(Line& line) {
   return true;
 }
 
-/// Whether the other end may send a message of this kind and size now. Where its bytes go is asked later.
+/// Check whether the other end may send a message of this kind and size now. `own` and `mirror` check its place.
 bool Nodes::fits(const Line& line, const Head& head) const {
   switch (head.kind) {
     case Kind::put:
@@ -505,7 +504,7 @@ char* Nodes::own(const Head& head) {
   return inside ? found->second.base + head.at : nullptr;
 }
 
-/// Where a reply goes: to what was asked for first on its line.
+/// The place of a reply, which answers the oldest question of its line; null for any other reply.
 char* Nodes::mirror(Line& line, const Head& head) {
   const std::lock_guard<std::mutex> held(line.lock);
   if (line.asked.empty()) return nullptr;
@@ -593,8 +592,8 @@ void Nodes::judge() {
 
 // --- sending ------------------------------------------------------------------------------------------------
 
-/// For who receives: what cannot be sent at once is sent when it can. False where too much waits already: the other end
-/// asks, and takes no answers.
+/// Send a message from the receiving thread, later if the socket takes no more now. False if the queue is full: the
+/// other end asks and does not read the replies.
 bool Nodes::queue(Line& line, const Head& head, const void* bytes) {
   if (line.broken.load()) return true;
   {
@@ -802,8 +801,7 @@ const char* Nodes::settled() {
       }
       if ((run.first - far_.first) % element->size != 0 || (run.last - run.first) % element->size != 0) {
         fresh_.clear();
-        return "[PTO-E2102] no combining with elements at an address that is no multiple of their size, in "
-               "the "
+        return "[PTO-E2102] no combining at an address that is no multiple of the size of an element, in the "
                "window of a rank of another machine";
       }
       element->fill(detail::kind_of(use), reinterpret_cast<char*>(run.first), run.last - run.first);
@@ -858,7 +856,7 @@ void Nodes::unmap(int world) {
   const std::lock_guard<std::mutex> held(serving_);
   const auto found = worlds_.find(world);
   if (found == worlds_.end()) return;
-  for (auto& line : lines_)  // the rest of a message has no place any more
+  for (auto& line : lines_)  // the rest of such a message would be stored in memory that is no longer ours
     if (line->left > 0 && line->head.world == world) {
       line->left = 0;
       lose(line->rank, Reason::message);

@@ -16,9 +16,9 @@
 //   receives too. The thread never waits for anybody who has to receive: what it has to send and cannot at once is
 //   queued. So two processes that send to each other both go on.
 // - A line that breaks ends the launch for all: who finds it tells the others.
-// - Whoever is at the other end has proven that he belongs to the launch (src/pto/host/handshake.py), and still nothing
-//   that he sends is trusted: a message that does not fit (its kind, its size, the window it goes to, the reply to
-//   nothing) breaks the line before a byte of it is stored, and what waits to be sent to him is bounded.
+// - The process at the other end has proven that it belongs to the launch (src/pto/host/handshake.py). Its messages are
+//   checked all the same: one of an unknown kind or size, outside the window of the receiver, or a reply without a
+//   question breaks the line before a byte of it is stored. The queue of data for that process is bounded.
 //
 // Whether all are stuck, rank 0 finds out (`Waves`): it asks all processes what they do, three times one after another.
 // Where all wait or have ended, none has gone on in between (`turns` of group.hpp), as many messages were applied by the

@@ -25,7 +25,7 @@ _PIECE = 1 << 20
 
 
 def refused(sender: str, why: str) -> DiagnosticError:
-    """Return the error for a message that cannot be read."""
+    """Return the error for an unreadable message."""
     return DiagnosticError([
         Diagnostic("PTO-E2423", f"cannot read a message from {sender}: {why}",
                    help="run the same version of pto in all processes of a launch")

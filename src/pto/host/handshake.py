@@ -5,10 +5,10 @@
     caller -> listener   the caller's proof
     listener -> caller   a byte: the caller is in
 
-A proof is an HMAC of both ranks and both nonces under the secret of the launch, so an impostor learns nothing
-that helps it elsewhere. The secret is empty where nothing but a Unix socket connects the processes: there the
-system says whose process the other one is, and both sides ask. A listener reads 28 bytes from a process that
-has proven nothing, and 32 more; a caller that stays silent holds up no other.
+A proof is an HMAC of both ranks and both nonces under the secret of the launch, so an impostor cannot use it
+again. The secret is empty for processes that have only a Unix socket in common; there both sides ask the
+system for the user of the other. A listener reads at most 60 bytes from a caller that has not proven itself,
+and serves all callers at once, so that a silent one does not delay the others.
 """
 
 from __future__ import annotations
