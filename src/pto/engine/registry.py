@@ -124,6 +124,7 @@ ENGINES: dict[str, Engine] = {
             takes=("module", "image", "object"),
             options=("subblocks", "threads", "max_steps", "timeout", "ranks", "processes"),
             remembers="pto.engine.native.engine:remembered",
+            remark="pto.engine.native.packs:remark",
             instead={"checked": "the virtual machine always checks accesses and indices"},
         ),
         Engine(

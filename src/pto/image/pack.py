@@ -62,4 +62,6 @@ def files(pieces: Sequence[Sequence[str]]) -> Iterator[tuple[str, str]]:
         f"  return reinterpret_cast<void*>(find(kTables, {len(pieces)}, key));\n}}\n",
         'extern "C" __attribute__((visibility("default"))) const char* pto_pack_digest() {\n',
         f'  return "{digest()}";\n}}\n',
+        'extern "C" __attribute__((visibility("default"))) uint64_t pto_pack_size() {\n',
+        f"  return {sum(map(len, pieces))};\n}}\n",
     ))  # fmt: skip

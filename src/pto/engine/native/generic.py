@@ -104,7 +104,7 @@ class GenericCore(CoreState):
     def now(self, words: tuple[int, ...]) -> None:
         """Take over what the machine says of the core at a call."""
         at = 2 + _SPACES
-        self._arrays = _arrays(string_at(words[at], words[at + 1] * _ARRAY.size)) if words[at + 1] else ()
+        self._listed = words[at : at + 2]
         self._only_arrays = bool(words[at + 2])
         kind, self.block, self.sub, self.rank = words[at + 3 : at + 7]
         self.kind, self.index = _KINDS[kind], self.block
@@ -143,7 +143,8 @@ class GenericCore(CoreState):
     def _array(self, address: int) -> tuple[Buffer, int] | None:
         """The array that holds a byte, or ends before it."""
         behind = None
-        for buffer in self._arrays:
+        table, number = self._listed
+        for buffer in _arrays(string_at(table, number * _ARRAY.size)) if number else ():
             at = address - buffer.base
             if 0 <= at < buffer.data.size:
                 return buffer, at

@@ -97,6 +97,17 @@ class Pack:
         digest = found.raw("pto_pack_digest")
         digest.restype = ctypes.c_char_p
         self.digest = digest().decode()
+        self._library = found
+
+    @property
+    def size(self) -> int:
+        """How many functions it has; 0 where it was made before packs said that."""
+        try:
+            size = self._library.raw("pto_pack_size")
+        except AttributeError:
+            return 0
+        size.restype = ctypes.c_uint64
+        return size()
 
     def find(self, name: str) -> int:
         return self._find(key(name)) or 0
@@ -152,3 +163,11 @@ def _flags(found: compiler.Compiler) -> list[str]:
     """What packs are compiled with: for the level of the machine, whatever the compiler has in mind."""
     marches = [march for name, _, march in LEVELS if name == level() != found.vectors and "x86" in march]
     return [*_FLAGS, *marches]
+
+
+def remark() -> str:
+    """What `pto doctor` says of the package's pack."""
+    pack = of_package()
+    if pack is None:
+        return "; no pack of calls: instructions take some 50 us each until they are compiled (make setup)"
+    return f"; pack of {pack.size or 'all'} calls, others take some 50 us each until they are compiled"
