@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 import tracemalloc
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 import pto
-from pto.asm import FORMS, to_text
+from pto.asm import to_text
 from pto.bytecode import format
-from pto.bytecode.dump import dump
 from pto.bytecode.leb import write_uleb
 
 from ..counting import calls, no_hang

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -14,9 +13,7 @@ import pto
 from pto.cli import main as pto_main
 from pto.cli import ptoas
 from pto.diag import DiagnosticError
-from pto.image import container
 from pto.objects import machine_code
-from pto.objects.contents import check_runnable
 
 pytest.importorskip("llvmlite")
 from .test_objects import made  # behind the line above, as it needs that too

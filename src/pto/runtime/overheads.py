@@ -17,8 +17,8 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa import timing
-from ..isa.timing import shown
 from ..isa.record import Record
+from ..isa.timing import shown
 
 _LOG = "measured: a device's own log of 16,704 tasks of paged attention, shared out to tasks"
 _LIST = "guessed: published at 1.8 GHz without a source"

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 from functools import cache as once
 from pathlib import Path
 from random import Random
