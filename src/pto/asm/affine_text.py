@@ -43,9 +43,7 @@ def parse_affine_map(text: str) -> AffineMapAttr:
 class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
-        found = list(
-            re.finditer(_TOKEN, text, re.ASCII)
-        )  # compiled on first use
+        found = list(re.finditer(_TOKEN, text, re.ASCII))  # compiled on first use
         self.t = [m[1] for m in found] + [""]
         self.starts = [m.start(1) for m in found] + [len(text)]
         self.i = 0
