@@ -84,6 +84,9 @@ BAD = {
     "!pto.ptr<f32, ubb>": ("PTO-E0110", "unknown address space 'ubb'", "'ub'"),
     "!pto.eventid_array<0>": ("PTO-E0110", "positive count", ""),
     "!pto.tile_view<16x16xf32>": ("PTO-E0109", "unknown type", "partition_tensor_view"),
+    "memref<4x4xf32, strided<[--5, 1]>>": ("PTO-E0110", "expected numbers or '?' as strides", ""),
+    "memref<4x4xf32, strided<[1]>>": ("PTO-E0110", "expected 2 strides, one per dimension, got 1", ""),
+    "memref<4xf32, affine_map<(i, j) -> (i)>>": ("PTO-E0110", "expected a map of 1 dimensions", ""),
     "!pto.align<4>": ("PTO-E0110", "takes no parameters", ""),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -17,8 +18,9 @@ import pto
 from pto import cache
 from pto.cli import main as pto_main
 from pto.cli import ptoas, ptobc
-from pto.diag import DiagnosticError, Unread
+from pto.diag import DiagnosticError, Source, Unread
 from pto.engine.cpp import compiler
+from pto.engine.debug.stop import text_of
 
 from ..each import each
 from ..made import INCLUDE
@@ -238,6 +240,21 @@ def test_pages(tmp_path: Path) -> None:
         assert called("pto", "run", "--view", "k.html", "--memory-map", "m.html", "k.pto", "--", "i64:4") == 0
         for page in ("k.html", "m.html"):
             assert "<script>alert(1)" not in (here / page).read_text()
+
+
+def test_files_that_locations_name(tmp_path: Path) -> None:
+    """The debugger shows them: a file that never ends, or none, is not read."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    each(
+        lambda name: _unread(text_of(Unread(name))),
+        ("/dev/zero", str(pipe), str(tmp_path), "k\0.py", "k" * 5000),
+    )
+    assert text_of(Unread(__file__)).text
+
+
+def _unread(source: Source) -> None:
+    assert source.text == ""
 
 
 # -- C++ ----------------------------------------------------------------------------------------------------
