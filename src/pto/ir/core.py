@@ -427,7 +427,7 @@ def folded(op: Operation, numbers: Sequence[int | float]) -> Numbers | None:
         found = function(*numbers)
     except ArithmeticError:
         return None
-    return found if isinstance(found, tuple) else (found,)
+    return (found,) if len(op.results) == 1 else found
 
 
 def scalar_function(op: Operation, folding: bool = False) -> Callable[..., Any] | None:
