@@ -10,8 +10,8 @@ or a float that the type can represent. Expressions read an `i1` as 0 or -1, and
 result wraps to its type.
 
 The table leaves three things undefined, and engines differ there: a division by zero, the smallest number
-divided by -1, and a shift by the width or more. `folding` functions raise `Undefined` for them, so that a
-program keeps the operation and each engine does what it does.
+divided by -1, and a shift by the width or more. `folding` functions raise `Undefined` for them, so a
+program keeps the operation, and each engine computes it in its own way.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _shift(f: Binary) -> Callable[[int], Binary]:
     return of_width
 
 
-#: What all numbers compare alike.
+#: Comparisons and choices: the same functions for integers and floats.
 TRUTHS: dict[str, Function] = {
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
     "equal": operator.eq, "not_equal": operator.ne, "both": _both, "either": _either, "where": _where,
@@ -170,7 +170,7 @@ DIVISIONS, SHIFTS = ("quot", "rem", "floordiv", "ceildiv", "mod"), ("shl", "shr"
 
 
 def _defined(name: str, bits: int, f: Function) -> Function:
-    """Return an operation that raises `Undefined` for operands of which the table defines no result."""
+    """Return an operation that raises `Undefined` for operands without a defined result."""
     unsigned, least = _unsigned(bits), -1 << (bits - 1)
 
     def shift(x: int, n: int) -> int:
@@ -202,9 +202,9 @@ def function(
     expr: str, operands: tuple[str, ...], decided: tuple[str, ...], types: tuple[str, ...],
     results: tuple[str, ...], folding: bool = False,
 ) -> Function | None:  # fmt: skip
-    """Return what a row computes for operands of some types: a number, or a tuple for several results.
+    """Return the function that a row computes for operands of some types.
 
-    `decided` holds the values of the attributes that are `deciding`. None stands for an operation that has no
+    It gives a number, or a tuple for several results. `decided` holds the values of the attributes that are `deciding`. None stands for an operation that has no
     such function: one on floats, or one whose types or attributes no legal program has.
     """
     from . import meaning
