@@ -394,7 +394,7 @@ def _literal(op: Operation) -> int | float | None:
 
 
 def _folded(op: Operation, known: dict[Operation, Numbers | None]) -> Numbers | None:
-    """Fold an operation and what it uses. `known` holds the operations that this call has met."""
+    """Fold an operation and those it uses. `known` holds the operations that this call has met."""
     if op in known or len(known) == _MOST_FOLDED:
         return known.get(op)
     known[op] = None  # an operation that uses its own result has none
@@ -427,7 +427,7 @@ def folded(op: Operation, numbers: Sequence[int | float]) -> Numbers | None:
         found = function(*numbers)
     except ArithmeticError:
         return None
-    return found if isinstance(found, tuple) else (found,)
+    return (found,) if len(op.results) == 1 else found
 
 
 def scalar_function(op: Operation, folding: bool = False) -> Callable[..., Any] | None:

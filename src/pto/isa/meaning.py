@@ -178,7 +178,8 @@ _UNARY: dict[type[ast.AST], str] = {ast.USub: "neg", ast.Invert: "bit_not"}
 def read(text: str) -> Expression:
     """The expression of a text; `BadMeaning` where it is none."""
     try:
-        return _read(compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST).body)
+        parsed: Any = compile(text, "<expression>", "eval", ast.PyCF_ONLY_AST)
+        return _read(parsed.body)
     except SyntaxError as error:
         raise BadMeaning(f"{text!r} is no expression: {error.msg}") from None
 
@@ -307,6 +308,9 @@ def fold(
             raise BadMeaning(f"{attribute!r} is not decided")
 
 
+_Part = Callable[[tuple[Any, ...]], Any]  # what a part of an expression is, of all operands
+
+
 def function(
     expression: Expression, operands: tuple[str, ...], operations: Mapping[str, Callable[..., Any]]
 ) -> Callable[..., Any]:
@@ -314,7 +318,7 @@ def function(
     if isinstance(expression, Apply) and expression.args == tuple(map(Name, operands)):
         return operations[expression.operation]
 
-    def apply(operation: str, *parts: Callable[..., Any]) -> Callable[..., Any]:
+    def apply(operation: str, *parts: _Part) -> _Part:
         f = operations[operation]
         match parts:
             case (x,):
@@ -324,8 +328,10 @@ def function(
             case _:
                 return lambda args: f(*[part(args) for part in parts])
 
-    made = fold(expression, lambda name: itemgetter(operands.index(name)), lambda n: lambda _: n, apply)
-    return lambda *args: made(args)
+    whole: _Part = fold(
+        expression, lambda name: itemgetter(operands.index(name)), lambda n: lambda _: n, apply
+    )
+    return lambda *args: whole(args)
 
 
 def unknown(known: Mapping[str, Any], expression: Expression) -> list[str]:

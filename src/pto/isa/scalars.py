@@ -10,8 +10,8 @@ or a float that the type can represent. Expressions read an `i1` as 0 or -1, and
 result wraps to its type.
 
 The table leaves three things undefined, and engines differ there: a division by zero, the smallest number
-divided by -1, and a shift by the width or more. `folding` functions raise `Undefined` for them, so that a
-program keeps the operation and each engine does what it does.
+divided by -1, and a shift by the width or more. `folding` functions raise `Undefined` for them, so a
+program keeps the operation, and each engine computes it in its own way.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ import operator
 import re
 import struct
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from typing import Any
 
 from .dtypes import DTYPES, SPELLINGS
 
 Number = int | float
 Function = Callable[..., Any]
+Binary = Callable[[int, int], int]
 
 
 class Undefined(ArithmeticError):
@@ -99,54 +100,77 @@ def _quot(x: int, y: int) -> int:
     return q if (x < 0) == (y < 0) else -q
 
 
+def _rem(x: int, y: int) -> int:
+    return x - y * _quot(x, y)
+
+
+def _ceildiv(x: int, y: int) -> int:
+    return -(-x // y)
+
+
+def _both(a: Any, b: Any) -> Any:
+    return a and b
+
+
+def _either(a: Any, b: Any) -> Any:
+    return a or b
+
+
+def _where(condition: Any, a: Any, b: Any) -> Any:
+    return a if condition else b
+
+
 def any_width(f: Function) -> Callable[[int], Function]:
     """Make an entry of a table of operations from a function that no width changes."""
     return lambda bits: f
 
 
 def _unsigned(bits: int) -> Function:
-    return partial(operator.and_, (1 << bits) - 1)
+    return ((1 << bits) - 1).__and__
 
 
-def _carries(bits: int) -> Function:
+def _carries(bits: int) -> Binary:
     unsigned = _unsigned(bits)
     return lambda x, y: unsigned(x) + unsigned(y) >> bits != 0
 
 
-def _shift(f: Function) -> Callable[[int], Function]:
+def _mul_high(bits: int) -> Binary:
+    return lambda x, y: x * y >> bits
+
+
+def _shift(f: Binary) -> Callable[[int], Binary]:
     """A count is unsigned, and one beyond the width shifts everything out."""
 
-    def of_width(bits: int) -> Function:
+    def of_width(bits: int) -> Binary:
         unsigned = _unsigned(bits)
         return lambda x, n: f(x, min(unsigned(n), bits))
 
     return of_width
 
 
-#: What all numbers compare alike.
+#: Comparisons and choices: the same functions for integers and floats.
 TRUTHS: dict[str, Function] = {
     "less": operator.lt, "less_equal": operator.le, "greater": operator.gt, "greater_equal": operator.ge,
-    "equal": operator.eq, "not_equal": operator.ne,
-    "both": lambda a, b: a and b, "either": lambda a, b: a or b, "where": lambda c, a, b: a if c else b,
+    "equal": operator.eq, "not_equal": operator.ne, "both": _both, "either": _either, "where": _where,
+}  # fmt: skip
+_EXACT: dict[str, Function] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
+    "quot": _quot, "rem": _rem, "floordiv": int.__floordiv__, "ceildiv": _ceildiv, "mod": operator.mod,
+    "bit_and": int.__and__, "bit_or": int.__or__, "bit_xor": int.__xor__, "bit_not": operator.invert,
+    "max": max, "min": min, **TRUTHS,
 }  # fmt: skip
 #: The operations of `isa.meaning` on integers of a width: exact, since results wrap where they are stored.
 WHOLE: dict[str, Callable[[int], Function]] = {
-    **{name: any_width(f) for name, f in {
-        "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg, "abs": abs,
-        "quot": _quot, "rem": lambda x, y: x - y * _quot(x, y),
-        "floordiv": operator.floordiv, "ceildiv": lambda x, y: -(-x // y), "mod": operator.mod,
-        "bit_and": operator.and_, "bit_or": operator.or_, "bit_xor": operator.xor, "bit_not": operator.invert,
-        "max": max, "min": min, **TRUTHS,
-    }.items()},
-    "shl": _shift(operator.lshift), "shr": _shift(operator.rshift),
-    "mul_high": lambda bits: lambda x, y: x * y >> bits, "carries": _carries, "unsigned": _unsigned,
+    **{name: any_width(f) for name, f in _EXACT.items()},
+    "shl": _shift(int.__lshift__), "shr": _shift(int.__rshift__), "mul_high": _mul_high, "carries": _carries,
+    "unsigned": _unsigned,
 }  # fmt: skip
 #: Operations of which some operands have no defined result.
 DIVISIONS, SHIFTS = ("quot", "rem", "floordiv", "ceildiv", "mod"), ("shl", "shr")
 
 
 def _defined(name: str, bits: int, f: Function) -> Function:
-    """Return an operation that raises `Undefined` for operands of which the table defines no result."""
+    """Return an operation that raises `Undefined` for operands without a defined result."""
     unsigned, least = _unsigned(bits), -1 << (bits - 1)
 
     def shift(x: int, n: int) -> int:
@@ -178,9 +202,9 @@ def function(
     expr: str, operands: tuple[str, ...], decided: tuple[str, ...], types: tuple[str, ...],
     results: tuple[str, ...], folding: bool = False,
 ) -> Function | None:  # fmt: skip
-    """Return what a row computes for operands of some types: a number, or a tuple for several results.
+    """Return the function that a row computes for operands of some types.
 
-    `decided` holds the values of the attributes that are `deciding`. None stands for an operation that has no
+    It gives a number, or a tuple for several results. `decided` holds the values of the attributes that are `deciding`. None stands for an operation that has no
     such function: one on floats, or one whose types or attributes no legal program has.
     """
     from . import meaning
@@ -219,5 +243,8 @@ def _fitted(f: Function, text: str, count: int) -> Function:
     if bits is None or _is_unsigned(text) or count != 2:
         one = fit(text)
         return lambda *args: one(f(*args))
-    mask, half = (1 << bits) - 1, 1 << (bits - 1)
+    return _wrapping(f, (1 << bits) - 1, 1 << (bits - 1))
+
+
+def _wrapping(f: Binary, mask: int, half: int) -> Binary:
     return lambda x, y: ((f(x, y) + half) & mask) - half

@@ -36,7 +36,7 @@ def affine(arg: Any) -> Sum:
 
 
 def _of_operation(value: Value, name: str, args: list[Any]) -> Sum:
-    """What an operation computes, before it wraps where it is known."""
+    """The sum that an operation computes, before a known number wraps."""
     dtype = value.type.dtype
     sums = [affine(a) if isinstance(a, Value) else (dtype.wrapped(int(a)), {}) for a in args if is_scalar(a)]
     if name in ("add", "sub", "neg"):
@@ -55,7 +55,7 @@ def _of_operation(value: Value, name: str, args: list[Any]) -> Sum:
 
 
 def _holds(wide: DataType, narrow: DataType) -> bool:
-    """Whether every number of one type is a number of another."""
+    """Check whether every number of one type is a number of another."""
     (least, most), (low, high) = bounds(wide.integer), bounds(narrow.integer)
     return least <= low and high <= most
 

@@ -131,7 +131,7 @@ _NEUTRAL = {"arith.addi": 0, "arith.subi": 0, "arith.muli": 1}
 
 
 def _fold(op: Operation) -> Value | list[Operation] | None:
-    """Return what an operation is known to be: an existing value, or constants in place of its results."""
+    """Return the known results of an operation: an existing value, or constants in their place."""
     row, name, operands = op.row, op.name, op.operands
     if row is None or row.set != "scalar" or not operands:
         return None

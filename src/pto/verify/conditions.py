@@ -97,7 +97,7 @@ def key_of(value: Value, depth: int = _DEPTH) -> Key:
 
 
 def _keeps_number(op: Operation) -> bool:
-    """Whether an operation is a cast whose result is the number that it is given."""
+    """Check whether an operation is a cast that keeps the number, or is assumed to."""
     if op.name not in ("arith.extsi", "arith.index_cast", "arith.index_castui"):
         return False
     have, want = (width(str(v.type)) or 64 for v in (op.operands[0], op.results[0]))

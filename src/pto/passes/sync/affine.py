@@ -81,8 +81,8 @@ class Affine:
         found = self._range
         if found is None:
             low, high = self.ends
-            found = -BIG if low is None else max(low, -BIG), BIG if high is None else min(high, BIG)
-            self._range = found
+            low, high = -BIG if low is None else low, BIG if high is None else high
+            found = self._range = min(max(low, -BIG), BIG), max(min(high, BIG), -BIG)
         return found
 
     @property
