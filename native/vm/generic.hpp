@@ -26,7 +26,7 @@ struct pto_generic_entry {
   int64_t pitch, row, col, count_rows, count_cols;
 };
 
-/// A call as the host sees it; `_CALL` of generic.py reads the words before `touched`.
+/// A call as the host sees it; `CALL` of generic_core.py has the words before `outcome`.
 struct pto_generic {
   char* frame;
   const uint32_t* at;  // words of the call's operands: their address identifies the call
@@ -43,15 +43,16 @@ struct pto_generic {
   uint64_t quant_scalar;
   const void* quant_vector;
   uint64_t again;           // whether the machine has found the entry that the host asked for
+  uint64_t outcome;         // out: of pto_generic_outcome
   uint64_t touched[2];      // out: addresses of an access outside all arrays, as in pto_launch
   pto_generic_entry entry;  // in and out
   char text[1000];          // out: why the call failed
 };
 
 /// What the host came to; 0 where an exception left its function, which the host keeps.
-enum pto_generic_outcome : int32_t { kLeft, kPerformed, kFailed, kUnbound, kPush, kPop };
+enum pto_generic_outcome : uint64_t { kLeft, kPerformed, kFailed, kUnbound, kPush, kPop };
 
-using pto_generic_function = int32_t (*)(pto_generic* call);
+using pto_generic_function = void (*)(pto_generic* call);
 }
 
 namespace pto::vm {
@@ -74,20 +75,19 @@ struct OffCore {
   detail::Fiber* const fiber;
 };
 
-/// Let the host work; returns where the call is not over yet.
-inline int32_t ask_host(pto_generic& call, detail::Core& core) {
-  int32_t outcome;
+/// Let the host work; does not return where the call has failed.
+inline void ask_host(pto_generic& call, detail::Core& core) {
+  call.outcome = kLeft;
   {
     const OffCore off(core);
-    outcome = perform(&call);
+    perform(&call);
   }
-  if (outcome == kLeft) detail::fail("interrupted");
-  if (outcome == kUnbound) detail::unbound();
-  if (outcome == kFailed) {
+  if (call.outcome == kLeft) detail::fail("interrupted");
+  if (call.outcome == kUnbound) detail::unbound();
+  if (call.outcome == kFailed) {
     std::memcpy(core.touched, call.touched, sizeof core.touched);
     detail::fail(call.text);
   }
-  return outcome;
 }
 
 /// Where the host finds the elements of an entry.
@@ -189,11 +189,11 @@ inline void generic_call(char* frame, const uint32_t* at) {
   call.again = 0;
   call.touched[0] = call.touched[1] = 0;
   call.text[0] = 0;
-  const int32_t outcome = ask_host(call, core);
-  if (outcome == kPerformed) [[likely]]
+  ask_host(call, core);
+  if (call.outcome == kPerformed) [[likely]]
     return;
   call.again = 1;
-  outcome == kPush ? push_entry(call, core) : pop_entry(call, core);
+  call.outcome == kPush ? push_entry(call, core) : pop_entry(call, core);
 }
 
 }  // namespace pto::vm

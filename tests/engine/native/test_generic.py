@@ -6,9 +6,10 @@ from __future__ import annotations
 import io
 import os
 import re
+import sys
 from itertools import islice
 from pathlib import Path
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
 import ml_dtypes
@@ -22,7 +23,7 @@ from pto.cli import ptoas
 from pto.cli.main import main
 from pto.engine.entry import Launchable
 from pto.engine.memory import array_of
-from pto.engine.native import machine, packs
+from pto.engine.native import generic, machine, packs
 from pto.engine.native.frames import Unreadable
 from pto.engine.native.generic import GenericCall
 from pto.engine.native.images import kernels
@@ -441,6 +442,25 @@ def test_what_an_executor_raises_is_raised_by_the_launch(monkeypatch: pytest.Mon
     out = np.zeros_like(a)
     k(a, a, out)
     assert (out == 2).all()
+
+
+def test_what_the_handler_of_a_signal_raises_is_raised_by_the_launch() -> None:
+    """Handlers run before the first line of the function that the machine calls: as the tracer does here."""
+    k = generic_kernel(pto.parse(EXAMPLES / "01_vec_add.pto"))
+    a = np.ones((64, 128), np.float32)
+
+    def handle(frame: FrameType, event: str, _: Any) -> None:
+        if frame.f_code is generic._perform.__code__:
+            raise TimeoutError("by a signal")
+
+    before = sys.gettrace()
+    sys.settrace(handle)
+    try:
+        with pytest.raises(TimeoutError, match="by a signal"):
+            k.run(a, a, a.copy())
+    finally:
+        sys.settrace(before)
+    assert k.run(a, a, a.copy()).ok
 
 
 # -- when calls are compiled ---------------------------------------------------------------------------------

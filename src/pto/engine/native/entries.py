@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from ctypes import memmove, string_at
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,7 @@ from ..memory import Buffer, Tile, View, array_of
 from ..reference import fixpipe
 from ..reference.instr import IllegalInstruction, Instr
 from .frames import Unreadable, bytes_at, reader
-
-if TYPE_CHECKING:
-    from .generic import GenericCore
+from .generic_core import GenericCore
 
 #: `pto_generic_entry`: what the host asks for, and what the machine gives.
 _ASKED = struct.Struct("<2I8i")

@@ -14,7 +14,8 @@ import ctypes
 import struct
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from ctypes import memmove, string_at
 from functools import cache
 from itertools import count
@@ -25,177 +26,24 @@ import numpy as np
 
 from ...image.calls import by_region
 from ...image.generic import CallOrigin, always_compiled
-from ...isa.enums import ENUMS
-from ...isa.machine import MEMORIES
-from ...isa.profiles import LOCATIONS, Profile
-from ..memory import Buffer, GlobalMemory, MemoryFault
+from ...isa.profiles import Profile
+from ..memory import MemoryFault
 from ..reference import registry, scalars
-from ..reference.instr import IllegalInstruction, Instr, Plain
-from ..reference.semantics import SEMANTICS
-from ..reference.state import Cluster, CoreState
-from ..registers import SPECIAL, Register, is_register, maker
+from ..reference.instr import IllegalInstruction, Instr
+from ..registers import Register, is_register, maker
 from . import entries
-from .frames import Read, Unreadable, Write, bytes_at, known, reader, writer
+from .frames import Read, Unreadable, Write, known, reader, writer
+from .generic_core import CALL, SPACES, GenericCore
 from .packs import library
 
-_SPACES = len(MEMORIES)
-#: `pto_generic` up to the words that the host writes, and where those are.
-_CALL = struct.Struct(f"<2Q{_SPACES}Q3Q4Q3QQqQ2QQ")
-_TOUCHED = _CALL.size
+#: Where the host writes: what lies behind `CALL`.
+_OUTCOME = CALL.size
+_TOUCHED = _OUTCOME + 8
 _ENTRY = _TOUCHED + 16
 _TEXT = _ENTRY + entries.SIZE
 _TEXT_SIZE = 1000
-#: What the host came to; 0 where the function ended by an exception that it did not see.
-PERFORMED, FAILED, UNBOUND, PUSH, POP = 1, 2, 3, 4, 5
-
-_ARRAY = struct.Struct("<3Qi4x")  # `pto_array`
-_KINDS = ("mix", "cube", "vector")
-_ROUNDINGS = {n: word.removeprefix("CAST_") for word, n in ENUMS["round_mode"].values.items()}
-#: Hidden registers of a core: where they are in `SqueezeRegisters`.
-_HIDDEN = {"AR": 0, "SQZN": 8, "VMS4_SR": 16}
-
-#: Where memory that no array of the launch holds is found, where the launch does not know all arrays.
-_ANYWHERE = 4096
-
-
-class _Out:
-    """Where executors print."""
-
-    def write(self, text: str) -> None:
-        library().raw("pto_vm_print")(text.encode())
-
-
-class _Peer:
-    """Another core of the block: its memory is reached by some moves."""
-
-    def __init__(self, kind: str, loc: str, address: int) -> None:
-        self.kind = kind
-        self.buffers = {loc: Buffer(LOCATIONS[loc], loc, bytes_at(address, _room(loc)))}
-
-
-@cache
-def _room(loc: str) -> int:
-    """Bytes of a memory of a core: its largest capacity and what wide accesses reach."""
-    room = library().raw("pto_vm_room")
-    room.restype = ctypes.c_uint64
-    return room(list(MEMORIES).index(loc))
-
-
-class GenericCore(CoreState):
-    """A core of the machine as executors see it. Its memory and registers are those of the machine."""
-
-    def __init__(self, profile: Profile, spaces: tuple[int, ...]) -> None:
-        self.profile = profile
-        self.gm = GlobalMemory()
-        self.buffers = {
-            loc: Buffer(title, loc, bytes_at(start, _room(loc)), 0, profile.capacity[loc])
-            for (loc, title), start in zip(LOCATIONS.items(), spaces, strict=True)
-        }
-        self._starts = dict(zip(LOCATIONS, spaces, strict=True))
-        self.semantics = SEMANTICS["hw"]
-        self.special = {}
-        self.homes = {}
-        self.out = _Out()
-        self.port = Plain()
-        self.watch = None
-        self.interval = self.grid = None
-        self.name = ""
-
-    def now(self, words: tuple[int, ...]) -> None:
-        """Take over what the machine says of the core at a call."""
-        at = 2 + _SPACES
-        self._listed = words[at : at + 2]
-        self._only_arrays = bool(words[at + 2])
-        kind, self.block, self.sub, self.rank = words[at + 3 : at + 7]
-        self.kind, self.index = _KINDS[kind], self.block
-        self._peers = words[at + 7 : at + 10]
-        ctrl, hf32, self._hidden = words[at + 10 : at + 13]
-        self.quantisation = words[at + 13 : at + 15]
-        self.registers = {"CTRL": ctrl, "hf32": _ROUNDINGS[hf32] if hf32 >= 0 else None}
-
-    # -- memory ---------------------------------------------------------------------------------------------
-
-    def on_chip(self, loc: str, address: int, size: int) -> tuple[Buffer, int | None]:
-        """Where a tile lies: in its memory, or where its elements were left: in an array or a FIFO."""
-        if not address:
-            return self.buffers[loc], None
-        buffer, at = self.pointed(loc, address)
-        if 0 <= at < buffer.data.size:
-            return buffer, at
-        found = self._array(address)
-        if found is not None:
-            return found
-        return Buffer(LOCATIONS[loc], loc, bytes_at(address, size)), 0
-
-    def pointed(self, loc: str, address: int) -> tuple[Buffer, int]:
-        """A byte of a memory on chip."""
-        return self.buffers[loc], address - self._starts[loc]
-
-    def in_global(self, address: int) -> tuple[Buffer, int]:
-        """A byte of global memory; one that no array holds is in an empty buffer."""
-        found = self._array(address)
-        if found is not None:
-            return found
-        if self._only_arrays:
-            return Buffer("", "gm", np.empty(0, np.uint8), address), 0
-        return _everywhere(), address - _ANYWHERE
-
-    def _array(self, address: int) -> tuple[Buffer, int] | None:
-        """The array that holds a byte, or ends before it."""
-        behind = None
-        table, number = self._listed
-        for buffer in _arrays(string_at(table, number * _ARRAY.size)) if number else ():
-            at = address - buffer.base
-            if 0 <= at < buffer.data.size:
-                return buffer, at
-            if at == buffer.data.size:
-                behind = buffer, at
-        return behind
-
-    # -- other cores, hidden registers ----------------------------------------------------------------------
-
-    @property
-    def cluster(self) -> Cluster:  # type: ignore[override]
-        made = Cluster(self.block)
-        peers = zip(("vector", "vector", "cube"), ("vec", "vec", "mat"), self._peers, strict=True)
-        made.cores = [_Peer(*peer) for peer in peers if peer[2]]  # type: ignore[assignment]
-        return made
-
-    def special_register(self, name: str, dtype: str, lanes: int = 1) -> Register:
-        found = self.special.get(name)
-        if found is None:
-            found = self.special[name] = Register(dtype, lanes, name, SPECIAL)
-            found.keep(np.frombuffer(string_at(self._hidden + _HIDDEN[name], 8), found.array.dtype))
-        return found
-
-    def keep_special(self) -> None:
-        """Give the machine the hidden registers that an instruction used."""
-        for name, register in self.special.items():
-            memmove(self._hidden + _HIDDEN[name], register.array.tobytes(), 8)
-        self.special.clear()
-
-
-_seen_arrays: dict[bytes, tuple[Buffer, ...]] = {}
-
-
-def _arrays(table: bytes) -> tuple[Buffer, ...]:
-    """The arrays of a launch, as the machine lists them."""
-    found = _seen_arrays.get(table)
-    if found is None:
-        made: list[Buffer] = []
-        for data, size, name, owner in _ARRAY.iter_unpack(table):
-            buffer = Buffer(string_at(name).decode(), "gm", bytes_at(data, size), data)
-            buffer.rank = abs(owner) - 1 if owner else None
-            made.append(buffer)
-        if len(_seen_arrays) > 256:
-            _seen_arrays.clear()
-        found = _seen_arrays[table] = tuple(made)
-    return found
-
-
-@cache
-def _everywhere() -> Buffer:
-    return Buffer("memory", "gm", bytes_at(_ANYWHERE, (1 << 47) - _ANYWHERE), _ANYWHERE)
+#: What the host came to, as the machine reads it; 0 where an exception left `_perform`.
+PERFORMED, FAILED, UNBOUND, PUSH, POP = (struct.pack("<Q", n) for n in range(1, 6))
 
 
 # -- one call ------------------------------------------------------------------------------------------------
@@ -259,7 +107,7 @@ class GenericCall:
             else:
                 self._results.append((_placed(place), write))
 
-    def perform(self, call: int, words: tuple[int, ...]) -> int:
+    def perform(self, call: int, words: tuple[int, ...]) -> bytes:
         started = perf_counter()
         try:
             core = self.calls.core(words)
@@ -311,7 +159,7 @@ class GenericCall:
         for (at, write), value in zip(results, found if len(results) > 1 else (found,), strict=False):
             write(core, frame + at, value)
 
-    def _outside(self, call: int, fault: MemoryFault) -> int:
+    def _outside(self, call: int, fault: MemoryFault) -> bytes:
         """An access outside its memory, told as the machine tells it (core/bounds.hpp)."""
         buffer, row = fault.buffer, self.op.row
         assert row is not None
@@ -330,7 +178,7 @@ def _placed(place: int | None) -> int:
     return place
 
 
-def _failed(call: int, text: str) -> int:
+def _failed(call: int, text: str) -> bytes:
     data = text.encode()[: _TEXT_SIZE - 1] + b"\0"
     memmove(call + _TEXT, data, len(data))
     return FAILED
@@ -342,6 +190,7 @@ _calls: dict[int, GenericCall] = {}
 _numbers = count(1)
 #: What was raised in a call and waits for its launch to return, by number.
 _raised: dict[int, BaseException] = {}
+_MOST_RAISED = 64  # several cores may fail, and the launch tells of one
 _RAISED = "raised in call "
 #: What the machine says where the function was left before it could say anything.
 _LEFT = "interrupted"
@@ -362,7 +211,7 @@ class GenericCalls:
         weakref.finalize(owner, _forget, tuple(made)).atexit = False
 
     def core(self, words: tuple[int, ...]) -> GenericCore:
-        spaces = words[2 : 2 + _SPACES]
+        spaces = words[2 : 2 + SPACES]
         found = self._cores.get(spaces)
         if found is None:
             if len(self._cores) > 256:
@@ -377,37 +226,51 @@ def _forget(places: tuple[int, ...]) -> None:
         _calls.pop(place, None)
 
 
-def _perform(call: int) -> int:
+def _perform(call: int) -> None:
+    # What a function returns that an exception leaves is not defined: the outcome goes the other way.
     try:
-        words = _CALL.unpack(string_at(call, _CALL.size))
-        return _calls[words[1]].perform(call, words)
+        words = CALL.unpack(string_at(call, CALL.size))
+        outcome = _calls[words[1]].perform(call, words)
     except BaseException as e:
         number = next(_numbers)
         _raised[number] = e
-        return _failed(call, f"{_RAISED}{number}: {type(e).__name__}: {e}")
+        _raised.pop(number - _MOST_RAISED, None)
+        outcome = _failed(call, f"{_RAISED}{number}: {type(e).__name__}: {e}")
+    memmove(call + _OUTCOME, outcome, 8)
 
 
-_callback = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(_perform)
+_callback = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(_perform)
 
 
 @cache
 def _function() -> int:
     """The address of the function that performs these calls."""
+    entry = library().raw("pto_vm_generic")
+    entry.restype = ctypes.c_void_p
+    return entry(_callback)
+
+
+@contextmanager
+def launching() -> Iterator[None]:
+    """Keep what handlers of signals raise in calls. They may run before the first line of `_perform` and
+    behind its last, where its `except` does not see them; Python then calls the hook for exceptions that
+    nothing catches."""
     before = sys.unraisablehook
 
     def hook(problem: Any) -> None:
-        # Handlers of signals run before the first line of `_perform`, where its `except` does not see what
-        # they raise.
         traceback = problem.exc_traceback
         if traceback is not None and traceback.tb_frame.f_code is _perform.__code__:
             _raised[0] = problem.exc_value
+            memmove(traceback.tb_frame.f_locals["call"] + _OUTCOME, bytes(8), 8)
         else:
             before(problem)
 
     sys.unraisablehook = hook
-    entry = library().raw("pto_vm_generic")
-    entry.restype = ctypes.c_void_p
-    return entry(_callback)
+    try:
+        yield
+    finally:
+        if sys.unraisablehook is hook:  # else a launch of another thread has begun since, and has it
+            sys.unraisablehook = before
 
 
 def raised(text: str) -> BaseException | None:

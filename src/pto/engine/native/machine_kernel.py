@@ -21,9 +21,13 @@ class MachineKernel(CompiledKernel):
     _made: Program
 
     def run(self, *args: Any, **options: Any) -> LaunchResult:
-        if self._made.generic is not None:
-            self._prepare(options)
-        return super().run(*args, **options)
+        if self._made.generic is None:
+            return super().run(*args, **options)
+        self._prepare(options)
+        from .generic import launching  # most programs do without
+
+        with launching():
+            return super().run(*args, **options)
 
     def _prepare(self, options: dict[str, Any]) -> None:
         """Compile what is worth it, or what cannot be performed in a launch with these options."""
