@@ -6,10 +6,18 @@ import os
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
-    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError, and
-    nothing is left or changed. A pipe or device cannot be replaced: it is written to."""
+    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError with its
+    name, and nothing is left or changed. A pipe or device cannot be replaced: it is written to."""
     path = os.fspath(path)
     content = data.encode() if isinstance(data, str) else data
+    try:
+        _write(path, content)
+    except OSError as e:
+        e.filename = path
+        raise
+
+
+def _write(path: str, content: bytes) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device:
             device.write(content)
