@@ -14,10 +14,19 @@ from collections.abc import Collection
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: bool = False) -> None:
-    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError, and
-    nothing is left or changed. A pipe or device cannot be replaced: it is written to. Whoever may read an
-    `executable` file may also execute it."""
+    """Write a file (text as UTF-8) beside its place and move it there; where that cannot be, OSError with its
+    name, and nothing is left or changed. A pipe or device cannot be replaced: it is written to. Whoever may
+    read an `executable` file may also execute it."""
+    path = os.fspath(path)
     content = data.encode() if isinstance(data, str) else data
+    try:
+        _write(path, content, executable)
+    except OSError as e:
+        e.filename = path
+        raise
+
+
+def _write(path: str, content: bytes, executable: bool) -> None:
     if os.path.exists(path) and not os.path.isfile(path):
         with open(path, "wb") as device:
             device.write(content)

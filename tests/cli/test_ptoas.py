@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -184,16 +182,6 @@ def test_processes_report_as_one_does(
                 found.append((status, *capfd.readouterr()))
             assert found[0] == found[1] and found[0][2]
             assert found[0][0] == (str(wrong) in names)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_standard_output_that_is_full_is_said(program: str) -> None:
-    with open("/dev/full", "w") as full:
-        done = subprocess.run(
-            [sys.executable, "-m", "pto.cli.ptoas", program], stdout=full, stderr=subprocess.PIPE, text=True
-        )
-    assert done.returncode == 1
-    assert "error[PTO-E0002]: cannot write to standard output: no space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["T", "int32_t", "concept", "requires", "nullptr", "AICORE", "char8_t"])

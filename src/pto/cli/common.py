@@ -6,6 +6,7 @@ Exit status: 0 ok, 1 diagnostics, 2 usage, 70 our bug (with a reproducer file), 
 from __future__ import annotations
 
 import argparse
+import errno
 import io
 import os
 import select
@@ -273,18 +274,22 @@ def _color() -> bool:
 
 
 class _Output(io.FileIO):
-    """Standard output, which notes why it could not be written."""
+    """Standard output, which notes the number of the error where it could not be written."""
 
-    problem: OSError | None = None
+    problem = 0
 
-    def write(self, data: Any) -> int | None:
+    def write(self, data: Any) -> int:
+        """Write all of the data, also to a pipe that is full and does not block."""
+        left = memoryview(data).cast("B")
         try:
-            while (count := super().write(data)) is None:  # a pipe that is full, and does not block
-                select.select((), (self,), ())
-            return count
+            while left:
+                if (count := super().write(left)) is None:
+                    select.select((), (self,), ())
+                left = left[count or 0 :]
         except OSError as e:
-            self.problem = e
+            self.problem = e.errno
             raise
+        return memoryview(data).nbytes
 
 
 class _Errors(io.FileIO):
@@ -329,8 +334,7 @@ def _stream(raw: io.FileIO, given: Any, name: str) -> io.TextIOWrapper:
 
 def unwritten(e: BaseException) -> bool:
     """Tell whether an exception is that standard output could not be written."""
-    problem = _output.problem if _output is not None else None
-    return isinstance(e, OSError) and problem is not None and e.errno == problem.errno
+    return isinstance(e, OSError) and _output is not None and e.errno == _output.problem
 
 
 def _discard(e: OSError) -> Diagnostic:
@@ -342,6 +346,8 @@ def _discard(e: OSError) -> Diagnostic:
 
 
 Body = Callable[[Sequence[str]], int]
+#: What the user can mend, and we cannot: a file system that is full, a quota or limit that is reached.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def run(tool: str, body: Body, argv: Sequence[str] | None, arguments: Sequence[str] | None = None) -> int:
@@ -369,10 +375,11 @@ def _called(tool: str, body: Body, arguments: list[str]) -> int:
     except Exception as e:
         if signalled():
             raise KeyboardInterrupt from None
-        if not unwritten(e):
+        if not isinstance(e, OSError) or not (unwritten(e) or e.errno in _NO_SPACE):
             return _bug(tool, arguments)
-        assert isinstance(e, OSError)
-        show([_discard(e)], "text")
+        what = f"'{e.filename}'" if e.filename else "a file"
+        full = Diagnostic("PTO-E0002", f"cannot write {what}: {_reason(e)}")
+        show([_discard(e) if unwritten(e) else full], "text")
         return FAILED
     sys.stderr.flush()
     return status

@@ -207,6 +207,25 @@ def _compiler() -> str:
     return f"{found.version}, C++20 works ({' '.join(found.command)}){tuned}{common}"
 
 
+def _cache() -> str:
+    """The cache has room for a kernel."""
+    import tempfile
+
+    from .. import cache
+
+    where = cache.folder()
+    try:
+        with tempfile.TemporaryFile(dir=where) as file:
+            file.write(bytes(1 << 20))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise Problem(
+            f"cannot write to '{where}': {why}; what is compiled is kept for one process only",
+            "pto cache prune --max SIZE, or name another folder in PTO_CACHE_DIR",
+        ) from error
+    return str(where)
+
+
 def _color() -> str:
     screen = Screen()
     kind = "a terminal" if sys.stdout.isatty() else "not a terminal"
@@ -231,6 +250,7 @@ def checks() -> list[NamedCheck]:
         ("native", True, _native),
         *(entry for compiles, entry in engines if not compiles),
         ("compiler", False, _compiler),
+        ("cache", False, _cache),
         *(entry for compiles, entry in engines if compiles),
         ("llvmlite", False, _tool("llvmlite", "writes machine code: ptoas -o k.so")),
         ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),

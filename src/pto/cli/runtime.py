@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .. import knobs
 from ..diag import Diagnostic, DiagnosticError, has_errors, visible
 from ..engine.sanitize import NAMES, parse_names
+from ..files import write_whole
 from ..isa.profiles import DEFAULT_PLATFORM, PLATFORMS
 from .common import FAILED, OK, USAGE, Parser, add_diagnostics, show
 from .interrupt import allow
@@ -358,8 +359,7 @@ class _Session:
             if o.swimlane:
                 tasks.write(records, _named(o.swimlane, case), result.name)
             if o.graph:
-                with open(_named(o.graph, case), "w", encoding="utf-8") as f:
-                    f.write(task_graph.dot(records))
+                write_whole(_named(o.graph, case), task_graph.dot(records))
             if o.enable_profiling:
                 os.makedirs("outputs", exist_ok=True)
                 stamp = time.strftime("%Y%m%d_%H%M%S")

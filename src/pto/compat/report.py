@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..diag import visible
+from ..files import write_whole
 from .report_page import page
 
 _MAIN = re.compile(r"^if __name__ == ['\"]__main__['\"]:", re.M)
@@ -295,5 +296,5 @@ def _write(out: Path, trees: Sequence[str], rows: Sequence[Row], options: _Optio
         "count": {o: count[o] for o in OUTCOMES},
         "programs": [asdict(r) for r in rows],
     }
-    (out / "report.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
-    (out / "report.html").write_text(page(data), encoding="utf-8")
+    write_whole(out / "report.json", json.dumps(data, indent=1) + "\n")
+    write_whole(out / "report.html", page(data))

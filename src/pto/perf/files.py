@@ -22,7 +22,8 @@ def write_text(path: str | os.PathLike[str], text: str) -> Path:
 
 def cannot_write(path: Path, error: OSError) -> DiagnosticError:
     """What is raised where a file cannot be written."""
-    return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write {path}: {error.strerror or error}")])
+    why = (error.strerror or str(error)).lower()
+    return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write '{path}': {why}")])
 
 
 def packaged(name: str) -> str:

@@ -9,7 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Generator
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from multiprocessing import active_children, get_context, parent_process
 from typing import Any
@@ -169,11 +169,12 @@ class _Kept:
                 self._file = open(self._path, "a+b")
                 self._end_line()
             except OSError as e:
-                why = (e.strerror or str(e)).lower()
-                raise DiagnosticError(
-                    [Diagnostic("PTO-E0002", f"cannot write '{self._path}': {why}")]
-                ) from None
+                raise self._unwritten(e) from None
         return self
+
+    def _unwritten(self, e: OSError) -> DiagnosticError:
+        why = (e.strerror or str(e)).lower()
+        return DiagnosticError([Diagnostic("PTO-E0002", f"cannot write '{self._path}': {why}")])
 
     def _end_line(self) -> None:
         """Forget the line that an interrupted search began to write."""
@@ -184,9 +185,13 @@ class _Kept:
     def add(self, outcome: Outcome) -> None:
         if self._file is not None:
             line = json.dumps({"program": self._digest, **outcome._asdict()})
-            self._file.write(line.encode() + b"\n")
-            self._file.flush()
+            try:
+                self._file.write(line.encode() + b"\n")
+                self._file.flush()
+            except OSError as e:
+                raise self._unwritten(e) from None
 
     def __exit__(self, *_: object) -> None:
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # a full disk has been reported
+                self._file.close()
