@@ -242,6 +242,23 @@ void assign_tile(char* frame, const uint32_t* s) {  // tile, address, its width,
   detail::bind(tile, found);
 }
 
+/// Let a part of a tile lie some bytes into it. It begins in the memory that the tile is in: the buffer of the core, or
+/// where the tile was lent, its own elements.
+void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bits) {
+  const detail::Core& core = detail::core();
+  const auto* data = reinterpret_cast<const char*>(tile.data());
+  const char *first = data, *end = data + static_cast<size_t>(tile.Numel) * bits / 8;
+  for (int space = 0; space < detail::kSpaces; ++space) {
+    const char* base = core.space[space];
+    if (data >= base && data < base + detail::room(space)) first = base, end = base + detail::room(space);
+  }
+  if (offset < first - data || offset > end - data) [[unlikely]]
+    detail::failf(
+        "[PTO-E2101] a part of a tile that begins %lld bytes behind it is outside the memory of the tile",
+        static_cast<long long>(offset));
+  detail::bind(part, tile.data() + offset);
+}
+
 void window_of_tile(
     char* frame,
     const uint32_t* s) {  // window, tile, row, column, their width, length of a line, how the tile lies
@@ -253,7 +270,7 @@ void window_of_tile(
   window.Line = static_cast<int>(s[5]);
   (lie.by_columns() ? window.Rows : window.Cols) = lie.by_columns() ? tile.Rows : tile.Cols;
   window.Numel = static_cast<int>(static_cast<unsigned>(window.Rows) * static_cast<unsigned>(window.Cols));
-  detail::bind(window, tile.data() + lie.byte(tile, row, col));
+  part_of_tile(window, tile, static_cast<int64_t>(lie.byte(tile, row, col)), lie.bits());
 }
 
 /// A window by its steps: what is valid of it is given, or what the valid region of its source leaves.
@@ -269,9 +286,14 @@ void subset_of_tile(char* frame, const uint32_t* s) {
   AnyTile window = tile;
   size_tile(window, s[2], s[3], open(at<int64_t>(frame, s[6]), s[4], tile.RowMaskInternal, row),
             open(at<int64_t>(frame, s[7]), s[5], tile.ColMaskInternal, col));
-  const int64_t offset = (row * static_cast<int64_t>(s[11]) + col * static_cast<int64_t>(s[12])) * s[13] / 8;
   window.Line = static_cast<int>(s[14]);
-  detail::bind(window, tile.data() + offset);
+  const auto far = [](int64_t index, int64_t step) {
+    int64_t found = 0;
+    return __builtin_mul_overflow(index, step, &found) || found < -detail::kFar || found > detail::kFar
+               ? detail::kFar
+               : found;
+  };
+  part_of_tile(window, tile, (far(row, s[11]) + far(col, s[12])) * static_cast<int64_t>(s[13]) / 8, s[13]);
   at<AnyTile>(frame, s[0]) = window;
 }
 
@@ -328,7 +350,9 @@ void each_turned(const AnyTile& tile, size_t count, Move move) {
 
 void set_valid(char* frame, const uint32_t* s) {  // tile, rows, columns, valid rows, valid columns
   AnyTile &tile = at<AnyTile>(frame, s[0]), checked;
-  size_tile(checked, s[1], s[2], at<int64_t>(frame, s[3]), at<int64_t>(frame, s[4]));
+  size_tile(checked, std::min(s[1], static_cast<uint32_t>(tile.Rows)),
+            std::min(s[2], static_cast<uint32_t>(tile.Cols)), at<int64_t>(frame, s[3]),
+            at<int64_t>(frame, s[4]));
   tile.RowMaskInternal = checked.RowMaskInternal;
   tile.ColMaskInternal = checked.ColMaskInternal;
 }

@@ -93,10 +93,6 @@ def failure_of(error: BaseException) -> tuple[str, str]:
     return f"{name} at {Path(last.filename).name}:{last.lineno}", str(error)[:2000]
 
 
-def _side_effect(seed: int, error: SideEffect) -> Failure:
-    return Failure(seed, f"side effect {str(error).split()[0]}", str(error))
-
-
 class Child:
     """A process that reads inputs: those of seeds, or one that is given, cut down while it fails in a way (`kind`)."""
 
@@ -124,8 +120,8 @@ class Child:
             for descriptor in (0, 1, 2):
                 os.dup2(silent, descriptor)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
-            resource.setrlimit(resource.RLIMIT_AS, (used + 4 * MEMORY,) * 2)
+            used = int(Path("/proc/self/statm").read_text().split()[5]) * mmap.PAGESIZE
+            resource.setrlimit(resource.RLIMIT_DATA, (used + 4 * MEMORY,) * 2)
             signal.signal(signal.SIGPROF, _hang)
             with open(write, "w") as pipe:
                 json.dump(self._read() if not self._kind else self._cut(), pipe)
@@ -142,33 +138,33 @@ class Child:
             found: list[Failure] = []
             try:
                 with no_side_effects(folder):
-                    for seed in group:
+                    for done, seed in enumerate(group, at + 1):
                         self._one(seed, outcomes, found)
-            except SideEffect:  # which the reader has caught: find out of which input
-                found = []
-                for seed in group:
-                    try:
-                        with no_side_effects(folder):
-                            self._one(seed, Counter(), found)
-                    except SideEffect as e:
-                        found.append(_side_effect(seed, e))
+                        _STATE.pack_into(self._state, 0, seed, done)
+            except SideEffect:  # find out of which inputs
+                found = [f for seed in group for f in self._alone(seed)]
             failures += found
         return dict(outcomes), failures
+
+    def _alone(self, seed: int) -> list[Failure]:
+        """Failures of one input, with its side effects."""
+        failures: list[Failure] = []
+        try:
+            with no_side_effects(Path(self._folder)):
+                self._one(seed, Counter(), failures)
+        except SideEffect as e:
+            failures.append(Failure(seed, f"side effect {str(e).split()[0]}", str(e)))
+        return failures
 
     def _cut(self) -> tuple[dict[str, int], list[Failure]]:
         """The smaller input, as the message of a failure."""
         assert self._data is not None
 
-        def kind(data: bytes) -> str:
-            self._data, failures = data, list[Failure]()
-            try:
-                with no_side_effects(Path(self._folder)):
-                    self._one(0, Counter(), failures)
-            except SideEffect as e:
-                failures.append(_side_effect(0, e))
-            return failures[0].kind if failures else ""
+        def fails(data: bytes) -> bool:
+            self._data = data
+            return any(f.kind == self._kind for f in self._alone(0))
 
-        small = smaller(self.reader, self._data, lambda data: kind(data) == self._kind, 2000)
+        small = smaller(self.reader, self._data, fails, 1000)
         return {}, [Failure(0, self._kind, small.hex())]
 
     def _one(self, seed: int, outcomes: Counter[str], failures: list[Failure]) -> None:
@@ -178,6 +174,8 @@ class Child:
         try:
             data = self.reader.input(seed) if self._data is None else self._data
             outcomes[self.reader.read(data)] += 1
+        except SideEffect:
+            pass  # which the end of the block raises again
         except (Exception, Hang) as e:
             failures.append(Failure(seed, *failure_of(e)))
         finally:
@@ -185,7 +183,6 @@ class Child:
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
         if grown << 10 > MEMORY:
             failures.append(Failure(seed, "memory", f"{grown >> 10} MiB more than before"))
-        _STATE.pack_into(self._state, 0, seed, _STATE.unpack_from(self._state)[1] + 1)
 
     # -- outside -------------------------------------------------------------------------------------------
 

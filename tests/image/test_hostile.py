@@ -22,7 +22,8 @@ from pto.image.format import CALL, COPY, END, JUMP, MAGIC, NAMES, Code, Image
 from pto.image.operands import INSTRUCTIONS, NUMBERS, operands_of, size_of, sized, spread
 
 from ..counting import no_hang
-from .programs import convolution, two, values, walk
+from ..fuzz.readers import READERS
+from .programs import convolution, example, two, values, walk
 
 PROFILE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -341,23 +342,57 @@ def test_e1226_listings() -> None:
     assert "next 8, @1" in found.span.source.line(found.span.line)
 
 
-# -- anything -------------------------------------------------------------------------------------------------
+# -- size -----------------------------------------------------------------------------------------------------
+
+
+def listed(*lines: str) -> bytes:
+    head = ("pto.image 1", 'kernel "k" "cpu"', 'function "k" -1', "calls", "code mix")
+    return "\n".join((*head, *lines)).encode()
 
 
 def test_large_and_deep() -> None:
     """Time and memory follow the size of the file."""
-    head = 'pto.image 1\nkernel "k" "cpu"\nfunction "k" -1\ncalls\ncode mix\n  frame 131072\n'
+    frame, n = "  frame 131072", 20_000
+    kernels = [f'kernel "k{i}" "cpu"\nfunction "k" -1\ncalls\ncode mix\n  end' for i in range(n)]
     many = {
-        "jumps": head + "L:\n" + "  jump L\n" * 20_000 + "  end\n",
-        "labels": head + "".join(f"L{i}:\n" for i in range(20_000)) + "  end\n",
-        "digits": head + "  jump " + "9" * 1_000_000,
-        "operands": head + "  jump " + "@8, " * 50_000,
-        "text": head + '"' * 100_000,
-        "copies": head + "".join(f"  copy @{16 * i + 16}, @{16 * i}, 8\n" for i in range(5_000)) + "  end\n",
-        "copies back": head
-        + "".join(f"  copy @{16 * i}, @{16 * i + 16}, 8\n" for i in range(5_000))
-        + "  unless @80000, L\nL:\n  end\n",
-    }
-    for text in many.values():
+        "jumps": listed(frame, "L:", *["  jump L"] * n, "  end"),
+        "labels": listed(frame, *(f"L{i}:" for i in range(n)), "  end"),
+        "digits": listed(frame, "  jump " + "9" * 1_000_000),
+        "operands": listed(frame, "  jump " + "@8, " * 50_000),
+        "text": listed(frame, '"' * 100_000),
+        "copies": listed(frame, *(f"  copy @{16 * i + 16}, @{16 * i}, 8" for i in range(5_000)), "  end"),
+        "copies back": listed(frame, *(f"  copy @{16 * i}, @{16 * i + 16}, 8" for i in range(5_000)),
+                              "  unless @80000, L", "L:", "  end"),
+        "lines": listed("  end", 'file "x"', *(f'  line {i} "x"' for i in range(1, 3 * n)),
+                        *(f"  place {i} {i}:1 1" for i in range(1, 3 * n))),
+        "parameters": listed().replace(b"calls", b"".join(b' parameter "p%d" "i32"\n' % i for i in range(n)) + b"calls"),
+        "kernels": listed("  end", *kernels),
+        "calls": listed("  end").replace(b"calls", "calls\n".encode() + b"".join(
+            b'c%d "float& a0; int32_t& a1; %d;"\n' % (i, i) for i in range(n))),
+    }  # fmt: skip
+    tracemalloc.start()
+    for name, text in many.items():
         with no_hang(60):
-            survives(lambda text=text: listing.assembled(Source("k.txt", text)))
+            READERS["listing"].read(text)
+        assert tracemalloc.get_traced_memory()[1] < 600 << 20, name
+    tracemalloc.stop()
+
+
+def test_frames_take_no_more_memory_than_files_may() -> None:
+    """A listing says in a few digits how large a frame is."""
+    tracemalloc.start()
+    refused("PTO-E1226", listing.assembled, Source("k.txt", listed(*["code mix", "  frame 16777216"] * 500).decode()),
+            message="too large together")  # fmt: skip
+    assert tracemalloc.get_traced_memory()[1] < 200 << 20
+    tracemalloc.stop()
+
+
+def test_e1224_sizes() -> None:
+    """What the machine would allocate or walk over is bounded by what a core has."""
+    turn, mixed = two().images[1], example("kernels/mixed_fifo").images[0]
+    pipe = [at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe"][0]
+    refused("PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="that many elements")
+    words = list(mixed.codes[0].words)
+    words[pipe + 8] = 1 << 30
+    code = mixed.codes[0].replace(words=tuple(words))
+    refused("PTO-E1224", check, mixed.replace(codes=(code, *mixed.codes[1:])), message="slots that are too large")

@@ -102,21 +102,3 @@ def test_no_text_of_a_file_is_compiled(tmp_path: Path, capsys: pytest.CaptureFix
     path.write_bytes(made("control flow", "obj").replace(b"a0 = a1 % a2;", b"a0 = abort();"))
     assert pto_main.main(["build", str(path), "-o", str(tmp_path / "calls.so")]) == 1
     assert "error[PTO-E1225]" in capsys.readouterr().err
-
-
-def test_damage_is_seen_without_loading(seed: int = 11) -> None:
-    """Whatever is cut or changed, what comes of it is contents or a diagnostic."""
-    chance = random.Random(seed)
-    for form in ("so", "obj"):
-        whole = made("control flow", form)
-        for n in range(400):
-            data = bytearray(whole)
-            for _ in range(chance.randrange(1, 4)):
-                data[chance.randrange(len(data))] = chance.choice((0, 1, 0x7F, 0xFF, chance.randrange(256)))
-            if n % 2:
-                del data[chance.randrange(len(data)) :]
-            try:
-                container.read(bytes(data), "k")
-                check_runnable(bytes(data), "k", "k")
-            except DiagnosticError as e:
-                assert all(d.code.startswith("PTO-E") for d in e.diagnostics)

@@ -126,6 +126,8 @@ class Argument:
         found = SPELLINGS.get(dtype.lower())
         if found is None:
             return self._bad(f"unknown element type '{dtype}'", did_you_mean(dtype, SPELLINGS))
+        if len(dims) > 200:
+            return self._bad("too many digits", "ask for fewer elements")
         shape = [int(n) for n in dims.split("x")]
         total = 1
         for n in shape:
@@ -143,7 +145,10 @@ class Argument:
         if made is None:
             return
         shape, name = made
-        self.values = [np.zeros(stored_shape(shape, name), array_of(name)) for _ in range(self.count)]
+        try:
+            self.values = [np.zeros(stored_shape(shape, name), array_of(name)) for _ in range(self.count)]
+        except MemoryError:
+            return self._bad("larger than the memory that is free", "ask for fewer elements")
         self.path = path
 
     def _number(self, text: str) -> None:

@@ -5,7 +5,8 @@ where instructions are, and values only where a value of that kind is.
 - An operand that lies in the frame does so with all its bytes, aligned. A place of the frame has one kind of
   value for all instructions, and no two values overlap: what is no tile never becomes one, byte by byte.
   Numbers and texts begin as the image says, everything else as zeros.
-- Numbers are in the ranges that the machine knows (`operands.NUMBERS`); the root of a group is a member.
+- Numbers are in the ranges that the machine knows (`operands.NUMBERS`); the root of a group is a member. No tile
+  has more elements than a memory, no FIFO takes more than some megabytes.
 - A tile that was turned (`vm.rows`) is used by the one call behind it, and goes back (`vm.back`) behind that.
 - Arguments are of the kind that the parameters say, for a launch writes them into the frame.
 
@@ -31,6 +32,10 @@ from .operands import INSTRUCTIONS, NUMBERS, VALUES, Operand, operands_of, size_
 Place = Callable[[int, int], Span | None]
 _HELP = "the image is damaged, or no tool of ours made it: assemble the program again"
 _ARGUMENTS = ("word", "view")  # by what an argument says of itself
+#: Elements of a tile: of four bits each they fill the largest memory.
+_MOST_ELEMENTS = 2 * max(size for profile in PROFILES.values() for size in profile.capacity.values())
+#: Bytes of all slots of a FIFO, which the machine allocates four times.
+_MOST_SLOTS = 1 << 24
 
 
 def check(image: Image, place: Place = lambda code, word: None) -> None:
@@ -205,8 +210,13 @@ class _Check(_Failing):
         for operand, value in zip(found, given, strict=True):
             self._operand(at, name, operand, value, sized(operand.kind, found, given))
             extents = extents * max(value, 1) if operand.kind in ("extent", "length") else 1
-            if extents >= 1 << 31:
-                self.fail(f"{name}: a tile of that many elements", at, "below 2147483648", extents)
+            if extents > _MOST_ELEMENTS:
+                self.fail(f"{name}: a tile of that many elements", at, f"at most {_MOST_ELEMENTS}", extents)
+        if name == "vm.pipe":
+            numbers = {operand.name: value for operand, value in zip(found, given, strict=True)}
+            if numbers["slot_size"] * numbers["slots"] > _MOST_SLOTS or numbers["slots"] > 1 << 16:
+                got = f"{numbers['slots']} of {numbers['slot_size']} bytes"
+                self.fail("vm.pipe: slots that are too large", at, f"at most {_MOST_SLOTS} bytes", got)
 
     def _group(self, at: int, result: int, tensors: int, members: int, root: int) -> None:
         """What a group points to: views side by side, and one of them is that of its root."""

@@ -64,6 +64,7 @@ def read(data: bytes, name: str, own: bool = False) -> File:
 def _images(data: bytes, name: str, at: int, end: int, own: bool) -> list[Image]:
     source = Source(name, "")
     found: list[Image] = []
+    names: set[str] = set()
     begin = at
     while at < end:
         made = format.from_bytes(data, name, at, end)
@@ -74,11 +75,12 @@ def _images(data: bytes, name: str, at: int, end: int, own: bool) -> list[Image]
 
         if not own:
             check.check(made.image, place)
-        if any(made.image.name == image.name for image in found):
+        if made.image.name in names:
             ImageReader(data, source, PTO).fail(
                 "PTO-E1224", "two kernels of one name", at, got=made.image.name
             )
         found.append(made.image)
+        names.add(made.image.name)
         at = made.end
         at += min(-(at - begin) % 8, end - at)
     if not found:

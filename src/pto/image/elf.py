@@ -24,6 +24,7 @@ _PROGBITS, _SYMTAB, _STRTAB, _NOBITS = 1, 2, 3, 8
 _ALLOC = 2
 _GLOBAL_OBJECT = 1 << 4 | 1
 _MOST_SECTIONS = 4096
+_LONGEST_NAME = 256
 _HELP = "the file is cut or damaged: make it again"
 
 
@@ -112,8 +113,8 @@ def sections(data: bytes, name: str) -> dict[str, tuple[int, int]]:
     _, first, last = found[strings]
     named: dict[str, tuple[int, int]] = {}
     for number, (text, begin, end) in enumerate(found):
-        close = data.find(b"\0", first + text, last)
-        if text and (first + text >= last or close < 0 or close - first - text > 256):
+        close = data.find(b"\0", first + text, min(last, first + text + _LONGEST_NAME + 1))
+        if text and (first + text >= last or close < 0):
             r.fail("PTO-E1223", f"section {number} has no name", at + each * number, help=_HELP)
         if text and end > begin:
             named.setdefault(data[first + text : close].decode("utf-8", "replace"), (begin, end))

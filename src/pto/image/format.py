@@ -35,6 +35,7 @@ KINDS = ("mix", "cube", "vector")
 
 #: What no image has more of.
 MOST_FRAME = 1 << 24
+MOST_FRAMES = 1 << 26  # of all images of a listing, which says in a few digits how large one is
 MOST_WORDS = 1 << 26
 
 
@@ -96,7 +97,7 @@ def to_bytes(image: Image) -> bytes:
 
 
 def _text(text: str) -> bytes:
-    data = text.encode("utf-8", "surrogateescape")
+    data = text.encode("utf-8", "surrogateescape")  # `listing` refuses other surrogates
     return struct.pack("<I", len(data)) + data
 
 

@@ -128,7 +128,8 @@ def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
             number = _line(r)
             texts[number] = r.text("a line").replace("\n", " ")
         files.append((file, texts))
-    if sum(max(texts, default=0) for _, texts in files) > MOST_LINES:
+    last = [max(texts, default=0) for _, texts in files]
+    if sum(last) > MOST_LINES:
         r.fail("PTO-E1209", "files that are too long", expected=f"at most {MOST_LINES} lines")
     places: dict[int, Place] = {}
     for _ in range(r.many("places", 20)):
@@ -136,8 +137,7 @@ def from_bytes(data: bytes, name: str, at: int, end: int) -> Lines:
         place = Place(file, _line(r), r.u32(), r.u32())
         if file >= len(files) or not place.column or not place.length:
             r.fail("PTO-E1208", "a place that no file has", here - 4, got=f"file {file}")
-        texts = files[file][1]
-        if texts and place.line > max(texts):
+        if last[file] and place.line > last[file]:
             r.fail("PTO-E1208", "a place behind the last line", here, got=f"line {place.line}")
         places[number] = place
     r.finish()

@@ -34,7 +34,7 @@ from ..diag import Diagnostic, DiagnosticError, Source, Span, did_you_mean
 from . import lines as line_table
 from .check import check
 from .container import File
-from .format import CALL, KINDS, MOST_FRAME, NAMES, VERSION, Code, Function, Image
+from .format import CALL, KINDS, MOST_FRAME, MOST_FRAMES, NAMES, VERSION, Code, Function, Image
 from .lines import Lines, Place
 from .operands import INSTRUCTIONS, NUMBERS, OWN, operands_of, spread
 
@@ -93,15 +93,17 @@ def mnemonics(image: Image) -> list[str]:
     have it."""
     found: list[str] = []
     seen = {*_OPCODES, *_STATEMENTS}
+    counts: dict[str, int] = {}  # how often a stem was numbered
     for call in image.calls:
         stem = call
         if call not in OWN:
             called = _CALLED.findall(call.rpartition("& a")[2])
             stem = called[0].lower() if called else "compute"
-        name, n = stem, 1
+        name, n = stem, counts.get(stem, 1)
         while name in seen:
             n += 1
             name = f"{stem}.{n}"
+        counts[stem] = n
         seen.add(name)
         found.append(name)
     return found
@@ -217,7 +219,9 @@ class _Line:
     def text(self, what: str) -> str:
         token = self.take("text", what)
         try:
-            return json.loads(token.text)
+            found: str = json.loads(token.text)
+            found.encode()  # a half of a surrogate pair is no character
+            return found
         except ValueError:
             self.fail("a text that is not quoted as in JSON", what, token=token)
 
@@ -286,7 +290,7 @@ class _KernelText:
     def __init__(self, name: str, target: str, span: Span) -> None:
         self.name, self.target, self.span = name, target, span
         self.capacity: list[tuple[str, int]] = []
-        self.functions: list[Function] = []
+        self.functions: list[tuple[str, int, list[tuple[str, str]]]] = []  # name, place, parameters
         self.dealt: tuple[int, ...] = ()
         self.subblocks = 1
         self.calls: dict[str, str] = {}  # by mnemonic
@@ -296,7 +300,7 @@ class _KernelText:
     def image(self) -> Image:
         made = Image(
             self.name, self.target, tuple(self.calls.values()), tuple(c.code() for c in self.codes),
-            tuple(self.functions), self.dealt, self.subblocks, tuple(self.capacity),
+            tuple(Function(name, tuple(p), place) for name, place, p in self.functions), self.dealt, self.subblocks, tuple(self.capacity),
         )  # fmt: skip
         check(
             made, lambda code, word: self.codes[code].spans.get(word, self.span) if code >= 0 else self.span
@@ -309,6 +313,10 @@ class _Assembler:
         self.source = source
         self.kernels: list[_KernelText] = []
         self.files: list[tuple[str, dict[int, str]]] = []
+        self.last: list[int] = []  # the last line of each file
+        self.lines = 0  # of all files
+        self.frames = 0  # bytes of all frames
+        self.names: set[str] = set()
         self.places: dict[int, Place] = {}
         self.part = "start"  # what the lines belong to
 
@@ -363,8 +371,9 @@ class _Assembler:
 
     def kernel(self, line: _Line) -> None:
         name = line.text("the name of a kernel")
-        if any(k.name == name for k in self.kernels):
+        if name in self.names:
             line.fail("two kernels of one name", token=line.tokens[1])
+        self.names.add(name)
         self.kernels.append(_KernelText(name, line.text("a target"), line.span))
         self.part = "kernel"
 
@@ -374,15 +383,13 @@ class _Assembler:
 
     def function(self, line: _Line) -> None:
         name = line.text("the name of a function")
-        self.kernels[-1].functions.append(Function(name, (), line.number("a place", (1 << 31) - 1, -1)))
+        self.kernels[-1].functions.append((name, line.number("a place", (1 << 31) - 1, -1), []))
 
     def parameter(self, line: _Line) -> None:
         functions = self.kernels[-1].functions
         if not functions:
             line.fail("a parameter of no function", "function", token=line.tokens[0])
-        f = functions[-1]
-        more = line.text("a name"), line.text("a type")
-        functions[-1] = f.replace(parameters=(*f.parameters, more))
+        functions[-1][2].append((line.text("a name"), line.text("a type")))
 
     def dealt(self, line: _Line) -> None:
         found = [line.number("the number of an argument")]
@@ -415,7 +422,11 @@ class _Assembler:
         code = self.kernels[-1].codes[-1]
         if code.frame or code.words:
             line.fail("a second frame", token=line.tokens[0])
-        code.frame = bytearray(line.number("bytes of the frame", MOST_FRAME))
+        size = line.number("bytes of the frame", MOST_FRAME)
+        self.frames += size
+        if self.frames > MOST_FRAMES:
+            line.fail("frames that are too large together", f"at most {MOST_FRAMES}", token=line.tokens[1])
+        code.frame = bytearray(size)
 
     def _constant(self, line: _Line) -> None:
         if self.part != "code" or self.kernels[-1].codes[-1].words:
@@ -473,12 +484,15 @@ class _Assembler:
 
     def source_file(self, line: _Line) -> None:
         self.files.append((line.text("the name of a file"), {}))
+        self.last.append(0)
         self.part = "file"
 
     def source_line(self, line: _Line) -> None:
         number = line.number("a line", line_table.MOST_LINES, 1)
         self.files[-1][1][number] = line.text("the text of a line").replace("\n", " ")
-        if sum(max(texts, default=0) for _, texts in self.files) > line_table.MOST_LINES:
+        self.lines += max(0, number - self.last[-1])
+        self.last[-1] = max(self.last[-1], number)
+        if self.lines > line_table.MOST_LINES:
             line.fail(
                 "files that are too long", f"at most {line_table.MOST_LINES} lines", token=line.tokens[1]
             )
@@ -490,9 +504,8 @@ class _Assembler:
         )
         line.mark(":")
         column, length = line.number("a column", least=1), line.number("a length", least=1)
-        texts = self.files[-1][1]
-        if texts and number > max(texts):
-            line.fail("a place behind the last line", f"at most {max(texts)}", token=line.tokens[2])
+        if self.last[-1] and number > self.last[-1]:
+            line.fail("a place behind the last line", f"at most {self.last[-1]}", token=line.tokens[2])
         self.places[op] = Place(len(self.files) - 1, number, column, length)
 
 

@@ -86,7 +86,7 @@ class Machine(Record):
             raise ValueError(f"unknown parameter {unknown[0]!r} of a machine; one of {', '.join(PARAMETERS)}")
         for key, value in values.items():
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e15:
-                raise ValueError(f"parameter {key} is a number from 0 on, got {value!r}")
+                raise ValueError(f"parameter {key} is a number from 0 on, got {shown(value)}")
             if not value and key in ("mhz", "aic", "aiv", "depth", "read_cap", "write_cap", "hbm_cap"):
                 raise ValueError(f"parameter {key} is above 0, got 0")
             if not value and key.startswith("bw_"):
@@ -273,13 +273,21 @@ def _read(path: str, profile: Profile | str) -> Machine:
         raise ValueError(f"cannot read {path!r}: {(e.strerror or str(e)).lower()}") from None
     base = given.pop("machine", None)
     if base is not None and (not isinstance(base, str) or base not in MACHINES):
-        raise ValueError(f"{path}: unknown machine {base!r}; one of {', '.join(MACHINES)}")
+        raise ValueError(f"{path}: unknown machine {shown(base)}; one of {', '.join(MACHINES)}")
     start = MACHINES[base] if base is not None else machine_of(profile)
     try:
         found = start.with_values(given, f"derived: {path}")
     except ValueError as e:
         raise ValueError(f"{path}: {e}") from None
     return found.replace(source=path)
+
+
+def shown(value: object) -> str:
+    """A value of a file as messages have it: cut, for it may be anything."""
+    try:
+        return repr(value)[:80]
+    except ValueError:  # an integer with more digits than Python prints
+        return "an integer of thousands of digits"
 
 
 def toml_of(found: Machine, base: Machine) -> str:

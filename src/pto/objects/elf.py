@@ -14,6 +14,8 @@ MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
 #: Kinds of section, flags of sections.
 SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 2, 3, 4, 5, 6, 8, 9, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4
+#: Bytes of a name; those of C++ are long.
+_LONGEST_NAME = 1 << 14
 
 
 class BadElf(Exception):
@@ -66,6 +68,8 @@ class Elf:
             if names >= many:
                 raise BadElf("it has no names of sections")
             texts = self._part(raw[names][4], raw[names][5], "names of sections")
+        if sum(entry[5] for entry in raw if entry[1] not in (0, NOBITS)) > 2 * len(data):
+            raise BadElf("its sections overlap")
         self.sections = [
             Section(text_at(texts, name), kind, flags, address,
                     b"" if kind in (0, NOBITS) else self._part(offset, size, "sections"),
@@ -100,7 +104,7 @@ class Elf:
 
 
 def text_at(texts: bytes, offset: int) -> str:
-    end = texts.find(b"\0", offset)
+    end = texts.find(b"\0", offset, offset + _LONGEST_NAME + 1)
     if offset > len(texts) or end < 0:
         raise BadElf("a name in it goes on behind its end")
     return texts[offset:end].decode("utf-8", "surrogateescape")

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 #: What the engine says of the first of COUNTERS; counters are taken between what changes them.
 _EXACT = ("task_window_peak", "heap_peak", "dep_pool_peak", "tensormap_peak")
 
+#: Dependencies between blocks that a file may have.
+MOST_LINKS = 1 << 24
+
 FORMAT = "pto-runtime-records"
 VERSION = 1
 
@@ -280,7 +283,7 @@ class Records:
         if not isinstance(content, dict):
             raise ValueError("it is no JSON object")
         if "format" not in content and "tasks" in content and "version" in content:
-            return cls(*swimlane_json.tables(content))
+            return cls(*swimlane_json.tables(content))._bounded()
         tables: dict[str, Array] = {}
         for name in FIELDS:
             columns = content.get(name, {})
@@ -301,9 +304,23 @@ class Records:
         if meta.get("version") != VERSION:
             raise ValueError(f"it has version {meta.get('version')!r}, this tool reads {VERSION}")
         names = {int(k): str(v) for k, v in dict(meta.get("names", {})).items()}
-        return cls(
+        found = cls(
             **tables, names=names, sites=[str(s) for s in meta.get("sites", ())], stats=meta.get("stats")
         )
+        return found._bounded()
+
+    def _bounded(self) -> Records:
+        """Itself; raise `ValueError` where dependencies between all blocks would be more than a run has: every block
+        of a task depends on all blocks of another (`links`)."""
+        import numpy as np
+
+        ids, count = np.unique(self.tasks["task_id"], return_counts=True)
+        if len(ids):
+            at = np.minimum(np.searchsorted(ids, self.edges["succ"]), len(ids) - 1)
+            links = int(count[at][ids[at] == self.edges["succ"]].sum())
+            if links > MOST_LINKS:
+                raise ValueError(f"{links} dependencies between blocks, expected at most {MOST_LINKS}")
+        return self
 
 
 def _as_table(name: str, array: Array | None) -> Array:

@@ -17,6 +17,7 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa import timing
+from ..isa.timing import shown
 from ..isa.record import Record
 
 _LOG = "measured: a device's own log of 16,704 tasks of paged attention, shared out to tasks"
@@ -104,7 +105,7 @@ def _replaced(machine: Machine, values: dict[str, Any], where: str) -> Machine:
                 f"{where}there is no overhead '{name}'", did_you_mean(name, names) or ", ".join(names)
             )
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e12:
-            raise _refuse(f"{where}{name} is a number from 0 on, got {value!r}")
+            raise _refuse(f"{where}{name} is a number from 0 on, got {shown(value)}")
     if not clock:
         raise _refuse(f"{where}clock_mhz is above 0")
     costs = {**machine.costs, **{name: round(value) for name, value in values.items()}}

@@ -29,7 +29,6 @@ from pto.image.container import File
 from pto.image.format import END, Code, Function, Image
 
 from ...image.programs import CONVOLUTION, TWO, convolution
-from ...image.test_hostile import mutant
 from ...seeds import seeds
 from .test_native import CASES, ready, zeros
 
@@ -299,37 +298,3 @@ def test_any_signature_is_refused_or_bound() -> None:
         except pto.DiagnosticError as e:
             assert str(e)
     assert bound
-
-
-@pytest.mark.seeded
-def test_checked_mutants_end_without_a_crash_of_the_machine() -> None:
-    """Whatever passes the check is executed in a process of its own, that may end by the clock (loops need not end) but
-    not by a signal of the memory."""
-    for name in ("columns", "control flow", "count"):
-        kernel, file = file_of(name)
-        image = next(i for i in file.images if i.name == kernel.name)
-        ran = 0
-        for seed in seeds(range(25)):
-            try:
-                made = mutant(image, Random(seed))
-            except pto.DiagnosticError:
-                continue
-            ran += 1
-            assert _ends(ImageKernel(file, made), given(name)) in (0, signal.SIGALRM)
-        assert ran
-
-
-def _ends(kernel: ImageKernel, args: list[Any]) -> int:
-    """The signal that ends a launch in a process of its own; 0 for none."""
-    child = os.fork()
-    if child == 0:
-        try:
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.setitimer(signal.ITIMER_REAL, 0.5)
-            silent = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(silent, 1)
-            os.dup2(silent, 2)
-            kernel.run(*args)
-        finally:
-            os._exit(0)
-    return os.WTERMSIG(status) if os.WIFSIGNALED(status := os.waitpid(child, 0)[1]) else 0

@@ -204,7 +204,8 @@ struct Core {
       {};  // PTO_CHECKED: raised flags by source pipe, destination pipe and id
 };
 
-/// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing.
+/// Fresh on-chip memory of a core, all zero; pages that nobody touches cost nothing. Guards lie before and behind it,
+/// where the system has the addresses for them: whatever leaves a tile ends there, not in the memory of others.
 PTO_COMMON bool make_spaces(Core& core, const Rooms& rooms);
 PTO_COMMON void drop_spaces(Core& core, const Rooms& rooms);
 /// Zeros again, for another core: writing them is faster than fresh pages.
@@ -319,10 +320,34 @@ inline void (*plain_print)(const char* text) = nullptr;
 [[gnu::format(printf, 1, 2)]] PTO_COMMON int print(const char* format, ...);
 
 #ifdef PTO_BODY
+/// As far as a tile of elements of 8 bytes reaches that has as many rows or columns as it can.
+inline constexpr size_t kSpaceGuard = size_t{1} << 34;
+/// The page before the memory of a core: what was mapped for it.
+struct Mapped {
+  char* memory;
+  size_t bytes;
+};
+inline constexpr size_t kMappedPage = 4096;
+
 PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
-  void* memory = mmap(nullptr, rooms.all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) return false;
-  char* at = static_cast<char*>(memory);
+  const size_t used = kMappedPage + rooms.all;
+  Mapped mapped{nullptr, used + 2 * kSpaceGuard};
+  void* memory = mmap(nullptr, mapped.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  mapped.memory = static_cast<char*>(memory);
+  char* at = mapped.memory + kSpaceGuard;
+  if (memory != MAP_FAILED && mprotect(at, used, PROT_READ | PROT_WRITE) != 0) {
+    munmap(memory, mapped.bytes);
+    memory = MAP_FAILED;
+  }
+  if (memory == MAP_FAILED) {  // as under a limit of addresses
+    mapped.bytes = used;
+    memory = mmap(nullptr, used, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) return false;
+    at = mapped.memory = static_cast<char*>(memory);
+  }
+  std::memcpy(at, &mapped, sizeof mapped);
+  mprotect(at, kMappedPage, PROT_READ);
+  at += kMappedPage;
   for (int i = 0; i < kSpaces; ++i) {
     core.space[i] = at;
     at += rooms.of[i];
@@ -330,8 +355,12 @@ PTO_BODY bool make_spaces(Core& core, const Rooms& rooms) {
   return true;
 }
 
-PTO_BODY void drop_spaces(Core& core, const Rooms& rooms) {
-  if (core.space[0] != nullptr) munmap(core.space[0], rooms.all);
+PTO_BODY void drop_spaces(Core& core, const Rooms&) {
+  if (core.space[0] != nullptr) {
+    Mapped mapped;
+    std::memcpy(&mapped, core.space[0] - kMappedPage, sizeof mapped);
+    munmap(mapped.memory, mapped.bytes);
+  }
   core.space[0] = nullptr;
 }
 

@@ -322,6 +322,9 @@ struct Popped {
   if (core().host != nullptr || data == nullptr) {
     const int64_t slot = pop.part.index % (fifo.global == nullptr ? fifo.count : facts.local);
     const size_t at = buffer + static_cast<size_t>(slot) * fifo.size;
+    if (at + facts.bytes > room(facts.space))
+      failf("[PTO-E2101] TPOP: a tile of %u bytes at address 0x%zx is outside %s", facts.bytes, at,
+            kSpaceNames[facts.space]);
     pop.data = resolve(facts.space, at, facts.bytes);
   }
   return pop;
