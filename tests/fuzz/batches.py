@@ -122,8 +122,8 @@ class Child:
             for descriptor in (0, 1, 2):
                 os.dup2(silent, descriptor)
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-            used = int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
-            resource.setrlimit(resource.RLIMIT_AS, (used + 4 * MEMORY,) * 2)
+            used = int(Path("/proc/self/statm").read_text().split()[5]) * mmap.PAGESIZE
+            resource.setrlimit(resource.RLIMIT_DATA, (used + 4 * MEMORY,) * 2)
             signal.signal(signal.SIGPROF, _hang)
             with open(write, "w") as pipe:
                 json.dump(self._read() if not self._kind else self._cut(), pipe)
