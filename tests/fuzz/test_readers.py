@@ -15,7 +15,7 @@ import pytest
 from pto.cli import main, ptoas
 
 from ..seeds import seeds
-from . import batches, mutations, run
+from . import batches, run
 from .batches import Reader, shrunk, tried
 from .mutations import CORPUS, MUTATIONS, programs
 from .properties import check
@@ -36,7 +36,9 @@ def test_reader(name: str) -> None:
 def test_valid_inputs_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     got = [READERS[name].read(data) for data in READERS[name].corpus()]
-    assert "refused" not in got or name in ("object", "npy", "vm"), got  # images and integers are no objects, no f32
+    assert "refused" not in got or name in ("object", "npy", "vm"), (
+        got
+    )  # images and integers are no objects, no f32
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.pto")), ids=lambda p: p.stem)
@@ -103,7 +105,9 @@ def test_every_kind_of_failure_is_found(byte: bytes, kind: str, monkeypatch: pyt
     assert found.failures and all(f.kind.startswith(kind) for f in found.failures), found.failures
     assert found.outcomes["read"] or kind.startswith("crash")
     failed, expected = {f.seed for f in found.failures}, {s for s in range(12) if byte in bad.input(s)}
-    assert failed == expected or (kind == "memory" and min(expected) in failed)  # the most is what is known of memory
+    assert failed == expected or (
+        kind == "memory" and min(expected) in failed
+    )  # the most is what is known of memory
     small = shrunk(bad, b"some more " + byte + b" and more", found.failures[0].kind)
     assert small == byte if kind not in ("hang", "memory") else byte in small
 
@@ -112,7 +116,19 @@ def test_a_search_counts_shows_and_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(READERS, "bad", reader(b"good", b"\xff and more"))
-    words = ["run", "--reader", "bad", "--reader", "dap", "--count", "300", "--jobs", "2", "--keep", str(tmp_path)]
+    words = [
+        "run",
+        "--reader",
+        "bad",
+        "--reader",
+        "dap",
+        "--count",
+        "300",
+        "--jobs",
+        "2",
+        "--keep",
+        str(tmp_path),
+    ]
     monkeypatch.setattr("sys.argv", words)
     assert run.main() == 1
     out = capsys.readouterr().out

@@ -365,7 +365,7 @@ def test_large_and_deep() -> None:
                         *(f"  place {i} {i}:1 1" for i in range(1, 3 * n))),
         "parameters": listed().replace(b"calls", b"".join(b' parameter "p%d" "i32"\n' % i for i in range(n)) + b"calls"),
         "kernels": listed("  end", *kernels),
-        "calls": listed("  end").replace(b"calls", "calls\n".encode() + b"".join(
+        "calls": listed("  end").replace(b"calls", b"calls\n" + b"".join(
             b'c%d "float& a0; int32_t& a1; %d;"\n' % (i, i) for i in range(n))),
     }  # fmt: skip
     tracemalloc.start()
@@ -389,8 +389,12 @@ def test_e1224_sizes() -> None:
     """What the machine would allocate or walk over is bounded by what a core has."""
     turn, mixed = two().images[1], example("kernels/mixed_fifo").images[0]
     pipe = [at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe"][0]
-    refused("PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="that many elements")
+    refused(
+        "PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="that many elements"
+    )
     words = list(mixed.codes[0].words)
     words[pipe + 8] = 1 << 30
     code = mixed.codes[0].replace(words=tuple(words))
-    refused("PTO-E1224", check, mixed.replace(codes=(code, *mixed.codes[1:])), message="slots that are too large")
+    refused(
+        "PTO-E1224", check, mixed.replace(codes=(code, *mixed.codes[1:])), message="slots that are too large"
+    )

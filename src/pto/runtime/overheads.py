@@ -17,7 +17,6 @@ from typing import Any
 
 from ..diag import Diagnostic, DiagnosticError, did_you_mean
 from ..isa import timing
-from ..isa.timing import shown
 from ..isa.record import Record
 from ..isa.timing import shown
 
