@@ -64,8 +64,8 @@ def verified(
 
 
 def refuse_illegal(module: Module, target: str | Profile | None = None) -> None:
-    """Raise the errors of a program, if it has any: it may be illegal and not verified, which explains an exception
-    better than the exception does."""
+    """Raise the errors of a program, if it has any. A program may be illegal and not verified, which explains
+    an exception better than the exception does."""
     found = verify(module, target)
     if has_errors(found):
         raise DiagnosticError(found) from None

@@ -237,11 +237,17 @@ def _tokens(data: bytes) -> list[bytes]:
     ]
 
 
+def _lines(data: bytes) -> list[bytes]:
+    return data.splitlines(keepends=True)
+
+
+def _bytes(data: bytes) -> list[bytes]:
+    return [data[n : n + 1] for n in range(len(data))]
+
+
 def smaller(reader: Reader, data: bytes, fails: Callable[[bytes], bool], attempts: int) -> bytes:
     """A smaller input that still fails: parts are left out as long as that keeps the failure."""
-    lines: Callable[[bytes], list[bytes]] = lambda data: data.splitlines(keepends=True)
-    single: Callable[[bytes], list[bytes]] = lambda data: [data[n : n + 1] for n in range(len(data))]
-    for split in (lines, _tokens) if reader.is_text else (single,):
+    for split in (_lines, _tokens) if reader.is_text else (_bytes,):
         parts = split(data)
         size = max(1, len(parts) // 2)
         while size:

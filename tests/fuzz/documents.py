@@ -112,7 +112,7 @@ def toml(data: bytes, r: Random, others: Sequence[bytes] = ()) -> bytes:
     lines = data.decode().splitlines()
     for _ in range(r.choice((1, 1, 2))):
         at = r.randrange(len(lines) or 1)
-        key, equals, value = lines[at].partition(" = ") if lines else ("x", "=", "1")
+        key, _, value = lines[at].partition(" = ") if lines else ("x", "=", "1")
         act = r.randrange(8)
         if act == 0:
             lines.insert(

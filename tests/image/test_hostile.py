@@ -388,7 +388,7 @@ def test_frames_take_no_more_memory_than_files_may() -> None:
 def test_e1224_sizes() -> None:
     """What the machine would allocate or walk over is bounded by what a core has."""
     turn, mixed = two().images[1], example("kernels/mixed_fifo").images[0]
-    pipe = [at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe"][0]
+    pipe = next(at for at, name, _ in walk(mixed, mixed.codes[0]) if name == "vm.pipe")
     refused(
         "PTO-E1224", check, _word(turn, _where(turn, "vm.tile") + 2, 1 << 20), message="that many elements"
     )

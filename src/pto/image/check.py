@@ -5,8 +5,8 @@ where instructions are, and values only where a value of that kind is.
 - An operand that lies in the frame does so with all its bytes, aligned. A place of the frame has one kind of
   value for all instructions, and no two values overlap: what is no tile never becomes one, byte by byte.
   Numbers and texts begin as the image says, everything else as zeros.
-- Numbers are in the ranges that the machine knows (`operands.NUMBERS`); the root of a group is a member. No tile
-  has more elements than a memory, no FIFO takes more than some megabytes.
+- Numbers are in the ranges that the machine knows (`operands.NUMBERS`); the root of a group is a member. No
+  tile has more elements than a memory, no FIFO takes more than some megabytes.
 - A tile that was turned (`vm.rows`) is used by the one call behind it, and goes back (`vm.back`) behind that.
 - Arguments are of the kind that the parameters say, for a launch writes them into the frame.
 

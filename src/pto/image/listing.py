@@ -300,7 +300,8 @@ class _KernelText:
     def image(self) -> Image:
         made = Image(
             self.name, self.target, tuple(self.calls.values()), tuple(c.code() for c in self.codes),
-            tuple(Function(name, tuple(p), place) for name, place, p in self.functions), self.dealt, self.subblocks, tuple(self.capacity),
+            tuple(Function(name, tuple(p), place) for name, place, p in self.functions), self.dealt,
+            self.subblocks, tuple(self.capacity),
         )  # fmt: skip
         check(
             made, lambda code, word: self.codes[code].spans.get(word, self.span) if code >= 0 else self.span

@@ -18,8 +18,8 @@ MOST_UNPACKED = 1 << 30
 
 
 def read_npy(stream: IO[bytes], size: int) -> Array:
-    """Read an array in NumPy's format from a stream of `size` bytes. The header has to describe numbers, or records
-    of numbers, that are all in the stream."""
+    """Read an array in NumPy's format from a stream of `size` bytes. The header has to describe numbers, or
+    records of numbers, that are all in the stream."""
     import numpy as np
     from numpy.lib import format
 

@@ -310,8 +310,8 @@ class Records:
         return found._bounded()
 
     def _bounded(self) -> Records:
-        """Itself; raise `ValueError` where dependencies between all blocks would be more than a run has: every block
-        of a task depends on all blocks of another (`links`)."""
+        """Return the records; raise `ValueError` if there are more dependencies between blocks than a run has.
+        Every block of a task depends on all blocks of another (`links`)."""
         import numpy as np
 
         ids, count = np.unique(self.tasks["task_id"], return_counts=True)

@@ -22,8 +22,8 @@ from ..entry import Launchable, dealt, find_roles, vector_cores
 
 
 def kernels(module: Module) -> dict[str, list[Operation]]:
-    """The functions of a program that can be launched, by name: its entries, and cube and vector halves; where
-    nothing is marked, every function that takes arrays and numbers and returns nothing."""
+    """Return the functions of a program that can be launched, by name: its entries, and cube and vector
+    halves. Where nothing is marked, these are all that take arrays and numbers and return nothing."""
     functions = {str(f.attr("sym_name")): f for f in module.functions if f.regions and f.regions[0].blocks}
     pairs = halves(functions)
     inside = {id(f) for pair in pairs.values() for f in pair}
