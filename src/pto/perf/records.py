@@ -310,7 +310,7 @@ class Records:
         return found._bounded()
 
     def _bounded(self) -> Records:
-        """Return the records; raise `ValueError` if there are more dependencies between blocks than a run has.
+        """Return the records; raise `ValueError` if more blocks depend on each other than a run has.
         Every block of a task depends on all blocks of another (`links`)."""
         import numpy as np
 
