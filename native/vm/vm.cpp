@@ -254,9 +254,8 @@ void part_of_tile(AnyTile& part, const AnyTile& tile, int64_t offset, size_t bit
     if (data >= base && data < base + detail::room(space)) first = base, end = base + detail::room(space);
   }
   if (offset < first - data || offset > end - data) [[unlikely]]
-    detail::failf(
-        "[PTO-E2101] a part of a tile that begins %lld bytes behind it is outside the memory of the tile",
-        static_cast<long long>(offset));
+    detail::failf("[PTO-E2101] begins %lld bytes behind its tile, outside the memory of the tile",
+                  static_cast<long long>(offset));
   detail::bind(part, tile.data() + offset);
 }
 

@@ -221,6 +221,8 @@ def may_fail(op: Operation) -> bool:
         return any(word in row.name for word in _DIVISIONS)
     if op.name == "scf.for":  # by a step that is not positive
         return constant_of(op.operands[2]) is None
+    if op.name in ("pto.subview", "pto.subset"):  # outside the memory of its tile
+        return any(constant_of(offset) is None for offset in op.group("offsets"))
     return touches_global(op) or (
         row.dialect in ("pto", "memref") and (row.effect in _FALLIBLE or row.algorithm in _CHECKING)
     )

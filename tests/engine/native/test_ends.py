@@ -28,6 +28,11 @@ ENDS = {
     "a division of a map": ("PTO-E2102", "affine.apply", """%d = arith.subi %n, %n : index
         %q = affine.apply affine_map<(d0)[s0] -> (d0 floordiv s0)>(%n)[%d]
         %v = pto.load_scalar %out[%q] : !pto.ptr<i64> -> i64"""),
+    "a window of a tile": ("PTO-E2101", "pto.subview", """%t = pto.alloc_tile : !pto.tile_buf<vec, 8x64xf32>
+        %far = arith.muli %n, %n : index
+        %w = pto.subview %t[%far, %c0] sizes [4, 64] : !pto.tile_buf<vec, 8x64xf32> -> !pto.tile_buf<vec, 4x64xf32>
+        %v = arith.constant 1.5 : f32
+        pto.texpands ins(%v : f32) outs(%w : !pto.tile_buf<vec, 4x64xf32>)"""),
     "a trap": ("PTO-E2105", "pto.trap", """%v = pto.load_scalar %out[%c0] : !pto.ptr<i64> -> i64
         pto.store_scalar %v, %out[%c0] : !pto.ptr<i64>, i64
         pto.trap"""),

@@ -26,7 +26,9 @@ from pto.image.check import check
 from pto.image.container import File
 from pto.image.format import END, Code, Function, Image
 
-from ...image.programs import CONVOLUTION, TWO, convolution
+from ...fuzz.batches import Child
+from ...fuzz.readers import READERS
+from ...image.programs import CONVOLUTION, TWO, convolution, example, walk
 from ...seeds import seeds
 from .test_native import CASES, ready, zeros
 
@@ -247,6 +249,20 @@ def test_what_is_run_again_is_not_parsed_again(
         assert main(["run", "k.pto", "--engine", "native", "--entry", "turn", "--", "f32:16x8", "1"]) == 1
         said.append(capfd.readouterr().err)
     assert said[0] == said[1] and "k.pto:15:3: error[PTO-E2011]" in said[0]
+
+
+def test_a_popped_tile_larger_than_the_memory() -> None:
+    """What a file says of the tile that it takes from a FIFO may be anything: nothing outside the core is written."""
+    file = example("runtime/python/cluster_pipe")
+    image = file.images[0]
+    code = image.codes[1]
+    words = list(code.words)
+    (tile, *_) = [at for at, name, _ in walk(image, code) if name == "vm.tile"]
+    words[tile + 3] = 1 << 16
+    changed = image.replace(codes=(image.codes[0], code.replace(words=tuple(words))))
+    data = container.to_bytes(file.replace(images=(changed,)))
+    found = Child(READERS["vm"], range(20), data).result()
+    assert not found.failures and found.outcomes == {"refused": 20}
 
 
 class _Found:

@@ -189,14 +189,22 @@ def _constant(op: Operation, kind: str) -> Evaluate:
     return lambda: number
 
 
+_LARGEST_VECTOR = 1 << 16  # a register has 256 elements at most
+
+
 def _dense(text: Any, type: ShapedType) -> Any:
     """A vector constant, `dense<0>` or `dense<[1, 2]>`."""
     import numpy as np
 
     inside = str(text).partition("<")[2].partition(">")[0].strip("[] ")
-    numbers = [float(w) if type.elem.is_float else int(w, 0) for w in inside.split(",") if w.strip()]
     shape = [d or 1 for d in type.dims]
-    return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
+    if len(shape) > 5 or math.prod(shape) > _LARGEST_VECTOR:
+        raise IllegalInstruction(f"cannot make a constant of type {type}: expected at most {_LARGEST_VECTOR} elements")
+    try:
+        numbers = [float(w) if type.elem.is_float else int(w, 0) for w in inside.split(",") if w.strip()]
+        return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
+    except (ValueError, OverflowError, TypeError):
+        raise IllegalInstruction(f"{str(text)[:80]} is no value of type {type}") from None
 
 
 def _converted(op: Operation, kind: str) -> Evaluate:
