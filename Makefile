@@ -108,6 +108,7 @@ format: $(SETUP)
 validate: $(SETUP)
 	$(BIN)/python -m tests.perf.validate $(ARGS)
 
+bench: export PTO_NATIVE_COMPILE = always
 bench: $(SETUP)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 
