@@ -136,6 +136,7 @@ format: $(LINTERS)
 validate: $(TESTS)
 	$(BIN)/python -m tests.perf.validate $(ARGS)
 
+bench: export PTO_NATIVE_COMPILE = always
 bench: $(TESTS)
 	@for b in bench/bench_*.py; do echo "== $$b"; $(BIN)/python $$b || exit 1; done
 

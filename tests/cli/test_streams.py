@@ -32,6 +32,7 @@ pto isa --json
 pto explain SA-0353
 pto cost table
 pto doctor --json
+pto examples
 pto cache
 pto check k.pto
 pto fmt --diff ugly.pto

@@ -88,7 +88,9 @@ def test_a_program_in_memory(given: str) -> None:
 
 def test_it_is_made_once_for_a_module(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    monkeypatch.setattr(program, "image_of", lambda k, of=program.image_of: made.append(k) or of(k))
+    monkeypatch.setattr(
+        program, "image_of", lambda k, *more, of=program.image_of: made.append(k) or of(k, *more)
+    )
     module = pto.parse(SCALE)
     x = np.ones((1, 4, 16), np.float32)
     for _ in range(3):

@@ -172,7 +172,13 @@ def read(path: str, found: Machine) -> list[Measurement]:
                 out.append(_instruction(line))
             else:
                 raise ValueError("expects a program or an instruction")
-        except (ValueError, KeyError, TypeError, ArithmeticError, AttributeError) as e:  # the last: no operand
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            ArithmeticError,
+            AttributeError,
+        ) as e:  # the last: no operand
             raise ValueError(f"{path}, line {number}: {e}") from None
     return out
 

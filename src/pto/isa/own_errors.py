@@ -841,7 +841,8 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
     (
         "PTO-E2401",
         "no C++ compiler",
-        "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing.",
+        "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing. "
+        "Engine native needs one for a call that only a compiled function performs and that no pack has.",
         "Install g++ 12 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
     ),
     (

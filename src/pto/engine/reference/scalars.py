@@ -199,7 +199,9 @@ def _dense(text: Any, type: ShapedType) -> Any:
     inside = str(text).partition("<")[2].partition(">")[0].strip("[] ")
     shape = [d or 1 for d in type.dims]
     if len(shape) > 5 or math.prod(shape) > _LARGEST_VECTOR:
-        raise IllegalInstruction(f"cannot make a constant of type {type}: expected at most {_LARGEST_VECTOR} elements")
+        raise IllegalInstruction(
+            f"cannot make a constant of type {type}: expected at most {_LARGEST_VECTOR} elements"
+        )
     try:
         numbers = [float(w) if type.elem.is_float else int(w, 0) for w in inside.split(",") if w.strip()]
         return np.array(np.broadcast_to(np.array(numbers), shape), array_of(str(type.dtype)))
