@@ -581,8 +581,11 @@ def test_an_unchecked_index_may_fault() -> None:
                 case.run()
 
 
-def test_empty_regions_do_nothing() -> None:
-    for name in ("mgather", "mscatter"):
-        for valid in ((0, 64), (16, 0)):
-            case, *_ = indexed_case(chosen_plans(name)[0], "elem", valid, 0)
-            run(case)
+@pytest.mark.parametrize("coalesce", ["row", "elem"])
+def test_empty_regions_do_nothing(coalesce: str) -> None:
+    for name, data in (("mgather", "dst"), ("mscatter", "src")):
+        for n, plan in enumerate(chosen_plans(name)):
+            for valid in ((0, 64), (16, 0)):
+                case, *_ = indexed_case(plan, coalesce, valid, n)
+                scramble(case, data, "idx")
+                run(case)

@@ -289,8 +289,10 @@ def test_fill_in_place() -> None:
 
 def test_fill_of_an_empty_tile_does_nothing() -> None:
     case = Case(chosen_plans("tfillpad")[0])
-    size(case.tile("dst"), (0, 4))
-    run(case)
+    scramble(case, "src", "dst")
+    for empty in ((0, 4), (4, 0)):
+        size(case.tile("dst"), empty)
+        run(case)
 
 
 # --- rearrangement ----------------------------------------------------------------------------------------

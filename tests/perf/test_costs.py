@@ -109,7 +109,6 @@ def test_a_machine_from_a_file(tmp_path: Path):
     assert (found.bw_gm_ub, found.aic, found.isa) == (64.0, 20.0, "a2a3")
     text = program("load a\nset MTE2 V 0\nwait MTE2 V 0\nadd a b")
     assert timed(text, machine=str(path)).cycles > timed(text).cycles + 200
-    assert machine(path).replace(source="") == machine(path).replace(source="")
     (tmp_path / "again.toml").write_text(toml_of(found, MACHINES["910b3"]))
     assert machine(tmp_path / "again.toml").values == found.values
 

@@ -9,7 +9,6 @@ import argparse
 import errno
 import io
 import os
-import select
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -17,13 +16,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import __version__, knobs
 from ..diag import Diagnostic, DiagnosticError, Source, did_you_mean, render, render_json, visible
 from ..files import write_whole
-from .interrupt import INTERRUPTED, EndOnSignal, signalled
 
 if TYPE_CHECKING:
     from ..ir.core import Module
     from ..isa.profiles import Profile
 
-OK, FAILED, USAGE, BUG = 0, 1, 2, 70
+OK, FAILED, USAGE, BUG, INTERRUPTED = 0, 1, 2, 70, 130
 
 
 class _Checker(argparse.HelpFormatter):
@@ -284,6 +282,8 @@ class _Output(io.FileIO):
         try:
             while left:
                 if (count := super().write(left)) is None:
+                    import select
+
                     select.select((), (self,), ())
                 left = left[count or 0 :]
         except OSError as e:
@@ -350,30 +350,42 @@ Body = Callable[[Sequence[str]], int]
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
-def run(tool: str, body: Body, argv: Sequence[str] | None, arguments: Sequence[str] | None = None) -> int:
+def run(
+    tool: str,
+    body: Body,
+    argv: Sequence[str] | None,
+    arguments: Sequence[str] | None = None,
+    executes: bool = False,
+) -> int:
     """Run the body of a tool with `arguments` (default: all that the tool was given), and return its exit
-    status. Where `argv` is None, the tool is the whole process, and owns its streams and signals. An
-    exception is our bug: say so, write a reproducer, exit 70."""
+    status. Where `argv` is None, the tool is the whole process, and owns its streams; if it `executes` code
+    of the user's, also its signals. An exception is our bug: say so, write a reproducer, exit 70."""
     given = list(sys.argv[1:] if argv is None else argv) if arguments is None else list(arguments)
-    if argv is not None:
-        try:
-            return _called(tool, body, given)
-        except KeyboardInterrupt as e:
-            say(f"{tool}: interrupted {e}".rstrip() + "\n")
-            return INTERRUPTED
-    _open_streams()
-    with EndOnSignal(tool) as ending:
-        try:
-            return _called(tool, body, given)
-        except KeyboardInterrupt as e:
-            ending.leave(str(e))
+    if argv is None:
+        _open_streams()
+        if executes:
+            from .interrupt import EndOnSignal
+
+            with EndOnSignal(tool, INTERRUPTED) as ending:
+                try:
+                    return _called(tool, body, given, lambda: ending.signalled)
+                except KeyboardInterrupt as e:
+                    ending.leave(str(e))
+    try:
+        return _called(tool, body, given)
+    except KeyboardInterrupt as e:
+        say(f"{tool}: interrupted {e}".rstrip() + "\n")
+        return INTERRUPTED
 
 
-def _called(tool: str, body: Body, arguments: list[str]) -> int:
+def _called(
+    tool: str, body: Body, arguments: list[str], interrupted: Callable[[], bool] = lambda: False
+) -> int:
+    """The exit status of a body. Some libraries make another exception of a KeyboardInterrupt."""
     try:
         status = _flushed(body, arguments)
     except Exception as e:
-        if signalled():
+        if interrupted():
             raise KeyboardInterrupt from None
         if not isinstance(e, OSError) or not (unwritten(e) or e.errno in _NO_SPACE):
             return _bug(tool, arguments)

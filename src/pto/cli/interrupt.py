@@ -16,7 +16,6 @@ import threading
 from types import FrameType
 from typing import Any, NoReturn
 
-INTERRUPTED = 130
 #: Seconds in which a tool ends by itself after a signal, and those that cleaning up may take after them.
 _SECONDS, _CLEANING = 0.5, 0.3
 
@@ -26,8 +25,8 @@ class EndOnSignal:
 
     interrupts = True  # see `signals.interrupts`
 
-    def __init__(self, tool: str) -> None:
-        self.tool = tool
+    def __init__(self, tool: str, status: int) -> None:
+        self.tool, self.status = tool, status
         self.seconds = _SECONDS
         self.numbers: tuple[int, ...] = signal.SIGINT, signal.SIGTERM
         self.signalled = False
@@ -70,7 +69,7 @@ class EndOnSignal:
         with contextlib.suppress(OSError):
             sys.stdout.flush()
         self._clean(f"interrupted {where}".rstrip())
-        os._exit(INTERRUPTED)
+        os._exit(self.status)
 
     def _watch(self, reader: int) -> None:
         while numbers := os.read(reader, 16):
@@ -82,7 +81,7 @@ class EndOnSignal:
                 cleaner = threading.Thread(target=self._clean, args=(line,), daemon=True)
                 cleaner.start()
                 cleaner.join(_CLEANING)
-                os._exit(INTERRUPTED)
+                os._exit(self.status)
         os.close(reader)
 
     def _clean(self, line: str) -> None:
@@ -107,11 +106,6 @@ def allow(seconds: float, *numbers: int) -> None:
             if number not in numbers and signal.getsignal(number) is _active:
                 signal.signal(number, _USUAL[number])
         _active.seconds, _active.numbers = seconds, numbers
-
-
-def signalled() -> bool:
-    """Tell whether a signal has come: some libraries make another exception of a KeyboardInterrupt."""
-    return _active is not None and _active.signalled
 
 
 #: What Python does on a signal.

@@ -36,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     verb, *rest = list(sys.argv[1:] if argv is None else argv) or ["--help"]
     if verb not in VERBS:
         return run("pto", _other, argv)
-    return run(f"pto {verb}", lambda given: import_module(f"pto.cli.{verb}").main(given), argv, rest)
+    return run(f"pto {verb}", lambda given: import_module(f"pto.cli.{verb}").main(given), argv, rest, True)
 
 
 def _other(arguments: Sequence[str]) -> int:
