@@ -204,8 +204,9 @@ def function(
 ) -> Function | None:  # fmt: skip
     """Return the function that a row computes for operands of some types.
 
-    It gives a number, or a tuple for several results. `decided` holds the values of the attributes that are `deciding`. None stands for an operation that has no
-    such function: one on floats, or one whose types or attributes no legal program has.
+    It gives a number, or a tuple for several results. `decided` holds the values of the attributes that are
+    `deciding`. None stands for an operation that has no such function: one on floats, or one whose types or
+    attributes no legal program has.
     """
     from . import meaning
 
