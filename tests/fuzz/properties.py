@@ -15,7 +15,6 @@ from pto.verify import verify
 
 from ..counting import no_hang
 
-
 _GROUPS = re.compile(r"has no attribute '(operandSegmentSizes|operand_segment_sizes|case_operand_segments)'")
 
 
