@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from random import Random
 
@@ -29,16 +30,16 @@ def test_reader(name: str) -> None:
     found = tried(reader, seeds(range(reader.examples)))
     assert not found.failures, "\n".join(map(str, found.failures[:5]))
     assert found.done == reader.examples and found.outcomes.total() == reader.examples
+    if name == "object" and not find_spec("llvmlite"):  # then there is no valid one
+        return
     assert len(found.outcomes) > 1, f"all inputs are {found.outcomes}: the test shows nothing"
 
 
 @pytest.mark.parametrize("name", READERS)
 def test_valid_inputs_are_read(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    got = [READERS[name].read(data) for data in READERS[name].corpus()]
-    assert "refused" not in got or name in ("object", "npy", "vm"), (
-        got
-    )  # images and integers are no objects, no f32
+    got = {READERS[name].read(data) for data in READERS[name].corpus()}
+    assert got != {"refused"} or (name == "object" and not find_spec("llvmlite"))
 
 
 @pytest.mark.parametrize("path", sorted(CORPUS.glob("*.pto")), ids=lambda p: p.stem)

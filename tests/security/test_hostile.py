@@ -223,6 +223,7 @@ def test_calls_of_images(tmp_path: Path) -> None:
 
 
 def test_objects(tmp_path: Path) -> None:
+    pytest.importorskip("llvmlite")
     place = folders(tmp_path)
 
     def check(name: str) -> None:

@@ -178,22 +178,6 @@ def test_examples() -> None:
     assert len(PROGRAMS) > 25 and len(performed) > 100
 
 
-def _by_column() -> str:
-    """Products whose columns are scaled by words in global memory."""
-    text = quantised("QF322F16_PRE", False, 0).replace("QF322F16_PRE", "VQF322F16_PRE")
-    mat, scaling = (f"!pto.tile_buf<{loc}, 1x16xui64>" for loc in ("mat", "scaling"))
-    before = f"""%words = pto.castptr %gm : !pto.ptr<f32> -> !pto.ptr<ui64>
-      %wv = pto.make_tensor_view %words, shape = [%c1, %c16], strides = [%c16, %c1] : !pto.tensor_view<1x16xui64>
-      %aw = arith.constant 4096 : i64
-      %wm = pto.alloc_tile addr = %aw : {mat}
-      %ws = pto.alloc_tile addr = %a0 : {scaling}
-      pto.tload ins(%wv : !pto.tensor_view<1x16xui64>) outs(%wm : {mat})
-      pto.tmov ins(%wm : {mat}) outs(%ws : {scaling})
-      pto.set_quant_vector(%ws : {scaling}) {{id = 0}}
-      """
-    return text[: text.index("%scale = ")] + before + text[text.index("pto.tpush(") :]
-
-
 def _fifos() -> dict[str, tuple[str, Any, int]]:
     """Programs of cores that wait for each other, their arguments, and which of these they fill."""
     found: dict[str, tuple[str, Any, int]] = {}
@@ -211,8 +195,6 @@ def _fifos() -> dict[str, tuple[str, Any, int]]:
     for mode in QUANTISED:
         for relu in (False, True):
             found[f"{mode} {relu}"] = quantised(mode, relu, 0), data(3), 2
-    words = np.array([np.float32(2.0 ** (k % 4)).view(np.uint32) for k in range(16)], np.uint64)
-    found["by column"] = _by_column(), (*data(3)[:3], words.view(np.float32)), 2
     found["stuck"] = cube_to_vector("a5", 5, 4, 1, free=False), data(5), 2
     found["no push"] = cube_to_vector("a5", 2, 4, 1, pops=3), data(3), 2
     return found
