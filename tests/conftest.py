@@ -101,6 +101,14 @@ def tool_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture
+def public() -> Iterator[Path]:
+    """A folder as that of temporary files: everybody may enter it and make files there."""
+    with tempfile.TemporaryDirectory(prefix="pto-public-") as folder:
+        os.chmod(folder, 0o1777)
+        yield Path(folder)
+
+
+@pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kernels are compiled in half the time, for tests of what many instructions give; `make matrix` compiles
     them as the engine does."""

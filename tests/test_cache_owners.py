@@ -1,7 +1,4 @@
-"""No other user gets a library loaded from a cache: planted entries, folders that others can write, links, swaps.
-
-The other user is a process that this one has forked and that has given up its rights; only root can start one.
-"""
+"""No other user gets a library loaded from a cache: planted entries, folders that others can write, links, swaps."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from tests.made import compiled
+from tests.users import OTHER_USER, as_other_user, needs_second_user
 
 from pto import cache, knobs
 from pto.cache import Built
@@ -24,9 +22,6 @@ from pto.engine.cpp import compiler
 
 Capture = pytest.CaptureFixture[str]
 KEY = "ab" * 32
-OTHER = 54321
-
-needs_another_user = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
 _GOOD = 'extern "C" int answer() { return 42; }\n'
 _EVIL = """
@@ -66,35 +61,15 @@ def build(tmp_path: Path) -> Callable[[Path], Built]:
 
 
 @pytest.fixture
-def top() -> Iterator[Path]:
-    """A folder of this user's that other users can enter, and where each has files of its own, as /tmp."""
-    folder = Path(tempfile.mkdtemp(prefix="pto-owners-"))
-    folder.chmod(0o1777)
-    yield folder
-    shutil.rmtree(folder)
-
-
-@pytest.fixture
-def folder(top: Path, build: object) -> Iterator[Path]:
+def folder(public: Path, build: object) -> Iterator[Path]:
     """The folder of a cache."""
-    with knobs.override(PTO_CACHE_DIR=str(top / "cache")):
-        yield top / "cache" / "cpp"
+    with knobs.override(PTO_CACHE_DIR=str(public / "cache")):
+        yield public / "cache" / "cpp"
 
 
 def as_other(act: Callable[[], object]) -> None:
     """Have something done by another user."""
-    child = os.fork()
-    if not child:
-        status = 1
-        try:
-            os.setgroups([])
-            os.setgid(OTHER)
-            os.setuid(OTHER)
-            act()
-            status = 0
-        finally:
-            os._exit(status)
-    assert os.waitpid(child, 0)[1] == 0, "the other user could not do that"
+    assert as_other_user(lambda: (act(), "done")[1]) == "done", "the other user could not do that"
 
 
 def plant(where: Path, evil: Path, owner: bool = False) -> None:
@@ -119,7 +94,7 @@ def answer(build: Callable[[Path], Built]) -> tuple[int, Built]:
 
 
 def test_folders_and_entries_are_for_their_owner(
-    folder: Path, top: Path, build: Callable[[Path], Built]
+    folder: Path, public: Path, build: Callable[[Path], Built]
 ) -> None:
     mask = os.umask(0)
     try:
@@ -127,11 +102,11 @@ def test_folders_and_entries_are_for_their_owner(
     finally:
         os.umask(mask)
     assert not built.cached and cache.built(KEY, "kernel", build).cached
-    made = [top / "cache", folder, folder / KEY, folder / KEY / "made.so", folder / KEY / "entry.json"]
+    made = [public / "cache", folder, folder / KEY, folder / KEY / "made.so", folder / KEY / "entry.json"]
     assert [oct(p.stat().st_mode & 0o777) for p in made] == ["0o700", "0o700", "0o700", "0o755", "0o600"]
 
 
-@needs_another_user
+@needs_second_user
 @pytest.mark.parametrize("level", ["folder", "above"])
 def test_e2409_a_folder_that_others_can_write(
     folder: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture, level: str
@@ -154,7 +129,7 @@ def test_e2409_a_folder_that_others_can_write(
     assert answer(build)[1].cached and "PTO-E2409" not in capfd.readouterr().err
 
 
-@needs_another_user
+@needs_second_user
 def test_a_folder_of_another_user(
     folder: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture
 ) -> None:
@@ -162,21 +137,21 @@ def test_a_folder_of_another_user(
     plant(folder, evil)
     assert answer(build)[0] == 42
     said = capfd.readouterr().err
-    assert f"'{folder}' belongs to user {OTHER} and has mode" in said and "chmod" not in said
+    assert f"'{folder}' belongs to user {OTHER_USER} and has mode" in said and "chmod" not in said
 
 
-@needs_another_user
+@needs_second_user
 def test_a_link_of_another_user(
-    folder: Path, top: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture
+    folder: Path, public: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture
 ) -> None:
     """To a folder of theirs it is refused. To one of this user's, it is followed once: then the real folder is used,
     wherever the link leads later."""
-    theirs, link = top / "theirs", top / "cache"
+    theirs, link = public / "theirs", public / "cache"
     as_other(lambda: (theirs / "cpp").mkdir(parents=True))
     plant(theirs / "cpp", evil)
     as_other(lambda: link.symlink_to(theirs))
     assert answer(build)[0] == 42 and f"'{theirs / 'cpp'}' is not used" in capfd.readouterr().err
-    ours = top / "ours"
+    ours = public / "ours"
     ours.mkdir(mode=0o755)
     as_other(lambda: (link.unlink(), link.symlink_to(ours)))
     value, built = answer(build)
@@ -188,7 +163,7 @@ def test_a_link_of_another_user(
 # -- entries -----------------------------------------------------------------------------------------------
 
 
-@needs_another_user
+@needs_second_user
 def test_an_entry_that_was_planted(folder: Path, evil: Path, build: Callable[[Path], Built]) -> None:
     folder.mkdir(parents=True)
     folder.chmod(0o777)
@@ -201,7 +176,7 @@ def test_an_entry_that_was_planted(folder: Path, evil: Path, build: Callable[[Pa
 
 
 def _other_owner(place: Path) -> None:
-    os.chown(place, OTHER, -1)
+    os.chown(place, OTHER_USER, -1)
 
 
 def _writable(place: Path) -> None:
@@ -222,7 +197,7 @@ def _pipe(place: Path) -> None:
 @pytest.mark.parametrize("part", ["", "made.so", "entry.json"])
 @pytest.mark.parametrize(
     "change",
-    [pytest.param(_other_owner, marks=needs_another_user), _writable, _linked, _pipe],
+    [pytest.param(_other_owner, marks=needs_second_user), _writable, _linked, _pipe],
     ids=["owner", "writable", "link", "pipe"],
 )
 def test_what_others_could_have_changed_is_built_again(
@@ -236,16 +211,16 @@ def test_what_others_could_have_changed_is_built_again(
     assert value == 42 and not built.cached and answer(build)[1].cached
 
 
-@pytest.mark.parametrize("name", ["../evil.so", "/{top}/cache/cpp/evil.so", "..", ".", "a/../made.so", 7])
+@pytest.mark.parametrize("name", ["../evil.so", "/{public}/cache/cpp/evil.so", "..", ".", "a/../made.so", 7])
 def test_the_name_of_a_file_is_a_plain_name(
-    folder: Path, top: Path, evil: Path, build: Callable[[Path], Built], name: object
+    folder: Path, public: Path, evil: Path, build: Callable[[Path], Built], name: object
 ) -> None:
     """The digest is right, and all files are of the right owner."""
     plant(cache.folder(), evil, owner=True)
     shutil.copy(evil, folder / "evil.so")
     about = folder / KEY / "entry.json"
     facts = json.loads(about.read_text())
-    facts["file"] = name.format(top=top) if isinstance(name, str) else name
+    facts["file"] = name.format(public=public) if isinstance(name, str) else name
     about.write_text(json.dumps(facts))
     assert cache.find(KEY) is None and answer(build)[0] == 42
 
@@ -317,12 +292,12 @@ def test_debuggers_are_told_the_file(tmp_path: Path) -> None:
 # -- a cache of several users ------------------------------------------------------------------------------
 
 
-@needs_another_user
+@needs_second_user
 def test_a_shared_cache_is_read(
-    folder: Path, top: Path, build: Callable[[Path], Built], capfd: Capture
+    folder: Path, public: Path, build: Callable[[Path], Built], capfd: Capture
 ) -> None:
-    data = Path(build(top).path).read_bytes()
-    theirs = top / "theirs" / "cpp"
+    data = Path(build(public).path).read_bytes()
+    theirs = public / "theirs" / "cpp"
 
     def fill() -> None:
         theirs.mkdir(parents=True)
@@ -332,7 +307,7 @@ def test_a_shared_cache_is_read(
 
     as_other(fill)
     before = sorted(theirs.iterdir())
-    with knobs.override(PTO_CACHE_SHARED=str(top / "theirs")):
+    with knobs.override(PTO_CACHE_SHARED=str(public / "theirs")):
         value, built = answer(build)
         assert value == 42 and built.cached and built.path == str(theirs / KEY / "made.so")
         cache.built("cd" * 32, "kernel", build)
@@ -344,12 +319,12 @@ def test_a_shared_cache_is_read(
 
 
 def test_a_shared_cache_that_is_damaged_or_that_others_can_write(
-    folder: Path, top: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture
+    folder: Path, public: Path, evil: Path, build: Callable[[Path], Built], capfd: Capture
 ) -> None:
-    theirs = top / "theirs" / "cpp"
+    theirs = public / "theirs" / "cpp"
     theirs.mkdir(parents=True)
     plant(theirs, evil, owner=True)
-    with knobs.override(PTO_CACHE_SHARED=str(top / "theirs")):
+    with knobs.override(PTO_CACHE_SHARED=str(public / "theirs")):
         theirs.chmod(0o777)
         assert cache.find(KEY) is None and cache.find(KEY) is None
         assert capfd.readouterr().err.count(f"the cache '{theirs}' is not used") == 1
@@ -358,5 +333,5 @@ def test_a_shared_cache_that_is_damaged_or_that_others_can_write(
         made = theirs / KEY / "made.so"
         made.write_bytes(made.read_bytes() + b"\\0")
         assert cache.find(KEY) is None and answer(build)[0] == 42
-    with knobs.override(PTO_CACHE_SHARED=str(top / "none")):
+    with knobs.override(PTO_CACHE_SHARED=str(public / "none")):
         assert cache.shared() is None and answer(build)[1].cached

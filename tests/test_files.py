@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 from pathlib import Path
 
 import pytest
 from tests.each import each
+from tests.users import OTHER_USER, as_other_user, needs_second_user
 
 import pto
 from pto.files import make_private, weak_folder, write_whole
@@ -45,6 +48,45 @@ def test_modes_and_links_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         write_whole(link, f"{bits}")
         assert link.is_symlink() and path.read_text() == f"{bits}" and mode(path) == bits
     assert seen == [0o600, 0o640, 0o755] and [p.name for p in path.parent.iterdir()] == ["secret"]
+
+
+@needs_second_user
+def test_a_link_of_another_user_in_a_public_folder(public: Path, tmp_path: Path) -> None:
+    """It is not followed, whether directly or through one of this user's; that of the owner of the folder is."""
+    mine, link, chain = tmp_path / "mine", public / "link", public / "chain"
+    mine.write_text("old")
+    chain.symlink_to("link")
+
+    def links() -> None:
+        link.unlink(missing_ok=True)
+        assert as_other_user(lambda: link.symlink_to(mine)) == "None"
+
+    def check(mode: int, owner: int, followed: bool) -> None:
+        public.chmod(0o777)
+        mine.write_text("old")
+        links()
+        public.chmod(mode)
+        os.chown(public, owner, -1)
+        for path in (link, chain):
+            with contextlib.nullcontext() if followed else pytest.raises(PermissionError):
+                write_whole(path, "new")
+            assert mine.read_text() == ("new" if followed else "old") and link.is_symlink()
+
+    each(check, [(0o1777, 0, False), (0o1777, OTHER_USER, True), (0o755, 0, True), (0o777, 0, True)])
+    os.chown(public, 0, -1)
+    mine.unlink()
+    links()
+    public.chmod(0o1777)
+    with pytest.raises(PermissionError):
+        write_whole(link, "new")
+    assert not mine.exists()
+
+
+def test_links_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("link")
+    with pytest.raises(OSError) as refused:
+        write_whole(tmp_path / "link", "new")
+    assert refused.value.errno == errno.ELOOP and refused.value.filename == str(tmp_path / "link")
 
 
 def test_what_can_be_read_can_be_executed(tmp_path: Path) -> None:

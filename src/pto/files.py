@@ -7,10 +7,17 @@ A reader of a file sees the old content or the new, never a part of it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import stat
 from collections.abc import Collection
+
+
+#: Mode of a folder in which each user can make files but not replace those of others.
+_PUBLIC = stat.S_ISVTX | stat.S_IWOTH
+#: Links that Linux follows.
+_MOST_LINKS = 40
 
 
 def write_whole(path: str | os.PathLike[str], data: bytes | str, executable: bool = False) -> None:
@@ -31,7 +38,7 @@ def _write(path: str, content: bytes, executable: bool) -> None:
         with open(path, "wb") as device:
             device.write(content)
         return
-    path = os.path.realpath(path)
+    path = _followed(path)
     old = os.stat(path).st_mode & 0o777 if os.path.exists(path) else None
     # tempfile would take longer to import than to write
     temporary = os.path.join(os.path.dirname(path), f".pto-{os.getpid()}-{os.urandom(6).hex()}")
@@ -48,6 +55,20 @@ def _write(path: str, content: bytes, executable: bool) -> None:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+def _followed(path: str) -> str:
+    """Follow the links that a path names to the file to replace. PermissionError for a link that another user has
+    made in a folder such as /tmp: the rule of Linux (fs.protected_symlinks), which applies only to `open`."""
+    for _ in range(_MOST_LINKS):
+        if not os.path.islink(path):
+            return path
+        folder = os.path.dirname(path) or "."
+        owner, place = os.lstat(path).st_uid, os.stat(folder)
+        if place.st_mode & _PUBLIC == _PUBLIC and owner not in (os.geteuid(), place.st_uid):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+        path = os.path.join(folder, os.readlink(path))
+    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
 
 
 def unnamed(title: str, size: int) -> int:

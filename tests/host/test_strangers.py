@@ -1,7 +1,4 @@
-"""Processes that do not belong to a launch of ranks: they can neither join it nor read, stop or delay it.
-
-A second user is a process of this one that has given up its rights, which takes root.
-"""
+"""Processes that do not belong to a launch of ranks: they can neither join it nor read, stop or delay it."""
 
 from __future__ import annotations
 
@@ -20,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from tests.each import each
+from tests.users import OTHER_USER, acting, as_other_user, needs_second_user
 
 from pto import knobs
 from pto.diag import DiagnosticError
@@ -29,55 +27,14 @@ from pto.host import meeting, nodes
 from pto.host.handshake import admitted, introduce
 from pto.host.meeting import Meeting, Place, placed
 
-OTHER_USER = 54321
 HELLO = str(Path(__file__).parents[2] / "examples" / "ranks" / "01_hello.pto")
-needs_second_user = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as a second user")
 SECRET = bytes(range(32))
 HELLO_OF_RANK = struct.Struct("<8sI16s")
-
-
-def acting(does: Callable[[], object], user: int = OTHER_USER) -> Callable[[], str]:
-    """Start a process of a user that does something; a function that waits for what it comes to: the result in
-    words, or the name of the exception."""
-    here, there = os.pipe()
-    process = os.fork()
-    if process == 0:
-        try:
-            if user != os.geteuid():
-                os.setgroups([])
-                os.setgid(user)
-                os.setuid(user)
-            said = str(does())
-        except BaseException as problem:
-            said = type(problem).__name__
-        os.write(there, said.encode())
-        os._exit(0)
-    os.close(there)
-
-    def wait() -> str:
-        with os.fdopen(here) as pipe:
-            said = pipe.read()
-        os.waitpid(process, 0)
-        return said
-
-    return wait
-
-
-def as_other_user(does: Callable[[], object]) -> str:
-    return acting(does)()
 
 
 def soon() -> float:
     """When a test that hangs is to end."""
     return time.monotonic() + 60
-
-
-@pytest.fixture
-def public() -> Iterator[Path]:
-    """A folder as that of temporary files: everybody may enter it and make files there."""
-    with tempfile.TemporaryDirectory(prefix="pto-public-") as folder:
-        os.chmod(folder, 0o1777)
-        yield Path(folder)
 
 
 @pytest.fixture

@@ -1,0 +1,44 @@
+"""A second user of the machine: a process of this one that has given up its rights, which takes root."""
+
+from __future__ import annotations
+
+import codecs
+import os
+from collections.abc import Callable
+
+import pytest
+
+OTHER_USER = 54321
+needs_second_user = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as a second user")
+
+
+def acting(does: Callable[[], object], user: int = OTHER_USER) -> Callable[[], str]:
+    """Start a process of a user that does something; a function that waits for what it comes to: the result in
+    words, or the name of the exception."""
+    codecs.lookup("ascii")  # the other user may not be able to read the files of Python
+    here, there = os.pipe()
+    process = os.fork()
+    if process == 0:
+        try:
+            if user != os.geteuid():
+                os.setgroups([])
+                os.setgid(user)
+                os.setuid(user)
+            said = str(does())
+        except BaseException as problem:
+            said = type(problem).__name__
+        os.write(there, said.encode())
+        os._exit(0)
+    os.close(there)
+
+    def wait() -> str:
+        with os.fdopen(here) as pipe:
+            said = pipe.read()
+        os.waitpid(process, 0)
+        return said
+
+    return wait
+
+
+def as_other_user(does: Callable[[], object]) -> str:
+    return acting(does)()
