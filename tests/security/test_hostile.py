@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -23,9 +24,9 @@ from pto.engine.cpp import compiler
 from pto.engine.debug.stop import text_of
 
 from ..each import each
-from ..made import INCLUDE
+from ..made import INCLUDE, ROOT
 from . import hostile
-from .watch import no_side_effects
+from .watch import CANARY, no_side_effects
 
 TOOLS: dict[str, Callable[[Sequence[str]], int]] = {
     "pto": pto_main.main,
@@ -256,6 +257,18 @@ def test_files_that_locations_name(tmp_path: Path) -> None:
 
 def _unread(source: Source) -> None:
     assert source.text == ""
+
+
+def test_modules_in_the_current_folder(tmp_path: Path, tool_folder: Path) -> None:
+    """Python would look for modules there first: somebody may have put some of these names into /tmp."""
+    for name in sys.stdlib_module_names:
+        (tmp_path / f"{name}.py").write_text(f"open({CANARY!r}, 'w').close()")
+    tile = str(ROOT / "examples" / "tune" / "double.pto")
+    command = ["tune", tile, "-j2", "--param", "ROWS=8,16", "--param", "COLS=32", "--results", "results"]
+    command += ["--", *["f32:1024x128"] * 2]
+    done = subprocess.run([tool_folder / "pto", *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and "2 of 2 timed" in done.stdout + done.stderr, done.stderr
+    assert not (tmp_path / CANARY).exists()
 
 
 # -- C++ ----------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def _each(program: Program, points: list[dict[str, object]], jobs: int) -> Gener
     if jobs <= 1 or len(points) <= 1:
         yield from map(one, points)
         return
-    pool = ProcessPoolExecutor(min(jobs, len(points)), get_context("spawn"), _end_with_parent)
+    pool = ProcessPoolExecutor(min(jobs, len(points)), get_context("fork"), _end_with_parent)
     others = set(active_children())
     try:
         with deferred():
