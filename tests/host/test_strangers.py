@@ -414,6 +414,21 @@ def test_an_impostor_learns_no_secret(listening: socket.socket) -> None:
     assert isinstance(got[0], bytes) and len(got[0]) == 28 and SECRET[:4] not in got[0]
 
 
+def test_a_caller_that_is_cut_off_calls_again(listening: socket.socket) -> None:
+    """A listener that closes a connection before it reads what was sent resets it."""
+
+    def listens() -> object:
+        line, _ = listening.accept()
+        line.recv(1)
+        line.close()
+        return admitted(listening, 0, {1}, SECRET, soon())
+
+    with beside(listens) as found, nodes._called(listening.getsockname(), 1, 0, SECRET, soon()):
+        pass
+    assert isinstance(found[0], dict) and list(found[0]) == [1]
+    found[0][1].close()
+
+
 def test_who_waits_too_long_is_told_who_is_missing(listening: socket.socket) -> None:
     call_ended = time.monotonic() - 1
     assert admitted(listening, 0, {1}, SECRET, call_ended) == {}
@@ -431,8 +446,11 @@ def test_a_node_listens_at_its_own_address_only(monkeypatch: pytest.MonkeyPatch)
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
+    unreachable = "it has no address that other machines reach"
     for given, why in (
-        ("", "cannot listen for other machines at 'localhost': it has no address that other machines reach"),
+        ("0.0.0.0", f"cannot listen for other machines at '0.0.0.0': {unreachable}"),  # it stands for every network
+        ("::", f"cannot listen for other machines at '::': {unreachable}"),
+        ("", f"cannot listen for other machines at 'localhost': {unreachable}"),
         ("192.0.2.1", "cannot listen for other machines at '192.0.2.1': cannot assign requested address"),
     ):
         with knobs.override(PTO_NODE_ADDRESS=given), pytest.raises(DiagnosticError) as found:

@@ -167,7 +167,7 @@ def _listening(alone: bool, ranks: int) -> socket.socket:
     try:
         for family, _, _, _, at in socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM):
             found = ipaddress.ip_address(at[0])
-            if given or not (found.is_loopback or found.is_link_local):
+            if not (found.is_unspecified or (not given and (found.is_loopback or found.is_link_local))):
                 return socket.create_server(at, family=family, backlog=ranks)
     except OSError as problem:
         known = problem.errno is not None and problem.errno > 0  # that of a name is negative
@@ -196,7 +196,7 @@ def _called(at: tuple[str, int], own: int, other: int, secret: bytes, end: float
         try:
             introduce(line, own, other, secret, end)
             return line
-        except EOFError:  # the listener has waited too long for us
+        except (EOFError, ConnectionError):  # the listener has waited too long for us
             line.close()
         except BaseException:
             line.close()
