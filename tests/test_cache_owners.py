@@ -160,6 +160,20 @@ def test_a_link_of_another_user(
     assert Library(built.path).raw("answer")() == 42
 
 
+@needs_second_user
+def test_no_other_user_can_hold_a_lock(folder: Path, public: Path, build: Callable[[Path], Built]) -> None:
+    """Whoever can open a file can lock it, and builds would wait. Folders as earlier versions made them, and as a
+    shared cache has them."""
+    locks = folder / ".pto-locks"
+    locks.mkdir(parents=True)
+    for place in (public / "cache", folder, locks):
+        place.chmod(0o755)
+    cache.built(KEY, "kernel", build)
+    assert as_other_user(lambda: os.listdir(folder)) != "PermissionError"
+    for name in os.listdir(locks):
+        assert as_other_user(lambda name=name: os.open(locks / name, os.O_RDONLY)) == "PermissionError"
+
+
 # -- entries -----------------------------------------------------------------------------------------------
 
 
@@ -223,6 +237,17 @@ def test_the_name_of_a_file_is_a_plain_name(
     facts["file"] = name.format(public=public) if isinstance(name, str) else name
     about.write_text(json.dumps(facts))
     assert cache.find(KEY) is None and answer(build)[0] == 42
+
+
+@pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"[1]", b"7", b'{"file": {}, "facts": 1}', b"\xff", None])
+def test_a_description_that_is_damaged(folder: Path, build: Callable[[Path], Built], text: bytes | None) -> None:
+    cache.built(KEY, "kernel", build)
+    about = folder / KEY / "entry.json"
+    about.unlink() if text is None else about.write_bytes(text)
+    if text is None:
+        os.mkfifo(about, 0o600)
+    assert cache.find(KEY) is None and [e.kind for e in cache.entries()] == ["other"]
+    assert answer(build)[0] == 42 and [e.kind for e in cache.entries()] == ["kernel"]
 
 
 # -- between the check and the load ------------------------------------------------------------------------

@@ -200,7 +200,7 @@ def find(name: str, where: Path | None = None) -> Found | None:
     have been changed by another user."""
     places: list[tuple[Path, Collection[int]] | None] = [(where or folder(), _ours()), shared()]
     for place, trusted in filter(None, places):
-        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+        with contextlib.suppress(OSError, *_DAMAGED):
             if found := _verified_entry(place / name, trusted):
                 with contextlib.suppress(OSError):
                     os.utime(place / name)
@@ -237,6 +237,8 @@ def _content(name: str, folder: int, trusted: Collection[int]) -> tuple[bytes, t
         return f.read(), _identity(status)
 
 
+#: What reading a damaged description raises.
+_DAMAGED = (ValueError, KeyError, TypeError, RecursionError)
 #: A pipe in the place of a file must not keep a reader waiting.
 _READ = os.O_RDONLY | os.O_NONBLOCK
 #: Identities of the files that this process has verified or made, by path.
@@ -366,7 +368,9 @@ def _unlike_others() -> str:
 def lock(where: Path, name: str) -> Iterator[None]:
     """Held by one builder of a key at a time, over threads and processes."""
     locks = where / _LOCKS
-    locks.mkdir(exist_ok=True)
+    locks.mkdir(mode=0o700, exist_ok=True)
+    if locks.stat().st_mode & 0o077:  # of an earlier version: a user who can open a file can lock it
+        locks.chmod(0o700)
     with open(locks / name[:3], "wb") as held:  # two keys hardly ever share one
         fcntl.flock(held, fcntl.LOCK_EX)
         yield
@@ -394,8 +398,9 @@ def _entry(place: os.DirEntry[str]) -> CacheEntry:
     with os.scandir(place) as files:
         size = sum(f.stat().st_size for f in files)
     try:
-        kind = str(json.loads(Path(place.path, _ABOUT).read_text(encoding="utf-8"))["kind"])
-    except (OSError, ValueError, KeyError, TypeError):
+        with open(os.open(os.path.join(place.path, _ABOUT), _READ), "rb") as f:
+            kind = str(json.loads(f.read())["kind"])
+    except (OSError, *_DAMAGED):
         kind = "other"
     return CacheEntry(place.path, kind, size, status.st_mtime)
 
