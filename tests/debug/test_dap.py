@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 import json
 import socket
@@ -393,16 +394,27 @@ def test_what_follows_the_token_is_served() -> None:
 
 
 def test_a_client_that_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others wait for their turn."""
     monkeypatch.setattr(cli, "_PROOF", 0.01)
     ours, theirs = socket.socketpair()
     with theirs:
-        assert not cli._served(ours, _TOKEN)
+        assert cli._asked(ours, _TOKEN) is None
         assert theirs.recv(1) == b""
     gone, theirs = socket.socketpair()
     theirs.sendall(framed(*[asked(1, "initialize")] * 100))
     theirs.close()
-    assert not cli._served(gone, _TOKEN)
+    assert cli._asked(gone, _TOKEN) is None
+
+
+def test_clients_without_the_token_delay_nobody() -> None:
+    """Whether they stay and say nothing or come again and again; the first to come are sent away."""
+    with contextlib.ExitStack() as strangers, socket.create_server(("127.0.0.1", 0), backlog=100) as server:
+        silent = [strangers.enter_context(socket.create_connection(server.getsockname())) for _ in range(80)]
+        right = strangers.enter_context(socket.create_connection(server.getsockname()))
+        right.sendall(framed(asked(1, "launch", {"token": _TOKEN})))
+        client, _ = cli._admitted(server, _TOKEN)
+        client.close()
+        silent[0].settimeout(60)
+        assert silent[0].recv(1) == b""
 
 
 def test_a_port_that_is_taken(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from argparse import ArgumentTypeError, Namespace
 from collections.abc import Sequence
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from ..diag import Diagnostic, DiagnosticError, has_errors
@@ -18,6 +19,7 @@ from .common import FAILED, OK, Parser, say, show
 from .run import Prepared, finished, parsed, parser, run
 
 if TYPE_CHECKING:
+    from ..engine.debug.dap import Adapter
     from ..engine.debug.session import Stops
     from ..engine.entry import LaunchResult
 
@@ -73,33 +75,69 @@ def _serve(arguments: Sequence[str]) -> int:
     token = secrets.token_urlsafe()
     with server:
         say(f"listening on 127.0.0.1:{server.getsockname()[1]}, token {token}\n")
-        while not _served(server.accept()[0], token):
-            pass
+        client, adapter = _admitted(server, token)
+    with contextlib.suppress(OSError), client:  # it may be gone at any time
+        adapter.serve()
     return OK
 
 
-#: Seconds in which a client has to present the token: others wait for their turn.
+#: Seconds in which a client has to present the token.
 _PROOF = 10.0
+#: Clients that may be without it at a time; the oldest gives way to a new one.
+_MOST_ASKED = 32
+
+#: The files of a connection, and what serves it.
+_Client = tuple[contextlib.ExitStack, "Adapter"]
 
 
-def _served(client: socket.socket, token: str) -> bool:
-    """Serve a client that presents the token; False for another one. Every user of the machine can connect:
-    nothing that a client without the token does ends the server."""
+def _admitted(server: socket.socket, token: str) -> _Client:
+    """Wait for a client that presents the token. Every user of the machine can connect, so clients are asked at
+    the same time, and nothing that one without the token does ends the server or delays another client."""
+    found: SimpleQueue[_Client] = SimpleQueue()
+    asked: list[socket.socket] = []
+    over = threading.Event()
+
+    def ask(client: socket.socket) -> None:
+        admitted = _asked(client, token)
+        if admitted is not None:
+            found.put(admitted)
+
+    def listen() -> None:
+        while not over.is_set():
+            try:
+                client = server.accept()[0]
+            except OSError:  # the client is gone, or the server
+                continue
+            asked[:] = [*(c for c in asked if c.fileno() >= 0), client]
+            for oldest in asked[:-_MOST_ASKED]:
+                _hang_up(oldest)
+            threading.Thread(target=ask, args=(client,), daemon=True).start()
+
+    threading.Thread(target=listen, daemon=True).start()
+    try:
+        return found.get()
+    finally:
+        over.set()
+        _hang_up(server)
+
+
+def _asked(client: socket.socket, token: str) -> _Client | None:
+    """Ask a client for the token; None for one that does not present it in time."""
     from ..engine.debug.dap import Adapter
 
     limit = threading.Timer(_PROOF, _hang_up, (client,))
     limit.daemon = True
     limit.start()
-    admitted = False
-    with contextlib.suppress(OSError), client:  # a client may be gone at any time
-        with client.makefile("rb") as source, client.makefile("wb") as target:
-            adapter = Adapter(source, target, _begin)
-            admitted = adapter.admits(token)
-            limit.cancel()
-            if admitted:
-                adapter.serve()
-    limit.cancel()
-    return admitted
+    try:
+        with contextlib.suppress(OSError), contextlib.ExitStack() as files:  # a client may be gone at any time
+            files.enter_context(client)
+            source = files.enter_context(client.makefile("rb"))
+            adapter = Adapter(source, files.enter_context(client.makefile("wb")), _begin)
+            if adapter.admits(token):
+                return files.pop_all(), adapter
+    finally:
+        limit.cancel()
+    return None
 
 
 def _hang_up(client: socket.socket) -> None:
