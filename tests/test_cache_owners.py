@@ -239,8 +239,12 @@ def test_the_name_of_a_file_is_a_plain_name(
     assert cache.find(KEY) is None and answer(build)[0] == 42
 
 
-@pytest.mark.parametrize("text", [b"", b"[" * 100_000, b"[1]", b"7", b'{"file": {}, "facts": 1}', b"\xff", None])
-def test_a_description_that_is_damaged(folder: Path, build: Callable[[Path], Built], text: bytes | None) -> None:
+@pytest.mark.parametrize(
+    "text", [b"", b"[" * 100_000, b"[1]", b"7", b'{"file": {}, "facts": 1}', b"\xff", None]
+)
+def test_a_description_that_is_damaged(
+    folder: Path, build: Callable[[Path], Built], text: bytes | None
+) -> None:
     cache.built(KEY, "kernel", build)
     about = folder / KEY / "entry.json"
     about.unlink() if text is None else about.write_bytes(text)

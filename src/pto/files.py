@@ -13,7 +13,6 @@ import os
 import stat
 from collections.abc import Collection
 
-
 #: Mode of a folder in which each user can make files but not replace those of others.
 _PUBLIC = stat.S_ISVTX | stat.S_IWOTH
 #: Links that Linux follows.
@@ -58,8 +57,8 @@ def _write(path: str, content: bytes, executable: bool) -> None:
 
 
 def _followed(path: str) -> str:
-    """Follow the links that a path names to the file to replace. PermissionError for a link that another user has
-    made in a folder such as /tmp: the rule of Linux (fs.protected_symlinks), which applies only to `open`."""
+    """Follow the links that a path names to the file to replace. PermissionError for a link that another user
+    has made in a folder such as /tmp: the rule of Linux (fs.protected_symlinks), which is only for `open`."""
     for _ in range(_MOST_LINKS):
         if not os.path.islink(path):
             return path

@@ -448,7 +448,10 @@ def test_a_node_listens_at_its_own_address_only(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(socket, "gethostname", lambda: "localhost")
     unreachable = "it has no address that other machines reach"
     for given, why in (
-        ("0.0.0.0", f"cannot listen for other machines at '0.0.0.0': {unreachable}"),  # it stands for every network
+        (
+            "0.0.0.0",
+            f"cannot listen for other machines at '0.0.0.0': {unreachable}",
+        ),  # it stands for every network
         ("::", f"cannot listen for other machines at '::': {unreachable}"),
         ("", f"cannot listen for other machines at 'localhost': {unreachable}"),
         ("192.0.2.1", "cannot listen for other machines at '192.0.2.1': cannot assign requested address"),

@@ -266,7 +266,9 @@ def test_modules_in_the_current_folder(tmp_path: Path, tool_folder: Path) -> Non
     tile = str(ROOT / "examples" / "tune" / "double.pto")
     command = ["tune", tile, "-j2", "--param", "ROWS=8,16", "--param", "COLS=32", "--results", "results"]
     command += ["--", *["f32:1024x128"] * 2]
-    done = subprocess.run([tool_folder / "pto", *command], cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [tool_folder / "pto", *command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0 and "2 of 2 timed" in done.stdout + done.stderr, done.stderr
     assert not (tmp_path / CANARY).exists()
 

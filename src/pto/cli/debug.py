@@ -91,8 +91,8 @@ _Client = tuple[contextlib.ExitStack, "Adapter"]
 
 
 def _admitted(server: socket.socket, token: str) -> _Client:
-    """Wait for a client that presents the token. Every user of the machine can connect, so clients are asked at
-    the same time, and nothing that one without the token does ends the server or delays another client."""
+    """Wait for a client that presents the token. Every user of the machine can connect, so clients are asked
+    at the same time, and nothing that one without the token does ends the server or delays another client."""
     found: SimpleQueue[_Client] = SimpleQueue()
     asked: list[socket.socket] = []
     over = threading.Event()
@@ -129,7 +129,8 @@ def _asked(client: socket.socket, token: str) -> _Client | None:
     limit.daemon = True
     limit.start()
     try:
-        with contextlib.suppress(OSError), contextlib.ExitStack() as files:  # a client may be gone at any time
+        # a client may be gone at any time
+        with contextlib.suppress(OSError), contextlib.ExitStack() as files:
             files.enter_context(client)
             source = files.enter_context(client.makefile("rb"))
             adapter = Adapter(source, files.enter_context(client.makefile("wb")), _begin)
