@@ -14,8 +14,8 @@ MACHINES = {"x86_64": 62, "AMD64": 62, "aarch64": 183, "arm64": 183}
 #: Kinds of section, flags of sections.
 SYMTAB, STRTAB, RELA, HASH, DYNAMIC, NOBITS, REL, DYNSYM = 2, 3, 4, 5, 6, 8, 9, 11
 WRITE, ALLOC, EXECUTE = 1, 2, 4
-#: Bytes of a name; those of C++ are long.
-_LONGEST_NAME = 1 << 14
+#: Bytes of all names, in sizes of the file: names may share bytes, and a hostile file makes many long ones of the same.
+_NAMES = 4
 
 
 class BadElf(Exception):
@@ -54,6 +54,7 @@ class Elf:
         if len(data) < 64 or data[4:7] != b"\x02\x01\x01":
             raise BadElf("it is no ELF file of a 64-bit machine with the low byte first")
         self.data = data
+        self._left = _NAMES * len(data)  # bytes of names
         self.kind, self.machine = struct.unpack_from("<HH", data, 16)
         program, table = struct.unpack_from("<QQ", data, 32)
         size, each, count, own, many, names = struct.unpack_from("<6H", data, 52)
@@ -71,7 +72,7 @@ class Elf:
         if sum(entry[5] for entry in raw if entry[1] not in (0, NOBITS)) > 2 * len(data):
             raise BadElf("its sections overlap")
         self.sections = [
-            Section(text_at(texts, name), kind, flags, address,
+            Section(self._text(texts, name), kind, flags, address,
                     b"" if kind in (0, NOBITS) else self._part(offset, size, "sections"),
                     link, info, alignment)
             for name, kind, flags, address, offset, size, link, info, alignment, _ in raw
@@ -81,6 +82,13 @@ class Elf:
         if offset + size > len(self.data):
             raise BadElf(f"it is cut: its {what} go on behind its end")
         return self.data[offset : offset + size]
+
+    def _text(self, texts: bytes, offset: int) -> str:
+        end = texts.find(b"\0", offset, offset + self._left + 1)
+        if offset > len(texts) or end < 0:
+            raise BadElf("a name in it goes on behind its end")
+        self._left -= end - offset
+        return texts[offset:end].decode("utf-8", "surrogateescape")
 
     def named(self, name: str) -> bytes | None:
         """What is in the section of a name; None where there is none."""
@@ -95,16 +103,9 @@ class Elf:
                     raise BadElf("its symbols have no names")
                 texts = self.sections[section.link].data
                 return [
-                    Symbol(text_at(texts, name), value, size, info, at)
+                    Symbol(self._text(texts, name), value, size, info, at)
                     for name, info, _, at, value, size in struct.iter_unpack(
                         "<IBBHQQ", section.data[: len(section.data) // 24 * 24]
                     )
                 ]
         return []
-
-
-def text_at(texts: bytes, offset: int) -> str:
-    end = texts.find(b"\0", offset, offset + _LONGEST_NAME + 1)
-    if offset > len(texts) or end < 0:
-        raise BadElf("a name in it goes on behind its end")
-    return texts[offset:end].decode("utf-8", "surrogateescape")

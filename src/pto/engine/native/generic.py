@@ -13,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -274,7 +275,12 @@ def launching() -> Iterator[None]:
 
 
 def raised(text: str) -> BaseException | None:
-    """The exception of a call that ended a launch, by what the launch said."""
-    if text.startswith(_RAISED):
-        return _raised.pop(int(text.removeprefix(_RAISED).partition(":")[0]), None)
-    return _raised.pop(0, None) if text.startswith(_LEFT) else None
+    """Return the exception that ended a launch of this thread, by what the launch said.
+
+    Handlers of signals run in the main thread. What one raised there counts also if another core failed first."""
+    number = int(text.removeprefix(_RAISED).partition(":")[0]) if text.startswith(_RAISED) else 0
+    found = _raised.pop(number, None) if number or text.startswith(_LEFT) else None
+    if found is None and threading.current_thread() is threading.main_thread():
+        interrupts = [n for n, e in list(_raised.items()) if isinstance(e, KeyboardInterrupt)]
+        found = _raised.pop(interrupts[-1]) if interrupts else None
+    return found
