@@ -361,8 +361,8 @@ def test_large_and_deep() -> None:
         "copies": listed(frame, *(f"  copy @{16 * i + 16}, @{16 * i}, 8" for i in range(5_000)), "  end"),
         "copies back": listed(frame, *(f"  copy @{16 * i}, @{16 * i + 16}, 8" for i in range(5_000)),
                               "  unless @80000, L", "L:", "  end"),
-        "lines": listed("  end", 'file "x"', *(f'  line {i} "x"' for i in range(1, 3 * n)),
-                        *(f"  place {i} {i}:1 1" for i in range(1, 3 * n))),
+        "lines": listed("  end", 'file "x"', *(f'  line {i} "x"' for i in range(1, n)),
+                        *(f"  place {i} {i}:1 1" for i in range(1, n))),
         "parameters": listed().replace(b"calls", b"".join(b' parameter "p%d" "i32"\n' % i for i in range(n)) + b"calls"),
         "kernels": listed("  end", *kernels),
         "calls": listed("  end").replace(b"calls", b"calls\n" + b"".join(
