@@ -27,7 +27,7 @@ SANITIZED := build/sanitize/test_kernels
 SANITIZERS := -std=c++20 -O1 -g -Wall -Wextra -fsanitize=address,undefined -fno-sanitize-recover=all -ffp-contract=off \
   -Inative/include
 
-.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel clean
+.PHONY: help setup setup-test generate demo test fuzz emitted oldest newest matrix lint format bench validate docs sanitize sanitize-asan sanitize-tsan wheel platforms clean
 help:
 	@echo 'make demo      run the examples'
 	@echo 'make test      run the tests (ARGS=... goes to pytest)'
@@ -43,9 +43,12 @@ help:
 	@echo 'make docs      documentation in site/'
 	@echo 'make sanitize  native tests under the address, undefined-behaviour and thread sanitizers (SEEDS=1000)'
 	@echo 'make wheel     a wheel in dist/, with all functions of engine native: ten minutes'
+	@echo 'make platforms make demo on distributions, interpreters and compilers, as root: half an hour (ARGS=--list)'
 	@echo 'make clean     remove everything that was made'
 
 $(BIN)/python:
+	@command -v $(PYTHON) >/dev/null || { echo 'error: cannot find $(PYTHON)' >&2; \
+	  echo 'help: apt install python3-venv (Debian, Ubuntu), or make PYTHON=.. with another Python' >&2; exit 1; }
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: expected Python 3.10 or newer, got " + sys.version.split()[0] + "\nhelp: make PYTHON=python3.12 ..")'
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'error: $(PYTHON) has no venv and ensurepip modules' >&2; \
 	  echo 'help: apt install python3-venv (Debian, Ubuntu), or make PYTHON=.. with another Python' >&2; exit 1; }
@@ -65,6 +68,8 @@ define INSTALL
 endef
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
+	@command -v $${CXX:-c++ g++ clang++} >/dev/null || { echo "error: cannot find a C++ compiler$${CXX:+: $$CXX}" >&2; \
+	  echo 'help: apt install g++ (Debian, Ubuntu), or make CXX=.. with another; a wheel needs none (README.md)' >&2; exit 1; }
 	@echo 'make: installing what the package needs into $(VENV)'
 	@$(PIP) 'scikit-build-core>=0.10' 'nanobind>=2.2' cmake ninja
 	$(call INSTALL,$(PACKS),.)
@@ -223,6 +228,10 @@ sanitize: $(SANITIZED) sanitize-asan sanitize-tsan
 wheel: | $(BIN)/python
 	@$(PIP) build
 	$(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m build --wheel
+
+# As root, for chroots. Needs debootstrap, and no set-up: a row has one of its own.
+platforms:
+	$(PYTHON) tests/platforms.py $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist site .pytest_cache .ruff_cache .hypothesis
