@@ -1,6 +1,6 @@
 # Every target sets up what it needs, in a virtual environment (.venv): `demo` the package with what it needs to run,
-# `test` the test tools and all functions of engine native, `lint` the linters. Needs Python 3.10+ and a C++20
-# compiler; cmake and ninja come from the package index, in the versions of constraints.txt.
+# `test` the test tools and all functions of engine native, `lint` the linters. Needs Python 3.10+ with its headers
+# and a C++20 compiler; cmake and ninja come from the package index, in the versions of constraints.txt.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -47,11 +47,13 @@ help:
 	@echo 'make clean     remove everything that was made'
 
 $(BIN)/python:
-	@command -v $(PYTHON) >/dev/null || { echo 'error: cannot find $(PYTHON)' >&2; \
-	  echo 'help: apt install python3-venv (Debian, Ubuntu), or make PYTHON=.. with another Python' >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: expected Python 3.10 or newer, got " + sys.version.split()[0] + "\nhelp: make PYTHON=python3.12 ..")'
-	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo 'error: $(PYTHON) has no venv and ensurepip modules' >&2; \
-	  echo 'help: apt install python3-venv (Debian, Ubuntu), or make PYTHON=.. with another Python' >&2; exit 1; }
+	@! command -v $(PYTHON) >/dev/null || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: expected Python 3.10 or newer, got " + sys.version.split()[0] + "\nhelp: make PYTHON=python3.12 ..")'
+	@missing=; \
+	  $(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || missing+=' python3-venv'; \
+	  $(PYTHON) -c 'import os, sysconfig; os.stat(sysconfig.get_path("include") + "/Python.h")' 2>/dev/null || missing+=' python3-dev'; \
+	  command -v $${CXX:-c++ g++ clang++} >/dev/null || missing+=' g++'; \
+	  [ -z "$$missing" ] || { echo "error: cannot build pto: missing$$missing" >&2; \
+	  echo "help: apt install$$missing (Debian, Ubuntu), or make PYTHON=.. CXX=.. with others; a wheel needs no compiler (README.md)" >&2; exit 1; }
 	@echo 'make: creating $(VENV)'
 	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
 
@@ -68,8 +70,6 @@ define INSTALL
 endef
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
-	@command -v $${CXX:-c++ g++ clang++} >/dev/null || { echo "error: cannot find a C++ compiler$${CXX:+: $$CXX}" >&2; \
-	  echo 'help: apt install g++ (Debian, Ubuntu), or make CXX=.. with another; a wheel needs none (README.md)' >&2; exit 1; }
 	@echo 'make: installing what the package needs into $(VENV)'
 	@$(PIP) 'scikit-build-core>=0.10' 'nanobind>=2.2' cmake ninja
 	$(call INSTALL,$(PACKS),.)

@@ -54,7 +54,7 @@ class NotTried(Exception):
 class Row:
     name: str
     system: str  # a suite of Debian or Ubuntu, or HOST
-    packages: str = ""  # added to those of earlier rows of this system
+    packages: str = ""
     before: str = ""  # with network
     command: str = DEMO
     setting: str = ""  # of the environment, or of `make`
@@ -65,25 +65,30 @@ class Row:
 
 
 def rows() -> Iterator[Row]:
+    """Yield the rows; those of one system share it, those without a package come first."""
+    usual = "git make g++ python3-dev python3-venv"  # those of the README
     yield Row("Debian 11", "bullseye", "python3 make g++", refused="expected Python 3.10 or newer")
-    yield Row("Debian 12 without venv", "bookworm", "python3 make", refused="apt install python3-venv")
-    yield Row("Debian 12 without compiler", "bookworm", "python3-venv", refused="apt install g\\+\\+")
-    yield Row("Debian 12", "bookworm", "g++ git")
-    yield Row("Debian 12, folder 'it's a demo'", "bookworm", folder="it's a demo")
-    yield Row("Debian 12, clang 15", "bookworm", "clang-15", setting="CC=clang-15 CXX=clang++-15")
+    yield Row("Debian 12 without venv", "bookworm", "python3 make", refused="apt install python3-venv python3-dev g\\+\\+")
+    yield Row("Debian 12 without Python", "bookworm", "make", refused="apt install python3-venv python3-dev g\\+\\+")
+    yield Row("Debian 12 without compiler", "bookworm", "python3-venv make", refused="apt install python3-dev g\\+\\+")
+    yield Row("Debian 12", "bookworm", usual)
+    yield Row("Debian 12, folder 'it's a demo'", "bookworm", usual, folder="it's a demo")
+    yield Row("Debian 12, clang 15", "bookworm", f"{usual} clang-15", setting="CC=clang-15 CXX=clang++-15")
     offline = "PIP_NO_INDEX=1 PIP_FIND_LINKS=/tmp/wheels"
-    needs = "'numpy>=1.26' ml_dtypes scikit-build-core nanobind cmake ninja"
-    yield Row("Debian 12, no network", "bookworm", before=f"{DOWNLOAD} {needs}", setting=offline, network=False)
+    needs = "numpy ml_dtypes scikit-build-core nanobind cmake ninja"
     yield Row(
-        "Debian 12, wheel, no compiler, no network", "bookworm", "python3 python3-venv", fresh=True, network=False,
+        "Debian 12, no network", "bookworm", usual, f"{DOWNLOAD} {needs}", setting=offline, network=False
+    )
+    yield Row(
+        "Debian 12, wheel, no compiler, no network", "bookworm", "python3-venv", fresh=True, network=False,
         before=f"{DOWNLOAD} numpy ml_dtypes && cp dist/*.whl /tmp/wheels", setting=offline,
-        command="python3 -m venv .venv && export PATH=$PWD/.venv/bin:$PATH && pip install pto && cd /tmp && "
-        f"pto doctor && pto examples copy all examples && examples/demo.sh && {FIND}",
+        command='python3 -m venv .venv && export PATH="$PWD/.venv/bin:$PATH" && pip install pto && cd /tmp && '
+        f"pto doctor && pto examples copy all examples && bash examples/demo.sh && {FIND}",
     )  # fmt: skip
-    yield Row("Debian 13, home not writable", "trixie", "python3-venv make g++", setting="HOME=/nonexistent")
-    yield Row("Debian unstable", "sid", "python3-venv make g++")
+    yield Row("Debian 13, home not writable", "trixie", usual, setting="HOME=/nonexistent")
+    yield Row("Debian unstable", "sid", usual)
     for name, suite in (("22.04", "jammy"), ("24.04", "noble"), ("26.04", "resolute")):
-        yield Row(f"Ubuntu {name}", suite, "python3-venv make g++")
+        yield Row(f"Ubuntu {name}", suite, usual)
     for version in ("3.10", "3.11", "3.12", "3.13", "3.14"):
         yield Row(f"pyenv {version}", HOST, setting=f"PYTHON=pyenv:{version}")
     uv = "python3 -m venv uv && uv/bin/pip install -q uv && PATH=$PWD/uv/bin:$PATH"
@@ -282,13 +287,14 @@ def main() -> int:
     p = argparse.ArgumentParser(prog="make platforms", description="Try the package on many systems.")
     p.add_argument("names", nargs="*", help="only rows whose names contain one of these")
     p.add_argument("--list", action="store_true", help="list the rows")
-    p.add_argument("--keep", action="store_true", help="keep the systems, for the next run and for a look")
+    p.add_argument("--keep", action="store_true", help="keep the systems: bare ones for the next run, all for a look")
     options = p.parse_args()
     chosen = [r for r in rows() if not options.names or any(n in r.name for n in options.names)]
     if options.list:
         print("\n".join(row.name for row in chosen))
         return 0
     WORK.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(WORK / "running", ignore_errors=True)
     env = environment()
     cells = []
     for row in chosen:
