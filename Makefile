@@ -65,7 +65,7 @@ PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m pip i
 define INSTALL
 @echo 'make: building the native part ($(1) functions of engine native)'
 @PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP:--quiet=-v) --no-build-isolation --config-settings=cmake.define.PTO_PACKS=$(1) -e $(2) 2>&1 \
-  | tee $(VENV)/setup.log | sed -nu 's,^ *\(\[[0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
+  | tee $(VENV)/setup.log | sed -nu 's,^ *\(\[[1-9][0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
 

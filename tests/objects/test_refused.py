@@ -55,7 +55,7 @@ def test_e2406_without_llvmlite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.undo()
     machine_code._llvm.cache_clear()
     said = capsys.readouterr().err
-    assert "error[PTO-E2406]" in said and "pip install 'pto[objects]'" in said
+    assert "error[PTO-E2406]" in said and "pip install llvmlite" in said
     assert not (tmp_path / "k.so").exists()
 
 

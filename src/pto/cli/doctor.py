@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from .. import __version__, knobs
+from ..engine.cpp.compiler import GET_ONE, REINSTALL
 from ..engine.registry import ENGINES, Engine, by_default
 from .common import FAILED, OK, Parser
 from .terminal import Screen
@@ -36,8 +37,6 @@ class Problem(Exception):
         self.way_out = way_out
 
 
-_GET_COMPILER = "install g++ 12 or clang++ 15 or newer, for instance: apt install g++"
-_REINSTALL = "install the package again: pip install --force-reinstall pto, or make setup in a checkout"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,7 +76,7 @@ def _run(name: str, required: bool, check: Callable[[], str]) -> Check:
     except Problem as problem:
         detail, way_out = str(problem), problem.way_out
     except Exception as error:  # a broken installation fails in its own ways
-        detail, way_out = f"{type(error).__name__}: {error}", _REINSTALL
+        detail, way_out = f"{type(error).__name__}: {error}", REINSTALL
     return Check(name, "failed" if required else "missing", detail, way_out)
 
 
@@ -107,13 +106,13 @@ def _native() -> str:
         from .. import _native as native
         from ..isa.dtypes import DTYPES
     except ImportError as error:
-        raise Problem(f"cannot be loaded: {error}", _REINSTALL) from error
+        raise Problem(f"cannot be loaded: {error}", REINSTALL) from error
     newer = set(DTYPES) - {name for name, _ in native.dtypes()}
     if newer:
-        raise Problem(f"is older than element type {', '.join(sorted(newer))}", _REINSTALL)
+        raise Problem(f"is older than element type {', '.join(sorted(newer))}", REINSTALL)
     codes = native.encode("bf16", np.array([1.0, -2.5], dtype=np.float64))
     if codes.tolist() != [0x3F80, 0xC020]:
-        raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", _REINSTALL)
+        raise Problem(f"wrong results: bf16 of 1, -2.5 is {codes.tolist()}", REINSTALL)
     return f"self-check passed ({native.__file__})"
 
 
@@ -153,10 +152,10 @@ def _engine(engine: Engine) -> Callable[[], str]:
             launch.kernel(parse(_KERNEL), engine=engine.name)(x, y, **watched)
         except DiagnosticError as error:
             problem = error.diagnostics[0]
-            way_out = problem.help or (_GET_COMPILER if engine.compiles else _REINSTALL)
+            way_out = problem.help or (GET_ONE if engine.compiles else REINSTALL)
             raise Problem(problem.message, way_out) from error
         if not np.array_equal(y[0], 2.0 * np.arange(64)):
-            raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", _REINSTALL)
+            raise Problem(f"wrong results: twice 0, 1, 2, 3 is {y[0, :4].tolist()}", REINSTALL)
         does = "compiles and runs" if engine.compiles else "runs"
         usual = ", runs programs unless told otherwise" if engine is by_default("module")[0] else ""
         return f"{engine.name}: {does} a kernel, self-check passed{usual}{engine.remarks()}"
@@ -199,7 +198,8 @@ def _compiler() -> str:
         found = compiler.find()
     except DiagnosticError as error:
         problem = error.diagnostics[0]
-        raise Problem(problem.message.removeprefix("no C++ compiler: "), problem.help) from error
+        detail = problem.message.removeprefix("no C++ compiler: ")
+        raise Problem(f"{detail}; needed for C++ kernels and orchestrations only", problem.help) from error
     tuned = "" if found.march_native else "; it knows no -march=native"
     vectors = platform.machine() if found.vectors == "baseline" else found.vectors
     linked = f"with the package's code for {vectors}" if compiler.common(found) else "from headers alone"
@@ -253,6 +253,7 @@ def checks() -> list[NamedCheck]:
         ("cache", False, _cache),
         *(entry for compiles, entry in engines if compiles),
         ("llvmlite", False, _tool("llvmlite", "writes machine code: ptoas -o k.so")),
+        ("mpi4py", False, _tool("mpi4py", "runs ranks on several machines")),
         ("xdsl", False, _tool("xdsl", "cross-checks the generic form in the tests")),
         ("mkdocs", False, _tool("mkdocs", "builds the documentation site")),
         ("colour", True, _color),

@@ -31,7 +31,7 @@ def main(arguments: Sequence[str]) -> int:
     root = _root()
     if root is None:
         print("pto examples: cannot find the examples: this installation has none\n"
-              "help: pip install --force-reinstall pto", file=sys.stderr)  # fmt: skip
+              "help: pip install --force-reinstall pto-*.whl", file=sys.stderr)  # fmt: skip
         return FAILED
     if options.what == "list":
         found = list(_listed(root))

@@ -56,7 +56,7 @@ class Mpi:
         except ImportError:
             raise DiagnosticError([
                 Diagnostic("PTO-E2422", "the ranks are on several machines, which needs mpi4py",
-                           help="install pto[mpi], built for the MPI whose mpiexec starts the ranks")
+                           help="install mpi4py, built for the MPI whose mpiexec starts the ranks")
             ]) from None  # fmt: skip
         self._world: Any = MPI.COMM_WORLD
         self._byte: Any = MPI.BYTE

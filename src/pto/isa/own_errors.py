@@ -843,7 +843,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "no C++ compiler",
         "Engine cpp and pto build need a compiler for C++20 and the headers of the package; one is missing. "
         "Engine native needs one for a call that only a compiled function performs and that no pack has.",
-        "Install g++ 12 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
+        "Install g++ 11 or clang++ 15 or newer, or name a compiler in PTO_CXX.",
     ),
     (
         "PTO-E2402",
@@ -873,7 +873,7 @@ FACTS: tuple[tuple[str, str, str, str], ...] = (
         "PTO-E2406",
         "no llvmlite",
         "Objects, LLVM IR and assembly of the CPU are made by LLVM through llvmlite, which is missing.",
-        "Install it: pip install 'pto[objects]'.",
+        "Install it: pip install llvmlite.",
     ),
     (
         "PTO-E2407",

@@ -1,6 +1,6 @@
 """LLVM IR as machine code of this machine, through llvmlite: an object or assembly.
 
-llvmlite is an extra of the package (`pip install pto[objects]`): nothing here imports it before it is needed.
+llvmlite is an extra of the package (`objects`): nothing here imports it before it is needed.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def _llvm() -> Any:
     except ImportError as e:
         raise DiagnosticError([
             Diagnostic("PTO-E2406", f"machine code needs llvmlite, which cannot be imported: {e}",
-                       help="install it: pip install 'pto[objects]', or pip install llvmlite")
+                       help="install it: pip install llvmlite")
         ]) from None  # fmt: skip
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()

@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 #: Linkers that need half the time of the usual one, the best first.
 _LINKERS = ("mold", "lld", "gold")
 CANDIDATES = ("g++", "clang++", "c++")
-GET_ONE = "install g++ 12 or clang++ 15 or newer (for instance: apt install g++), or name one in PTO_CXX"
+GET_ONE = "install g++ 11 or clang++ 15 or newer (for instance: apt install g++), or name one in PTO_CXX"
+REINSTALL = "install the package again: pip install --force-reinstall pto-*.whl, or make setup in a checkout"
 
 #: What every kernel is compiled with. Results have to be those of the reference engine: products and sums are
 #: not fused, but nobody looks at errno or at floating-point exceptions, which lets loops be vectorised.
@@ -310,7 +311,7 @@ def include_dir() -> Path:
     raise DiagnosticError([
         Diagnostic(
             "PTO-E2401", f"the C++ headers are missing: no pto/pto-inst.hpp in {package / 'include'}",
-            help="install the package again: pip install --force-reinstall pto, or make setup in a checkout",
+            help=REINSTALL,
         )
     ])  # fmt: skip
 
