@@ -37,8 +37,6 @@ class Problem(Exception):
         self.way_out = way_out
 
 
-
-
 def main(arguments: Sequence[str]) -> int:
     p = Parser("pto doctor", "What works on this machine.", _EXAMPLES)
     p.add_argument("--json", action="store_true", help="as JSON")
