@@ -39,11 +39,12 @@ setattr(argparse, "_", str)  # noqa: B010
 class Parser(argparse.ArgumentParser):
     """Usage errors on stderr with exit status 2, examples kept as written."""
 
-    def __init__(self, prog: str, description: str, examples: str) -> None:
+    def __init__(self, prog: str, description: str, examples: str, color: bool = False) -> None:
         super().__init__(
             prog=prog, description=description, epilog="examples:\n" + examples,
             formatter_class=_Checker, allow_abbrev=False,
         )  # fmt: skip
+        self.color = color  # from Python 3.14 on, argparse colors help, and subparsers get this argument
 
     def format_help(self) -> str:
         self.formatter_class = argparse.RawDescriptionHelpFormatter
