@@ -62,9 +62,10 @@ PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m pip i
 
 # Build the native part with the tools of the environment: pip's own build environments have other paths each time, and
 # then everything is compiled again. What is compiled, n of m, is shown; all of it is in setup.log.
+# The environment names the pack: pip 22.0 has no --config-settings.
 define INSTALL
 @echo 'make: building the native part ($(1) functions of engine native)'
-@PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP:--quiet=-v) --no-build-isolation --config-settings=cmake.define.PTO_PACKS=$(1) -e $(2) 2>&1 \
+@PATH="$(CURDIR)/$(BIN):$$PATH" SKBUILD_CMAKE_DEFINE=PTO_PACKS=$(1) $(PIP:--quiet=-v) --no-build-isolation -e $(2) 2>&1 \
   | tee $(VENV)/setup.log | sed -nu 's,^ *\(\[[1-9][0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
