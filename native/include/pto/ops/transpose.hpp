@@ -21,9 +21,14 @@ namespace pto::detail {
 template <int N, int From, class Vec, std::size_t... I>
 inline __attribute__((always_inline)) Vec laced(Vec a, Vec b, Indices<I...>) {
   constexpr int size = sizeof...(I);
-  return __builtin_shufflevector(
-      a, b,
-      (From + static_cast<int>(I) / N * N + static_cast<int>(I) % N / 2 + static_cast<int>(I) % 2 * size)...);
+#define PTO_LACED \
+  (From + static_cast<int>(I) / N * N + static_cast<int>(I) % N / 2 + static_cast<int>(I) % 2 * size)
+#if defined(__clang__) || __GNUC__ >= 12
+  return __builtin_shufflevector(a, b, PTO_LACED...);
+#else
+  return __builtin_shuffle(a, b, decltype(a == b){PTO_LACED...});
+#endif
+#undef PTO_LACED
 }
 
 /// N lines of N codes transposed: every round laces line i with line i + N / 2. Longer lines are several squares.
