@@ -1,6 +1,6 @@
 # Every target sets up what it needs, in a virtual environment (.venv): `demo` the package with what it needs to run,
 # `test` the test tools and all functions of engine native, `lint` the linters. Needs Python 3.10+ with its headers
-# and a C++20 compiler; cmake and ninja come from the package index, in the versions of constraints.txt.
+# and a C++20 compiler; cmake and ninja, where the machine has none, come from the package index.
 
 SHELL := bash
 .SHELLFLAGS := -o pipefail -c
@@ -46,6 +46,22 @@ help:
 	@echo 'make platforms make demo on distributions, interpreters and compilers, as root: half an hour (ARGS=--list)'
 	@echo 'make clean     remove everything that was made'
 
+# `python -m venv` compiles all modules of pip, which takes longer than all else that is installed: pip is unpacked here
+# instead, from the wheel that comes with Python.
+define NEW_VENV
+import ensurepip, pathlib, sys, venv, zipfile
+folders = (getattr(ensurepip, "_WHEEL_PKG_DIR", None), pathlib.Path(ensurepip.__file__).parent / "_bundled")
+wheels = [w for f in folders if f for w in sorted(pathlib.Path(f).glob("pip-*.whl"))]
+venv.create(sys.argv[1], with_pip=not wheels, symlinks=True)
+if wheels:
+    (packages,) = pathlib.Path(sys.argv[1]).glob("lib/python*/site-packages")
+    zipfile.ZipFile(wheels[0]).extractall(packages)
+    script = pathlib.Path(sys.argv[1], "bin/pip")
+    script.write_text('#!/bin/sh\nexec "$$(dirname "$$0")/python" -m pip "$$@"\n')
+    script.chmod(0o755)
+endef
+export NEW_VENV
+
 $(BIN)/python:
 	@! command -v $(PYTHON) >/dev/null || $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "error: expected Python 3.10 or newer, got " + sys.version.split()[0] + "\nhelp: make PYTHON=python3.12 ..")'
 	@missing=; \
@@ -55,24 +71,30 @@ $(BIN)/python:
 	  [ -z "$$missing" ] || { echo "error: cannot build pto: missing$$missing" >&2; \
 	  echo "help: apt install$$missing (Debian, Ubuntu), or make PYTHON=.. CXX=.. with others; a wheel needs no compiler (README.md)" >&2; exit 1; }
 	@echo 'make: creating $(VENV)'
-	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); exit 1; }
+	@$(PYTHON) -c "$$NEW_VENV" $(VENV) || { rm -rf $(VENV); exit 1; }
 
 # pip reads the pins from the environment.
-PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP := $(if $(CONSTRAINTS),PIP_CONSTRAINT=$(CONSTRAINTS)) $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+# Those of the machine, where it has them.
+BUILD_TOOLS = $(if $(shell echo 'cmake_minimum_required(VERSION 3.18)' | cmake -P /dev/stdin 2>&1 || echo no),cmake) \
+  $(if $(shell ninja --version >/dev/null 2>&1 || echo no),ninja)
 
 # Build the native part with the tools of the environment: pip's own build environments have other paths each time, and
 # then everything is compiled again. What is compiled, n of m, is shown; all of it is in setup.log.
 # The environment names the pack: pip 22.0 has no --config-settings.
 define INSTALL
 @echo 'make: building the native part ($(1) functions of engine native)'
-@PATH="$(CURDIR)/$(BIN):$$PATH" SKBUILD_CMAKE_DEFINE=PTO_PACKS=$(1) $(PIP:--quiet=-v) --no-build-isolation -e $(2) 2>&1 \
-  | tee $(VENV)/setup.log | sed -nu 's,^ *\(\[[1-9][0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
+@PATH="$(CURDIR)/$(BIN):$$PATH" SKBUILD_CMAKE_DEFINE='PTO_PACKS=$(1);PTO_NANOBIND_BACKEND=ON' \
+  $(PIP:--quiet=-v) --no-build-isolation -e $(2) 2>&1 \
+  | tee $(VENV)/setup.log | sed -nu -e 's,\([^/]*\)\.dir/Unity/unity_[^/]*\.o$$,/\1,; /Re-checking/d' \
+    -e 's,^ *\(\[[1-9][0-9]*/[0-9]*\]\) \([A-Z][a-z]*\).*[/ ]\([^/ ]*\)$$,  \1 \2 \3,p' \
   || { tail -n 40 $(VENV)/setup.log; echo 'error: cannot build pto: $(VENV)/setup.log has all output' >&2; exit 1; }
 endef
 
 $(SETUP): pyproject.toml CMakeLists.txt $(CONSTRAINTS) $(NATIVE) src/pto/image/every_call.py | $(BIN)/python
 	@echo 'make: installing what the package needs into $(VENV)'
-	@$(PIP) 'scikit-build-core>=0.10' 'nanobind>=2.2' cmake ninja
+	@$(PIP) numpy ml_dtypes & numpy=$$!; \
+	  $(PIP) 'scikit-build-core>=0.10' 'nanobind>=3' nanobind-backend $(BUILD_TOOLS) && wait $$numpy
 	$(call INSTALL,$(PACKS),.)
 	@touch $@
 

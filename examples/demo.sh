@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 out=$(mktemp -d)
-trap 'rm -rf "$out"' EXIT
+trap 'kill $(jobs -p) 2>/dev/null || true; rm -rf "$out"' EXIT
 
 step=0
 say() { step=$((step + 1)); printf '\n[%d/%d] %s\n' "$step" $((${#steps[@]} + 1)) "$*"; }
@@ -156,7 +156,13 @@ graphs() {
 
 steps=(installed forms legal kernel python_language race values micro memory emission graphs)
 [ $# -eq 0 ] || steps=("$@")
-for name in "${steps[@]}"; do "$name"; done
+# The last one compiles most of the time: it starts first, and is shown in its turn.
+last=${steps[-1]}
+(step=$((${#steps[@]} - 1)) && mkdir "$out/last" && cp "$out"/*.npy "$out/last" && out=$out/last && "$last") >"$out/shown" 2>&1 &
+for name in "${steps[@]::${#steps[@]}-1}"; do "$name"; done
+wait $! || { cat "$out/shown"; exit 1; }
+cat "$out/shown"
+step=${#steps[@]}
 
 say 'Done'
 echo 'docs/python.md goes from NumPy to a task graph; docs/tutorial.md is half an hour of kernels in PTO text;'

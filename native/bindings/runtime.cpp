@@ -1,8 +1,6 @@
 // pto._runtime: the task runtime. Arguments are checked in pto.runtime; what can go wrong here comes back as
 // the code and the text of a failure.
 #include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/function.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>

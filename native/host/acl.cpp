@@ -23,7 +23,7 @@ struct Piece {
   std::string name;
 };
 
-std::mutex lock;
+std::mutex pieces_lock;
 std::map<char*, Piece> pieces;
 int made = 0;
 bool initialised = false;
@@ -51,7 +51,7 @@ aclError take(void** memory, size_t size, bool device, const char* call) {
   if (size > SIZE_MAX / 2) return ACL_ERROR_RT_MEMORY_ALLOCATION;
   void* got = nullptr;
   if (posix_memalign(&got, 512, (size + 511) / 512 * 512) != 0) return ACL_ERROR_RT_MEMORY_ALLOCATION;
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(pieces_lock);
   const std::string name = "memory " + std::to_string(++made) + " (" + call + ")";
   pieces[static_cast<char*>(got)] = {size, device, name};
   *memory = got;
@@ -59,7 +59,7 @@ aclError take(void** memory, size_t size, bool device, const char* call) {
 }
 
 aclError give_back(void* memory, const char* call) {
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(pieces_lock);
   const auto found = pieces.find(static_cast<char*>(memory));
   if (found == pieces.end())
     return bad((std::string(call) + ": this is no memory that was allocated").c_str());
@@ -78,7 +78,7 @@ const Piece* piece_at(const void* at, size_t& offset) {
 }
 
 bool fits(const void* at, size_t count, const char* call) {
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(pieces_lock);
   size_t offset = 0;
   const Piece* piece = piece_at(at, offset);
   if (piece == nullptr || count <= piece->size - offset) return true;
@@ -234,7 +234,7 @@ PTO_EXPORT int32_t rtGetC2cCtrlAddr(uint64_t* address, uint32_t* length) {
 // --- launches (pto_host.hpp) --------------------------------------------------------------------------------
 
 PTO_EXPORT int32_t pto_host_arrays(pto_array* into, int32_t room) {
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(pieces_lock);
   int32_t count = 0;
   for (auto& [at, piece] : pieces) {
     if (!piece.device) continue;

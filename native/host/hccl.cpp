@@ -47,7 +47,7 @@ struct Comm {
   std::vector<std::string> names;
 };
 
-std::mutex lock;
+std::mutex comms_lock;
 std::vector<Comm*> comms;
 
 uint64_t window_size() {
@@ -59,7 +59,7 @@ uint64_t window_size() {
 }
 
 Comm* comm_of(void* given) {
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(comms_lock);
   for (Comm* comm : comms)
     if (comm == given) return comm;
   return nullptr;
@@ -68,7 +68,7 @@ Comm* comm_of(void* given) {
 }  // namespace
 
 int32_t pto::host::windows(pto_array* into, int32_t room) {
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(comms_lock);
   int32_t count = 0;
   const auto add = [&](void* at, uint64_t size, const char* name) {
     if (count < room && into != nullptr) into[count] = {at, size, name, 0};
@@ -117,7 +117,7 @@ PTO_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* r
   auto* comm = new Comm{group, rank, ranks, nullptr, {}};
   for (uint32_t r = 0; r < ranks; ++r) comm->names.push_back("the window of rank " + std::to_string(r));
   {
-    const std::lock_guard<std::mutex> held(lock);
+    const std::lock_guard<std::mutex> held(comms_lock);
     comms.push_back(comm);
   }
   *into = comm;
@@ -128,7 +128,7 @@ PTO_EXPORT HcclResult HcclCommInitRootInfo(uint32_t ranks, const HcclRootInfo* r
 PTO_EXPORT HcclResult HcclCommDestroy(HcclComm given) {
   Comm* comm = comm_of(given);
   if (comm == nullptr) return HCCL_E_PARA;
-  const std::lock_guard<std::mutex> held(lock);
+  const std::lock_guard<std::mutex> held(comms_lock);
   std::erase(comms, comm);
   comm->group->leave();
   std::free(comm->context);
@@ -182,7 +182,7 @@ PTO_EXPORT HcclResult HcclAllocComResourceByTiling(HcclComm given, void*, void*,
     made->window = comm->group->window();
     for (uint32_t r = 0; r < comm->ranks; ++r)
       made->windows_in[r] = made->windows_out[r] = reinterpret_cast<uint64_t>(comm->group->window_of(r));
-    const std::lock_guard<std::mutex> held(lock);
+    const std::lock_guard<std::mutex> held(comms_lock);
     comm->context = made;
   }
   *context = comm->context;

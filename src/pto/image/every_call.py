@@ -1,8 +1,7 @@
 """The calls that a pack has functions for. As a program, write the sources of a pack:
 
     python -m pto.image.every_call FOLDER PARTS             every legal form of every instruction
-    python -m pto.image.every_call FOLDER PARTS PROGRAMS    what the programs in a folder call, and every
-                                                            tile instruction on f32
+    python -m pto.image.every_call FOLDER PARTS PROGRAMS    what the programs in a folder call
 
 Sizes, targets and numbers are no part of a call, so all of them are some thousands. Programs may make others:
 of moves between layouts that no witness has, or with combined attributes.
@@ -30,7 +29,7 @@ from ..isa import profile, rows
 from ..isa.profiles import ISAS, Profile
 from ..isa.row import Attr, Row
 from ..isa.tile import LAYOUTS
-from ..witness.plan import Plan, dtype_choices, make_attribute, plans, violated
+from ..witness.plan import Plan, make_attribute, plans, violated
 from ..witness.programs import build
 from . import pack
 from .calls import NoCall, OpenTypes, printer, recorder
@@ -70,23 +69,19 @@ def calls(of: Iterable[Row] = ()) -> dict[str, str]:
 
 
 def usual(programs: Path) -> dict[str, str]:
-    """The calls of the legal programs below a folder, for each target, and of every tile instruction on f32;
-    each with its instruction."""
+    """The calls of the legal programs below a folder, for each target, with their instructions."""
     found: dict[str, str] = {}
     for path in sorted(programs.rglob("*.pto")):
+        try:
+            module = parse(path.read_text(encoding="utf-8"))
+        except DiagnosticError:  # an example of a mistake
+            continue
         for target in (None, "a3", "a5"):
             try:
-                done = lowered(parse(path.read_text(encoding="utf-8")), target)
-            except DiagnosticError:  # an example of a mistake, or of the other target
+                done = lowered(module, target)
+            except DiagnosticError:  # likewise, or of the other target
                 continue
             found.update(_recorded(done.module, done.profile, (op for op in done.module.walk() if op.row)))
-    for row in rows():
-        if row.set == "tile" and is_call(row):
-            for isa in ("a2a3", "a5"):
-                for choice in dtype_choices(row, isa):
-                    if set(choice.values()) == {"f32"}:
-                        for made in plans(row, isa, choice):
-                            found.update(dict.fromkeys(_calls_of(build(made), row, isa), row.name))
     return found
 
 

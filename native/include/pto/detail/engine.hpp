@@ -50,10 +50,14 @@ const EngineKernels& avx2_engine();
 
 // The loops to use on this machine.
 inline const EngineKernels& engine_kernels() {
+#ifdef PTO_ONLY_AVX2
+  return avx2_engine();
+#else
 #ifdef PTO_HAVE_AVX2
   if (has_avx2()) return avx2_engine();
 #endif
   return baseline_engine();
+#endif
 }
 
 }  // namespace pto::detail

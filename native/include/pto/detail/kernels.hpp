@@ -24,10 +24,14 @@ const ElementKernels& avx2_kernels();
 
 // The loops to use on this machine.
 inline const ElementKernels& element_kernels() {
+#ifdef PTO_ONLY_AVX2
+  return avx2_kernels();
+#else
 #ifdef PTO_HAVE_AVX2
   if (has_avx2()) return avx2_kernels();
 #endif
   return baseline_kernels();
+#endif
 }
 
 }  // namespace pto::detail
