@@ -10,13 +10,16 @@ from random import Random
 
 import numpy as np
 
-from pto.image.every_call import calls
+from pto.image.every_call import calls_of
 from pto.image.format import CALL, END, Code, Function, Image
-from pto.image.operands import kind_of, size_of
+from pto.image.lower import is_call
+from pto.image.operands import kind_of, operands_of, size_of
 from pto.isa import rows
 from pto.isa.dtypes import DTYPES
 from pto.isa.machine import MEMORIES
-from pto.isa.row import Row
+from pto.isa.profiles import ISAS
+from pto.witness.plan import plans
+from pto.witness.programs import build
 
 _DECLARED = re.compile(r"([^;&]+)& a\d+; ")
 _TILE = re.compile(
@@ -82,28 +85,26 @@ class Builder:
 
 
 @cache
-def named() -> tuple[bytes, ...]:
-    """The instructions that are calls."""
-    return tuple(r.full_name.encode() for r in rows() if r.dialect not in ("arith", "math"))
+def _named() -> tuple[str, ...]:
+    """The instructions that may be calls; those of numbers have no others for operands."""
+    return tuple(r.full_name for r in rows() if r.dialect not in ("arith", "math"))
 
 
 def chosen(data: bytes, r: Random, others: Sequence[bytes]) -> bytes:
-    return r.choice(others) + b" %d" % r.getrandbits(32)
-
-
-@cache
-def _calls(row: Row) -> list[str]:
-    return sorted(calls([row]))
+    """The name of an instruction and a seed."""
+    return f"{r.choice(_named())} {r.getrandbits(32)}".encode()
 
 
 def made(data: bytes, array: np.ndarray, elsewhere: int) -> Image | None:
     """The image of an input, whose views lie in an array or elsewhere; None where an instruction makes no call."""
     name, _, seed = data.decode("utf-8", "replace").partition(" ")
-    found = [call for row in rows() if row.full_name == name for call in _calls(row)]
+    r, known = Random(seed), {row.full_name: row for row in rows()}
+    isa = r.choice(ISAS)
+    found = list(plans(known[name], isa)) if name in known and is_call(known[name]) else []
     if not found:
         return None
-    r = Random(seed)
-    return _Call(r.choice(found), r, array.ctypes.data, elsewhere).image()
+    calls = [call for call in calls_of(build(r.choice(found)), known[name], isa) if operands_of(call)]
+    return _Call(r.choice(calls), r, array.ctypes.data, elsewhere).image() if calls else None
 
 
 class _Call:
